@@ -27,5 +27,6 @@ package enum Migrations {
         SQLFile("0023_deliveries", PackageResources._023_deliveries_sql),
         SQLFile("0024_view_columns", PackageResources._024_view_columns_sql),
         SQLFile("0025_server_api", PackageResources._025_server_api_sql),
+        SQLFile("0026_channels", PackageResources._026_channels_sql),
     ]
 }

@@ -7,6 +7,7 @@ package enum Reports {
         SQLFile("apple_errors_by_hour", PackageResources.apple_errors_by_hour_sql),
         SQLFile("billing_recovery", PackageResources.billing_recovery_sql),
         SQLFile("changes_by_day", PackageResources.changes_by_day_sql),
+        SQLFile("channel_differences", PackageResources.channel_differences_sql),
         SQLFile("churn", PackageResources.churn_sql),
         SQLFile("expected_renewals", PackageResources.expected_renewals_sql),
         SQLFile("lifetime_value", PackageResources.lifetime_value_sql),

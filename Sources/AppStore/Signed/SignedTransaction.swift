@@ -16,6 +16,8 @@ package struct SignedTransaction: Sendable, Hashable {
     package let environment: String?
     /// `productId`.
     package let productID: String
+    /// `type`, raw, such as Consumable.
+    package let kind: String?
     /// `subscriptionGroupIdentifier`.
     package let subscriptionGroupIdentifier: String?
     /// `quantity`; 1 if missing or absurd.
@@ -68,6 +70,7 @@ package struct SignedTransaction: Sendable, Hashable {
         webOrderLineItemID = fields.text("webOrderLineItemId")
         bundleID = fields.text("bundleId")
         environment = fields.text("environment")
+        kind = fields.text("type")
         subscriptionGroupIdentifier = fields.text("subscriptionGroupIdentifier")
         quantity = fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
         originalPurchasedAt = fields.instant("originalPurchaseDate")

@@ -68,6 +68,8 @@ package enum Verifier: String, Sendable, CaseIterable {
     case verifyReceipt = "verify_receipt"
     /// The App Store Server API. verifyReceipt vouches for each new receipt once, while it answers.
     case serverAPI = "server_api"
+    /// verifyReceipt, and the Server API to compare with. The Server API stands in where verifyReceipt gives no verdict.
+    case both
 }
 
 /// The policy for the case that a second customer uploads a receipt containing an owned subscription.

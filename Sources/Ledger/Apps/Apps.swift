@@ -49,14 +49,10 @@ extension LedgerApps {
 
     /// Changes the settings that `change` sets and keeps the others.
     ///
-    /// Throws `invalid` for a verifier that needs a server key where there is none.
+    /// Throws `invalid` for a verifier that needs a server key where there is none, and for one that leaves `both` too
+    /// early.
     package func change(_ bundleID: BundleID, _ change: AppChange) async throws {
-        if let verifier = change.verifier, verifier != .verifyReceipt, try await app(bundleID).serverKey == nil {
-            throw LedgerError(
-                .invalid,
-                "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
-            )
-        }
+        try await requireVerifier(of: bundleID, change)
         let rows = try await write(
             Queries.setApp,
             [
@@ -170,6 +166,8 @@ package struct AppChange: Sendable {
     package var outageAllowance: Delay?
     /// Who is asked about receipts.
     package var verifier: Verifier?
+    /// Why it changes although the comparison of both channels is not complete; nil: it does not then.
+    package var forcedBecause: String?
     /// Apple's number of the app.
     package var appleAppID: Int64?
 
@@ -186,7 +184,7 @@ package struct AppChange: Sendable {
             "leeway_ms": leeway.map { "\($0.milliseconds)" },
             "sandbox_leeway_ms": sandboxLeeway.map { "\($0.milliseconds)" },
             "outage_allowance_ms": outageAllowance.map { "\($0.milliseconds)" },
-            "verifier": verifier?.rawValue, "apple_app_id": appleAppID.map { "\($0)" },
+            "verifier": verifier?.rawValue, "forced_because": forcedBecause, "apple_app_id": appleAppID.map { "\($0)" },
         ].compactMapValues { $0 }
     }
 }

@@ -10,17 +10,17 @@ extension Tracker {
     /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for
     /// many receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
     func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
-        let answer = try await ask(claim, until: end)  // an outage is an answer too
-        let checked = Checked(claim, answer)  // interpreted only where it is not the last answer again
+        let asked = try await ask(claim, until: end)  // an outage is an answer too
+        let checked = Checked(claim, asked)  // interpreted only where it is not the last answer again
         return try await settle([checked])  // locks, reconcile (pure, no clock), one commit
     }
 
     /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
-    func ask(_ claim: Claim) async -> AppStoreAnswer {
+    func ask(_ claim: Claim) async -> AppleAnswer {
         metrics.asks()
-        let answer = await answer(about: claim)
-        metrics.answered(answer)
-        return answer
+        let asked = await answer(about: claim)
+        metrics.answered(asked.answer)
+        return asked
     }
 
     /// Settles answers together: their facts, events and schedules change in one commit.
@@ -30,6 +30,7 @@ extension Tracker {
         let settled = try await ledger.settlements.settle(answers.map { $0.pending(chains: chains) })
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
+        await compareChannels(of: answers)
         let batch = CheckedBatch(settled, of: answers)
         let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)
         tally.count(answers)
@@ -40,20 +41,24 @@ extension Tracker {
         return batch
     }
 
-    private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppStoreAnswer {
+    private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppleAnswer {
         guard let end else { return await ask(claim) }
-        if let answer = await within(end - .now, { await ask(claim) }) { return answer }
+        if let asked = await within(end - .now, { await ask(claim) }) { return asked }
         try await ledger.claims.release([claim])
         throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
     }
 
     /// Asks verifyReceipt or the Server API about a claimed receipt, by the app's verifier and what the device sent.
-    private func answer(about claim: Claim) async -> AppStoreAnswer {
+    private func answer(about claim: Claim) async -> AppleAnswer {
         let question = ServerQuestion(about: claim)
-        guard question.vouchesFirst || !question.asksServer else { return await serverAnswer(about: claim, question) }
+        guard question.vouchesFirst || !question.asksServer else {
+            return AppleAnswer(await serverAnswer(about: claim, question))
+        }
         let answer = await receiptAnswer(about: claim)
+        guard question.asksServer, question.compares || !answer.isVerdict else { return AppleAnswer(answer) }
+        let other = await serverAnswer(about: claim, question)
         // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
-        return question.asksServer && !answer.isVerdict ? await serverAnswer(about: claim, question) : answer
+        return answer.isVerdict ? AppleAnswer(answer, compared: other) : AppleAnswer(other)
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {

@@ -7,6 +7,8 @@ import Subscriptions
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
+    /// The Server API's answer to compare with; nil where only one channel was asked.
+    let compared: AppStoreAnswer?
     /// The database's clock when the answer came: its clock at the claim plus the time that passed here since.
     let answeredAt: Instant
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
@@ -19,19 +21,20 @@ struct Checked: Sendable {
     private let serverEvidence: Evidence?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
-    init(_ claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant? = nil) {
+    init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
         let answeredAt = answeredAt ?? claim.databaseNow
-        if let verdict = answer.server {
-            self.init(claim, answer, verdict, answeredAt: answeredAt, limit: .database(answeredAt))
+        if let verdict = asked.answer.server {
+            self.init(claim, asked.answer, verdict, answeredAt: answeredAt, limit: .database(answeredAt))
         } else {
-            self.init(ofReceipt: claim, answer, answeredAt: answeredAt, limit: .database(answeredAt))
+            self.init(ofReceipt: claim, asked, answeredAt: answeredAt, limit: .database(answeredAt))
         }
     }
 
     /// Takes an answer of verifyReceipt.
-    private init(ofReceipt claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant, limit: ClockLimit) {
+    private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant, limit: ClockLimit) {
+        let answer = asked.answer
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        serverEvidence = nil
+        (compared, serverEvidence) = (asked.compared, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -54,7 +57,7 @@ struct Checked: Sendable {
     private init(
         _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
     ) {
-        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
+        (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
         let evidence = verdict.contents.flatMap { Evidence(in: $0, bundleID: claim.app.bundleID) }
         let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
         self.clock = clock

@@ -8,6 +8,8 @@ struct ServerQuestion: Sendable, Hashable {
     let asksServer: Bool
     /// Whether verifyReceipt is asked first, to vouch for the receipt: its bytes can be edited.
     let vouchesFirst: Bool
+    /// Whether both channels are asked, to compare what they say.
+    let compares: Bool
     /// The transaction to ask by; nil where none is known.
     let transactionID: String?
     /// How much to read.
@@ -15,13 +17,17 @@ struct ServerQuestion: Sendable, Hashable {
 
     init(about claim: Claim) {
         let isReceipt = claim.form == .receipt
-        let wantsServer = !isReceipt || claim.app.verifier == .serverAPI
+        let wantsServer = !isReceipt || claim.app.verifier != .verifyReceipt
         transactionID =
             wantsServer ? claim.transactionID?.text ?? Self.localTransactionID(of: claim.receipt, isReceipt) : nil
         // A receipt without purchases gives no id.
         asksServer = wantsServer && (transactionID != nil || !isReceipt)
-        vouchesFirst = isReceipt && !claim.isVouched && claim.fingerprint == nil && claim.app.hasSecret
-        reading = ServerReading(for: claim)
+        compares = isReceipt && claim.app.verifier == .both && claim.environment != nil && asksServer
+        vouchesFirst =
+            isReceipt && claim.app.hasSecret
+            && (claim.app.verifier == .both || !claim.isVouched && claim.fingerprint == nil)
+        // Only everything can be compared with everything.
+        reading = compares ? .all(from: nil) : ServerReading(for: claim)
     }
 
     private static func localTransactionID(of receipt: [UInt8], _ isReceipt: Bool) -> String? {

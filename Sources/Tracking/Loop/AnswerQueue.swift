@@ -2,10 +2,10 @@ import AppStore
 import Ledger
 import Subscriptions
 
-/// A claim with Apple's answer, as it came.
+/// A claim with what Apple said, as it came.
 struct Answered: Sendable {
     let claim: Claim
-    let answer: AppStoreAnswer
+    let asked: AppleAnswer
     /// The database's clock when the answer came.
     let answeredAt: Instant
 }

@@ -91,22 +91,22 @@ struct CheckLoop: Sendable {
     }
 
     private func ask(_ claim: Claim) async {
-        let answer = await answer(about: claim)
+        let asked = await answer(about: claim)
         await callsInFlight.end(claim)
-        guard let answer else {
+        guard let asked else {
             await unasked.add(claim)
             return await slots.give(1)
         }
-        await answers.add(Answered(claim: claim, answer: answer, answeredAt: claim.databaseNow))
+        await answers.add(Answered(claim: claim, asked: asked, answeredAt: claim.databaseNow))
     }
 
     /// Asks Apple when a call is free; returns nil where the process stopped before an answer came.
-    private func answer(about claim: Claim) async -> AppStoreAnswer? {
+    private func answer(about claim: Claim) async -> AppleAnswer? {
         await gate.enter()
         defer { gate.leave() }
         guard !Task.isCancelled else { return nil }
-        let answer = await tracker.ask(claim)
-        return Task.isCancelled && answer.response == nil && answer.server?.contents == nil ? nil : answer
+        let asked = await tracker.ask(claim)
+        return Task.isCancelled && asked.isSilence ? nil : asked
     }
 
     /// Checks a quarantined receipt, which may crash the process, while no other call is under way.
@@ -123,7 +123,7 @@ struct CheckLoop: Sendable {
         while true {
             let batch = await answers.next(atMost: Self.settlementAnswersMax)
             guard !batch.isEmpty else { return }
-            await settle(batch.map { Checked($0.claim, $0.answer, answeredAt: $0.answeredAt) })
+            await settle(batch.map { Checked($0.claim, $0.asked, answeredAt: $0.answeredAt) })
             await slots.give(batch.count)
         }
     }

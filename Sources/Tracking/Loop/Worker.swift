@@ -99,6 +99,9 @@ package struct Worker: Service {
                     _ = try await tracker.ledger.settlements.endAllowances()
                 }
                 await tracker.attempt("expire orders") { try await tracker.ledger.orders.expire() }
+                await tracker.attempt("compare the channels of all subscriptions") {
+                    try await tracker.hastenComparisons()
+                }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 await tracker.seeStandings()
             }

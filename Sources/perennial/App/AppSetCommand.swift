@@ -14,6 +14,7 @@ struct AppSetCommand: AsyncParsableCommand {
         discussion: """
             Example:
               perennial app set com.example.app --rate 20 --ownership keep
+              perennial app set com.example.app --verifier server_api
             """)
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
@@ -37,8 +38,18 @@ struct AppSetCommand: AsyncParsableCommand {
             valueName: "N"))
     var preCheckMinutes: Int?
 
-    @Option(help: "Who is asked about receipts; server_api needs a key: `perennial app server-key`.")
+    @Option(
+        help:
+            "Who is asked about receipts; both compares the channels. server_api and both need a key: `app server-key`."
+    )
     var verifier: Verifier?
+
+    // `Subscriptions` has a type `Flag` too.
+    @ArgumentParser.Flag(help: "Leave both although the comparison is not complete; with --reason.")
+    var force = false
+
+    @Option(help: ArgumentHelp("With --force: why, for the audit log.", valueName: "TEXT"))
+    var reason: String?
 
     @Option(
         help: ArgumentHelp("Apple's number of the app, which signed texts of production have to name.", valueName: "N"))
@@ -54,6 +65,9 @@ struct AppSetCommand: AsyncParsableCommand {
             tolerance.isGiven, verifier != nil, appleAppId != nil,
         ]
         guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
+        guard force == (reason != nil), reason?.isEmpty != true, !force || verifier != nil else {
+            throw ValidationError("--force and --reason TEXT go together, with --verifier.")
+        }
         guard appleAppId.map({ $0 > 0 }) ?? true else { throw ValidationError("--apple-app-id is a number from 1 on.") }
         guard preCheckMinutes.map((0...720).contains) ?? true else {
             throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
@@ -74,6 +88,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.sandboxLeeway = tolerance.sandboxLeewayMinutes.map { .minutes(Int64($0)) }
         change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
         change.verifier = verifier
+        change.forcedBecause = reason
         change.appleAppID = appleAppId
         let final = change
         try await withLedger(settings) { try await $0.apps.change(bundleID, final) }

@@ -54,6 +54,14 @@ extension Listing {
         }
     }
 
+    /// Whether a report is a check and found something: a report named so has rows, another one counts a row as
+    /// unexplained.
+    func isFinding(of report: String) -> Bool {
+        if report.hasSuffix("_check") { return !rows.isEmpty }
+        guard let column = columns.firstIndex(of: "unexplained") else { return false }
+        return rows.contains { $0[column] != .integer(0) }
+    }
+
     /// Returns an instant in the usual form, whatever the session's time zone; a date or any other text is unchanged.
     private static func value(_ text: String) -> JSONValue {
         guard text.contains("T"), let instant = Instant(iso8601: text) else { return .string(text) }

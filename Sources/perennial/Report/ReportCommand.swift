@@ -21,7 +21,8 @@ struct ReportCommand: AsyncParsableCommand {
         abstract: "Runs a report; `perennial report list` names them.",
         discussion: """
             Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the \
-            report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch \
+            report is a check and found something: its name ends in _check and it has rows, or a row of it counts something \
+            as unexplained; 64 usage, 78 configuration. With --watch \
             it runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, \
             is shown and the next look follows.
 
@@ -85,7 +86,7 @@ struct ReportCommand: AsyncParsableCommand {
             let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
             form.show(listing)
             if let emptiness { printError("perennial: \(emptiness)") }
-            if name.hasSuffix("_check"), !listing.rows.isEmpty { throw Self.foundDifference }
+            if listing.isFinding(of: name) { throw Self.foundDifference }
             return
         }
         try await keepShowing(statement, values, settings)

@@ -114,7 +114,7 @@ struct ServerAgreementTests {
 }
 
 extension AppChange {
-    fileprivate static func verifying(by verifier: Verifier) -> AppChange {
+    static func verifying(by verifier: Verifier) -> AppChange {
         var change = AppChange()
         change.verifier = verifier
         return change

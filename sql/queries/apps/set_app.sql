@@ -9,7 +9,9 @@ WITH changed AS (
         sweep = COALESCE($7::text, sweep), pre_check_spread_ms = COALESCE($8::bigint, pre_check_spread_ms),
         leeway_ms = COALESCE($9::bigint, leeway_ms), sandbox_leeway_ms = COALESCE($10::bigint, sandbox_leeway_ms),
         outage_allowance_ms = COALESCE($11::bigint, outage_allowance_ms),
-        verifier = COALESCE($12::text, verifier), apple_app_id = COALESCE($13::bigint, apple_app_id)
+        verifier = COALESCE($12::text, verifier),
+        compares_since = CASE WHEN COALESCE($12::text, verifier) = 'both' THEN COALESCE(compares_since, now()) END,
+        apple_app_id = COALESCE($13::bigint, apple_app_id)
     WHERE bundle_id = $1::text
     RETURNING app_id
 )

@@ -1,5 +1,6 @@
--- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, and Apple's notifications
--- about it, unless another customer owns it now; also wherever a token is one of the customers' names or orders.
+-- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications
+-- about it and what channels said differently of it, unless another customer owns it now; also wherever a token is one
+-- of the customers' names or orders.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -38,6 +39,13 @@ WITH names AS MATERIALIZED (
         UNION
         SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
     WHERE n.app_id = t.app_id AND n.original_transaction_id = t.original_transaction_id
+), differences AS (
+    DELETE FROM ledger.channel_difference d
+    USING (
+        SELECT s.app_id, s.environment, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+        UNION
+        SELECT p.app_id, p.environment, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE d.app_id = t.app_id AND d.environment = t.environment AND d.original_transaction_id = t.original_transaction_id
 ), corrections AS (
     DELETE FROM ledger.correction c
     WHERE (c.subscription_id IN (SELECT subscription_id FROM theirs) OR c.purchase_id IN (SELECT purchase_id FROM theirs))
