@@ -100,7 +100,8 @@ let package = Package(
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "Ledger", argumentParser, asyncHTTPClient, nioCore, nioPosix,
+                "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Ledger", argumentParser, asyncHTTPClient,
+                crypto, nioCore, nioPosix,
             ],
             path: "Benchmarks/Sources", swiftSettings: optimizedSettings),
 

@@ -61,7 +61,7 @@ struct FeedBenchmark: AsyncParsableCommand {
 }
 
 /// Reads the feed as a consumer does, by long poll.
-private struct FeedReader {
+struct FeedReader {
     let port: Int
     let key: String
 
@@ -69,9 +69,11 @@ private struct FeedReader {
         struct Event: Decodable {
             let position: Int64
             let recordedAt: String
+            let subscription: String?
 
             private enum CodingKeys: String, CodingKey {
                 case position
+                case subscription = "original_transaction_id"
                 case recordedAt = "recorded_at"
             }
         }
@@ -85,6 +87,8 @@ private struct FeedReader {
         let position: Int64
         let recorded: Double
         let at: Double
+        /// Apple's id of the subscription or purchase.
+        let subscription: String
     }
 
     /// What arrived within some seconds, once what is old was read.
@@ -101,7 +105,8 @@ private struct FeedReader {
             position = page.position
             received += try page.events.map { event in
                 let recorded = try Date(event.recordedAt, strategy: Self.instants).timeIntervalSince1970
-                return Received(position: event.position, recorded: recorded, at: now)
+                return Received(
+                    position: event.position, recorded: recorded, at: now, subscription: event.subscription ?? "")
             }
         }
         return received

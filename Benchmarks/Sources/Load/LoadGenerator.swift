@@ -8,6 +8,8 @@ struct LoadGenerator: Sendable {
     let connections: Int
     /// Requests a second of all connections together; nil for as many as there can be.
     var offered: Double?
+    /// The most requests of all connections together.
+    var requestsMax = Int.max
 
     /// Between two requests of one connection.
     private var interval: TimeAmount? {
@@ -29,7 +31,8 @@ struct LoadGenerator: Sendable {
                             channel.eventLoop.makeCompletedFuture {
                                 try channel.pipeline.syncOperations.addHandler(
                                     RepeatingRequest(
-                                        first: connection, step: connections, end: end, request: request,
+                                        first: connection, step: connections, end: end, requestsMax: requestsMax,
+                                        request: request,
                                         pace: interval.flatMap { interval in turn.map { (start + $0, interval) } },
                                         finished: finished))
                             }
@@ -83,6 +86,7 @@ private final class RepeatingRequest: ChannelInboundHandler {
     private var number: Int
     private let step: Int
     private let end: NIODeadline
+    private let requestsMax: Int
     private let request: @Sendable (Int) -> ByteBuffer
     private let interval: TimeAmount?
     private let finished: EventLoopPromise<[Int64]>
@@ -92,12 +96,13 @@ private final class RepeatingRequest: ChannelInboundHandler {
     private var dueAt: NIODeadline
 
     init(
-        first: Int, step: Int, end: NIODeadline, request: @escaping @Sendable (Int) -> ByteBuffer,
+        first: Int, step: Int, end: NIODeadline, requestsMax: Int, request: @escaping @Sendable (Int) -> ByteBuffer,
         pace: (first: NIODeadline, interval: TimeAmount)?, finished: EventLoopPromise<[Int64]>
     ) {
         number = first
         self.step = step
         self.end = end
+        self.requestsMax = requestsMax
         self.request = request
         dueAt = pace?.first ?? .now()
         interval = pace?.interval
@@ -138,7 +143,7 @@ private final class RepeatingRequest: ChannelInboundHandler {
     }
 
     private func send(_ context: ChannelHandlerContext) {
-        guard NIODeadline.now() < end else {
+        guard NIODeadline.now() < end, number < requestsMax else {
             finished.succeed(latencies)
             return context.close(promise: nil)
         }

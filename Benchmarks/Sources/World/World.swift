@@ -16,6 +16,8 @@ final class World: @unchecked Sendable {
     private(set) var ledger: SubscriptionLedger
     private let postmaster: Int32
     private var running: [String: LongProcess] = [:]
+    /// Further variables of the product's environment.
+    var settings: [String: String] = [:]
 
     /// Runs `body` in a migrated ledger of its own, then ends every process that it started.
     static func with(_ body: (World) async throws -> Void) async throws {
@@ -103,11 +105,13 @@ final class World: @unchecked Sendable {
     /// The environment of the product's processes.
     private var environment: [String: String] {
         let store = "http://127.0.0.1:\(Self.simulatorPort)"
-        return ProcessInfo.processInfo.environment.merging([
-            "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
-            "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
-            "DATABASE_URL": connectionString,
-        ]) { _, new in new }
+        return ProcessInfo.processInfo.environment.merging(
+            [
+                "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
+                "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
+                "DATABASE_URL": connectionString,
+            ].merging(settings) { _, new in new }
+        ) { _, new in new }
     }
 
     /// Starts a process of the product that goes on until `stop`; `nice` lowers its priority.

@@ -1,5 +1,5 @@
 /// A signed text in the compact form (RFC 7515, section 7.1), taken apart and not verified.
-struct CompactText: Sendable {
+package struct CompactText: Sendable {
     /// The longest text. A page of Apple's has texts of some 5,400 bytes.
     static let bytesMax = 256 << 10
     /// The longest header. Apple's has some 4,400 bytes.
@@ -8,16 +8,16 @@ struct CompactText: Sendable {
     private static let signatureBytes = 64
 
     /// The header as it was sent. Texts with equal headers have one chain.
-    let header: ArraySlice<UInt8>
+    package let header: ArraySlice<UInt8>
     /// Header and payload as they were sent: what is signed.
-    let signed: ArraySlice<UInt8>
+    package let signed: ArraySlice<UInt8>
     /// The decoded payload.
-    let payload: [UInt8]
+    package let payload: [UInt8]
     /// r and s.
-    let signature: [UInt8]
+    package let signature: [UInt8]
 
     /// Takes a text apart; throws ``SignedTextRefusal`` for anything but the strict form.
-    init(_ text: [UInt8]) throws(SignedTextRefusal) {
+    package init(_ text: [UInt8]) throws(SignedTextRefusal) {
         guard text.count <= Self.bytesMax else { throw .tooLong }
         let parts = text.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[0].isEmpty else { throw .notCompact }

@@ -1,4 +1,4 @@
-import Crypto
+package import Crypto
 package import Foundation
 import SwiftASN1
 import X509
@@ -67,6 +67,9 @@ package struct SigningAuthority: Sendable {
         header = Array(#"{"alg":"ES256","x5c":[\#(texts)]}"#.utf8)
         encodedHeader = Self.base64URL(header)
     }
+
+    /// The public key of the signer.
+    package var publicKey: P256.Signing.PublicKey { key.publicKey }
 
     /// The key of the signer in PEM form.
     var keyPEM: String { key.pemRepresentation + "\n" }

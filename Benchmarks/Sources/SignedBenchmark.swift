@@ -1,0 +1,134 @@
+import AppStoreSimulator
+import ArgumentParser
+import Foundation
+import NIOCore
+import Postgres
+import Subscriptions
+import Synchronization
+
+/// What Apple's signed notifications cost, from a text to an event in the feed.
+struct SignedBenchmark: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "signed",
+        abstract:
+            "Verifies signed texts beside the signature alone; posts notifications as fast as it can, and at a rate.")
+
+    @Option(help: "Rounds of verification; each verifies a thousand texts.")
+    var rounds = 10
+
+    @Option(help: "Notifications posted as fast as possible, with and without verification.")
+    var posted = 10_000
+
+    @Option(help: "Notifications a second that are offered to a server with a worker beside it.")
+    var rate = 200
+
+    @Option(help: "Seconds of that.")
+    var seconds = 20
+
+    private static let port = 8_192
+    private static let connections = 32
+
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
+        let texts = try SignedTexts(bundleID: World.app.text)
+        try await VerificationFigures(texts, rounds: rounds).measure()
+        let root = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-root.pem")
+        try texts.authority.rootPEM.write(to: root, atomically: true, encoding: .utf8)
+        world.settings = ["PERENNIAL_APPSTORE_ROOT_FILE": root.path].merging(World.pretendServerAPI) { $1 }
+        let address = try await world.run(["app", "notifications", World.app.text]).split(separator: "/").last ?? ""
+        let token = address.trimmingCharacters(in: .whitespacesAndNewlines)
+        try world.start("server", ["serve", "--http-port", "\(Self.port)"])
+        try await Task.sleep(for: .seconds(2))
+        try await measureIntake(world, texts, token: token)
+        try await measureFeed(world, texts, token: token)
+    }
+
+    /// Posts notifications as fast as the server takes them: in turn those that it verifies, and those of the same length
+    /// that it stores as hints without looking at a signature.
+    private func measureIntake(_ world: World, _ texts: SignedTexts, token: String) async throws {
+        let signed = try (0..<posted).map { try Self.request(texts.notification(of: $0), token: token) }
+        let unsigned = try (0..<posted).map {
+            try Self.request(Self.stripped(texts.notification(of: $0)), token: token)
+        }
+        var rates: [(verified: Double, stored: Double)] = []
+        for part in 0..<5 {
+            let range = (part * posted / 5)..<((part + 1) * posted / 5)
+            rates.append((try await rate(of: Array(signed[range])), try await rate(of: Array(unsigned[range]))))
+        }
+        let verified = rates.map(\.verified).sorted()[2], stored = rates.map(\.stored).sorted()[2]
+        print("intake: \(Int(verified))/s verified, \(Int(stored))/s without verification")
+        print("verified over without verification: \((verified / stored).shown)")
+        let counts = try await world.number(
+            "SELECT count(*) AS number FROM ledger.notification WHERE signed_at IS NOT NULL")
+        print("stored as verified: \(counts) of \(posted)")
+    }
+
+    private func rate(of requests: [ByteBuffer]) async throws -> Double {
+        let load = FiniteLoad(port: Self.port, connections: Self.connections)
+        let start = ContinuousClock.now
+        try await load.send(requests)
+        return Double(requests.count) / ((ContinuousClock.now - start) / .seconds(1))
+    }
+
+    /// Offers notifications at a rate while a worker applies them, and waits for their events over HTTP.
+    private func measureFeed(_ world: World, _ texts: SignedTexts, token: String) async throws {
+        let key =
+            try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
+        try world.start("worker", ["worker"])
+        // What the first part posted is applied first.
+        try await world.drainNotifications()
+        let first = posted + 1
+        let requests = try (0..<(rate * seconds)).map {
+            try Self.request(texts.notification(of: first + $0), token: token)
+        }
+        let sent = Mutex([String: Double]())
+        let load = LoadGenerator(port: Self.port, connections: 8, offered: Double(rate))
+        async let taken = load.run(seconds: Double(seconds) - 1) { number in
+            let index = min(number, requests.count - 1)
+            sent.withLock { $0[texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
+            return requests[index]
+        }
+        let received = try await FeedReader(port: Self.port, key: String(key)).events(seconds: Double(seconds) + 3)
+        print(try await taken.line("answers at \(rate) notifications a second"))
+        let times = sent.withLock { $0 }
+        let waits = received.compactMap { event in times[event.subscription].map { event.at - $0 } }
+        let result = LoadResult(latencies: waits.map { Int64($0 * 1_000_000_000) }.sorted(), seconds: Double(seconds))
+        print(result.line("events, from posted to received"))
+        print(
+            "subscriptions with an event: \(Set(received.map(\.subscription)).intersection(times.keys).count) of \(times.count)"
+        )
+    }
+
+    private static func request(_ text: String, token: String) -> ByteBuffer {
+        let body = #"{"signedPayload":"\#(text)"}"#
+        return ByteBuffer(
+            string: "POST /v1/notifications/\(token) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    /// The same notification under a header of another algorithm, which is refused before any certificate is read.
+    private static func stripped(_ text: String) -> String {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let header = Data(
+            #"{"alg":"HS256","x5c":["\#(String(repeating: "A", count: parts[0].count * 3 / 4 - 40))"]}"#.utf8)
+        let encoded = header.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
+            "=", with: "")
+        return "\(encoded).\(parts[1]).\(parts[2])"
+    }
+}
+
+extension World {
+    /// Where a pretend Server API would be: a trusted root file is refused while any address of the store is Apple's.
+    static let pretendServerAPI = [
+        "PERENNIAL_APPSTORE_SERVER_URL": "http://127.0.0.1:\(simulatorPort)",
+        "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "http://127.0.0.1:\(simulatorPort)/sandbox",
+    ]
+
+    /// Waits until every verified notification is applied.
+    func drainNotifications() async throws {
+        while try await number("SELECT count(*) AS number FROM ledger.notification WHERE apply_at IS NOT NULL") > 0 {
+            try await Task.sleep(for: .milliseconds(500))
+        }
+    }
+}
