@@ -115,8 +115,10 @@ LEFT JOIN LATERAL (
     WHERE n BETWEEN 1 AND paid - 1 AND pg_temp.luck(i * 64 + n, 9) < 0.01) back ON true
 ORDER BY i, n;
 INSERT INTO ledger.period_history
+    (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, is_upgraded, is_trial, is_intro,
+     promotional_offer_id, offer_code_ref_name, ownership, recorded_at)
 SELECT period_id, subscription_id, tstzrange(recorded_at, cancellation_recorded_at), product_id, quantity, purchased_at,
-       expires_at, NULL, false, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, NULL
+       expires_at, false, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at
 FROM ledger.period WHERE cancellation_recorded_at > recorded_at;
 
 INSERT INTO ledger.subscription_span

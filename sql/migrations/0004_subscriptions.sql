@@ -122,7 +122,7 @@ COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced 
 COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
 COMMENT ON COLUMN ledger.period.ownership IS 'Apple''s in_app_ownership_type: PURCHASED or FAMILY_SHARED';
 COMMENT ON COLUMN ledger.period.price_milliunits IS
-    'Apple''s price of one piece in thousandths of price_currency; null: no signed transaction gave one';
+    'Apple''s price of the whole quantity in thousandths of price_currency; null: no signed transaction gave one';
 COMMENT ON COLUMN ledger.period.revocation_percentage IS
     'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
@@ -154,6 +154,7 @@ CREATE TABLE ledger.period_history (
     ownership                 text,
     price_milliunits          bigint,
     price_currency            text,
+    revocation_percentage     int,
     recorded_at               timestamptz NOT NULL,
     cancellation_recorded_at  timestamptz
 );
@@ -293,6 +294,9 @@ CREATE TABLE ledger.purchase_history (
     quantity                int NOT NULL,
     purchased_at            timestamptz NOT NULL,
     revoked_at              timestamptz,
+    price_milliunits        bigint,
+    price_currency          text,
+    revocation_percentage   int,
     revocation_recorded_at  timestamptz
 );
 CREATE INDEX purchase_history_of_purchase ON ledger.purchase_history (purchase_id);

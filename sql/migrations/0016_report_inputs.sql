@@ -139,17 +139,18 @@ SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p
             WHEN p.promotional_offer_id IS NOT NULL THEN 'promotional_offer'
             WHEN p.offer_code_ref_name IS NOT NULL THEN 'offer_code' END AS offer,
        p.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_family_shared,
-       p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until
+       p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until,
+       p.price_milliunits, p.price_currency AS currency, p.revocation_percentage
 FROM (
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
-           cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
+           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
+           revocation_percentage, recorded_at, cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
            NULL::timestamptz AS known_until
     FROM ledger.period
     UNION ALL
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
-           cancellation_recorded_at, lower(known), upper(known)
+           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
+           revocation_percentage, recorded_at, cancellation_recorded_at, lower(known), upper(known)
     FROM ledger.period_history WHERE NOT isempty(known)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
@@ -157,7 +158,8 @@ COMMENT ON VIEW perennial.period_version IS
 CREATE VIEW perennial.period_history AS
 SELECT k.bundle_id, k.environment, p.stream_id, p.charge_id, k.original_transaction_id, p.product_id, p.quantity,
        p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.offer, p.is_family_shared,
-       p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until
+       p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until, p.price_milliunits, p.currency,
+       p.revocation_percentage
 FROM perennial.period_version p JOIN perennial.subscription_key k USING (stream_id);
 COMMENT ON VIEW perennial.period_history IS
     'Every period as it was known for a while, with the names of its subscription';
@@ -165,13 +167,17 @@ COMMENT ON VIEW perennial.period_history IS
 CREATE VIEW perennial.purchase_history AS
 SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_id, p.original_transaction_id,
        p.product_id, h.quantity, h.purchased_at, h.revoked_at, p.first_recorded_at AS first_known_at,
-       h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until
+       h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until, h.price_milliunits,
+       h.price_currency AS currency, h.revocation_percentage
 FROM (
-    SELECT purchase_id, quantity, purchased_at, revoked_at, revocation_recorded_at,
+    SELECT purchase_id, quantity, purchased_at, revoked_at, (facts #>> '{price,milliunits}')::bigint AS price_milliunits,
+           facts #>> '{price,currency}' AS price_currency,
+           (facts #>> '{refunded,percentage}')::int AS revocation_percentage, revocation_recorded_at,
            COALESCE(facts_recorded_at, first_recorded_at) AS known_from, NULL::timestamptz AS known_until
     FROM ledger.purchase WHERE version > 0
     UNION ALL
-    SELECT purchase_id, quantity, purchased_at, revoked_at, revocation_recorded_at, lower(known), upper(known)
+    SELECT purchase_id, quantity, purchased_at, revoked_at, price_milliunits, price_currency, revocation_percentage,
+           revocation_recorded_at, lower(known), upper(known)
     FROM ledger.purchase_history WHERE NOT isempty(known)) h
 JOIN ledger.purchase p USING (purchase_id)
 JOIN ledger.app a USING (app_id);
@@ -180,11 +186,12 @@ COMMENT ON VIEW perennial.purchase_history IS 'Every one-time purchase as it was
 CREATE VIEW perennial.charge_history AS
 SELECT bundle_id, environment, 'subscription' AS kind, stream_id, charge_id, original_transaction_id, product_id,
        quantity, purchased_at, expires_at, cancelled_at, is_upgraded, offer, is_family_shared, first_known_at,
-       cancellation_known_at, known_from, known_until
+       cancellation_known_at, known_from, known_until, price_milliunits, currency, revocation_percentage
 FROM perennial.period_history
 UNION ALL
 SELECT bundle_id, environment, 'purchase', stream_id, stream_id, original_transaction_id, product_id, quantity,
-       purchased_at, NULL, revoked_at, false, NULL, false, first_known_at, revocation_known_at, known_from, known_until
+       purchased_at, NULL, revoked_at, false, NULL, false, first_known_at, revocation_known_at, known_from, known_until,
+       price_milliunits, currency, revocation_percentage
 FROM perennial.purchase_history;
 COMMENT ON VIEW perennial.charge_history IS
     'Every period and one-time purchase as it was known for a while. (kind, charge_id) identifies a charge, (kind, '

@@ -44,9 +44,11 @@ COMMENT ON FUNCTION ledger.stated_charge_price IS
     'came';
 
 CREATE FUNCTION ledger.price_basis(
-    offer text, is_family_shared boolean, stated bigint, storefront bigint, "default" bigint) RETURNS text
+    offer text, is_family_shared boolean, apple bigint, stated bigint, storefront bigint, "default" bigint) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN is_family_shared OR offer IS NOT DISTINCT FROM 'trial' THEN NULL
+    SELECT CASE WHEN is_family_shared THEN NULL
+                WHEN apple IS NOT NULL THEN 'apple'
+                WHEN offer IS NOT DISTINCT FROM 'trial' THEN NULL
                 WHEN stated IS NOT NULL THEN 'stated'
                 WHEN offer IS NOT NULL THEN 'unknown'
                 WHEN storefront IS NOT NULL THEN 'storefront'
@@ -54,9 +56,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE 'unknown' END
 $$;
 COMMENT ON FUNCTION ledger.price_basis IS
-    'Where the price of a charge comes from, given the prices that there are: stated at intake or import; else the '
-    'catalog''s of the storefront; else that of the default one; else unknown. The catalog does not price offers. '
-    'Trials and what a family shares are no charges: null';
+    'Where the price of a charge comes from, given the prices that there are: Apple''s in a signed transaction; else '
+    'stated at intake or import; else the catalog''s of the storefront; else that of the default one; else unknown. '
+    'The catalog does not price offers. Trials and what a family shares are no charges: null, but for a trial that '
+    'Apple itself prices, at 0';
 
 CREATE FUNCTION ledger.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
@@ -77,16 +80,18 @@ RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, c.stream_id, c.charge_id, c.original_transaction_id, c.product_id, c.quantity,
            c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, place.storefront,
-           c.quantity * CASE basis.word WHEN 'stated' THEN stated.price_milliunits
-                                        WHEN 'storefront' THEN there.price_milliunits
-                                        WHEN 'default' THEN anywhere.price_milliunits END,
-           CASE basis.word WHEN 'stated' THEN stated.currency WHEN 'storefront' THEN there.currency
-                           WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.cancellation_known_at
+           -- Apple's price is that of the whole quantity.
+           CASE basis.word WHEN 'apple' THEN c.price_milliunits
+                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
+                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
+                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
+           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
+                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
+           basis.word, c.first_known_at, c.cancellation_known_at, c.revocation_percentage
     FROM perennial.period_history c
     LEFT JOIN ledger.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
     LEFT JOIN ledger.storefronts_of(known_at, streams) place
@@ -100,8 +105,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, stated.price_milliunits, there.price_milliunits,
-                                     anywhere.price_milliunits) AS word) basis
+        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
+                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
 $$;
@@ -114,23 +119,23 @@ RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, 'subscription', c.stream_id, c.charge_id, c.original_transaction_id,
            c.product_id, c.quantity, c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer,
            c.is_family_shared, c.storefront, c.amount_milliunits, c.currency, c.price_basis, c.first_known_at,
-           c.cancellation_known_at
+           c.cancellation_known_at, c.revocation_percentage
     FROM ledger.period_charges_of(known_at, streams) c
     UNION ALL
     SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
            c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, false, place.storefront,
-           c.quantity * COALESCE(stated.price_milliunits, there.price_milliunits, anywhere.price_milliunits),
-           CASE WHEN stated.price_milliunits IS NOT NULL THEN stated.currency
-                WHEN there.price_milliunits IS NOT NULL THEN there.currency ELSE anywhere.currency END,
-           CASE WHEN stated.price_milliunits IS NOT NULL THEN 'stated'
-                WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
-                WHEN anywhere.price_milliunits IS NOT NULL THEN 'default' ELSE 'unknown' END,
-           c.first_known_at, c.revocation_known_at
+           CASE basis.word WHEN 'apple' THEN c.price_milliunits
+                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
+                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
+                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
+           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
+                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
+           basis.word, c.first_known_at, c.revocation_known_at, c.revocation_percentage
     FROM perennial.purchase_history c
     LEFT JOIN ledger.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
     LEFT JOIN (
@@ -150,6 +155,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
         AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
+    CROSS JOIN LATERAL (
+        SELECT ledger.price_basis(NULL, false, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
+                                  anywhere.price_milliunits) AS word) basis
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
 COMMENT ON FUNCTION ledger.charges_of IS
@@ -161,7 +169,7 @@ RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM ledger.charges_of(known_at, NULL)
 $$;
@@ -221,14 +229,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
                c.first_known_at AS recorded_at
         UNION ALL
-        SELECT 'refund', c.cancelled_at, -c.amount_milliunits, c.cancellation_known_at
+        SELECT 'refund', c.cancelled_at, -round(c.amount_milliunits * COALESCE(c.revocation_percentage / 100000.0, 1))::bigint,
+               c.cancellation_known_at
         WHERE c.cancelled_at IS NOT NULL AND NOT c.is_upgraded
         UNION ALL
         -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
         SELECT 'proration', COALESCE(c.replaced_at, c.expires_at),
                CASE WHEN c.replaced_at IS NOT NULL THEN
-                   -round(c.amount_milliunits * LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                       / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0)))::bigint END,
+                   -round(c.amount_milliunits * COALESCE(c.revocation_percentage / 100000.0, LEAST(
+                       1, extract(epoch FROM c.expires_at - c.replaced_at)
+                          / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END,
                COALESCE(c.cancellation_known_at, c.first_known_at)
         WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, true)) moved
     WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
@@ -237,5 +247,6 @@ COMMENT ON FUNCTION ledger.revenue_of IS
     'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
-    'count until their replacement. It begins anew after more than 60 days without, from the end of paid service; '
+    'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
+    'share of the time that was left. Paid service begins anew after more than 60 days without, from the end of paid service; '
     'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';

@@ -24,10 +24,10 @@ COMMENT ON FUNCTION ledger.months IS
 CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
-    begins_at timestamptz, first_expires_at timestamptz)
+    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
-           min(c.expires_at)
+           min(c.expires_at), c.price_milliunits, c.currency
     FROM (
         SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
@@ -49,6 +49,20 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 WHERE (o.offer IS NOT NULL OR o.is_family_shared OR o.quantity <> 1)
                   AND (streams IS NULL OR o.stream_id = ANY (streams))
                 UNION ALL
+                SELECT priced.stream_id, priced.purchased_at, false FROM (
+                    SELECT o.stream_id, o.purchased_at,
+                           (o.price_milliunits, o.currency) IS DISTINCT FROM
+                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream) AS differs
+                    FROM perennial.period_version o
+                    -- Without a price of Apple's there is nothing to sort.
+                    WHERE o.stream_id IN (
+                              SELECT v.stream_id FROM perennial.period_version v
+                              WHERE v.price_milliunits IS NOT NULL AND (streams IS NULL OR v.stream_id = ANY (streams)))
+                      AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)
+                      AND COALESCE(o.cancelled_at > o.purchased_at, true)
+                    WINDOW stream AS (PARTITION BY o.stream_id, o.product_id ORDER BY o.purchased_at, o.charge_id)) priced
+                WHERE priced.differs
+                UNION ALL
                 SELECT stated.stream_id, stated.purchased_at, true FROM ledger.stated_charge_price(known_at, streams) stated
                 WHERE NOT stated.is_purchase
                 UNION ALL
@@ -58,13 +72,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ) own ON own.stream_id = p.stream_id
         WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
           AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
-    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared,
+    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.price_milliunits, c.currency,
              CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
 $$;
 COMMENT ON FUNCTION ledger.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
-    'a charge with an offer, a price of its own, another quantity or no price begins, and where the catalog''s '
-    'price or the storefront changes';
+    'a charge with an offer, a price of its own, another quantity or no price begins, and where Apple''s price, the '
+    'catalog''s or the storefront changes';
 
 CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -110,17 +124,19 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
         CROSS JOIN LATERAL (
             SELECT p.basis,
-                   r.quantity * CASE p.basis WHEN 'stated' THEN stated.price_milliunits
-                                             WHEN 'storefront' THEN there.price_milliunits
-                                             WHEN 'default' THEN anywhere.price_milliunits END AS amount,
-                   CASE p.basis WHEN 'stated' THEN stated.currency WHEN 'storefront' THEN there.currency
-                                WHEN 'default' THEN anywhere.currency END AS currency
+                   CASE p.basis WHEN 'apple' THEN r.price_milliunits
+                                WHEN 'stated' THEN r.quantity * stated.price_milliunits
+                                WHEN 'storefront' THEN r.quantity * there.price_milliunits
+                                WHEN 'default' THEN r.quantity * anywhere.price_milliunits END AS amount,
+                   CASE p.basis WHEN 'apple' THEN r.currency WHEN 'stated' THEN stated.currency
+                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
             FROM (SELECT ledger.price_basis(
-                r.offer, r.is_family_shared, stated.price_milliunits, there.price_milliunits,
+                r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
                 anywhere.price_milliunits) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
-    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND COALESCE(p.until > p.begins_at, true)
+    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
+      AND COALESCE(p.until > p.begins_at, true)
 $$;
 COMMENT ON FUNCTION ledger.paying_of IS
     'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '

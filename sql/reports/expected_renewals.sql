@@ -2,9 +2,9 @@
 -- Variables: at, days, bundle_id, environment, time_zone.
 -- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
 -- period ends. A product with a short period of its own in the catalog counts as often as it would renew. The product
--- is the one it will renew to. The price is that of the last charge if an upload stated it for the same product, else
--- the catalog's for the storefront on that day, else the default storefront's; a renewal with an offer has no known
--- price. expected is the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the
+-- is the one it will renew to. The price is that of the last charge if Apple or an upload stated it for the same
+-- product, else the catalog's for the storefront on that day, else the default storefront's; a renewal with an offer has
+-- no known price. expected is the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the
 -- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
 -- currency has no known prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or
 -- billing retry are in billing_recovery.
@@ -25,10 +25,11 @@ WITH due AS (
       AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
-    -- Only a stated price of the same product, without an offer, applies to the renewal.
+    -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.
     SELECT DISTINCT ON (d.stream_id) d.*,
-           COALESCE(c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis = 'stated', false) AS is_stated,
-           c.amount_milliunits AS stated_amount, c.currency AS stated_currency
+           CASE WHEN c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis IN ('apple', 'stated')
+                THEN c.price_basis END AS charged_basis,
+           c.amount_milliunits AS charged_amount, c.currency AS charged_currency
     FROM due d
     LEFT JOIN perennial.revenue_as_known('infinity') c
         ON c.stream_id = d.stream_id AND c.charge_kind = 'subscription' AND c.kind = 'charge'
@@ -49,9 +50,9 @@ WITH due AS (
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
-           CASE basis.word WHEN 'stated' THEN r.stated_amount WHEN 'storefront' THEN there.price_milliunits
+           CASE basis.word WHEN r.charged_basis THEN r.charged_amount WHEN 'storefront' THEN there.price_milliunits
                            WHEN 'default' THEN anywhere.price_milliunits END AS amount,
-           CASE basis.word WHEN 'stated' THEN r.stated_currency WHEN 'storefront' THEN there.currency
+           CASE basis.word WHEN r.charged_basis THEN r.charged_currency WHEN 'storefront' THEN there.currency
                            WHEN 'default' THEN anywhere.currency END AS currency
     FROM renewal r
     LEFT JOIN perennial.price_history there
@@ -62,13 +63,14 @@ WITH due AS (
         AND anywhere.valid_from <= r.renews_at AND r.renews_at < anywhere.valid_until AND anywhere.known_until IS NULL
     CROSS JOIN LATERAL (
         SELECT CASE WHEN r.offer IS NOT NULL AND r.is_next THEN 'unknown'
-                    WHEN r.is_stated THEN 'stated'
+                    WHEN r.charged_basis IS NOT NULL THEN r.charged_basis
                     WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                     WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'
                     ELSE 'unknown' END AS word) basis
 ), reported AS (
     SELECT day, bundle_id, product_id, currency, count(*) AS renewals,
            count(*) FILTER (WHERE price_consent_pending) AS at_risk, sum(amount) AS expected,
+           count(*) FILTER (WHERE price_basis = 'apple') AS apple,
            count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
@@ -76,6 +78,7 @@ WITH due AS (
     FROM priced GROUP BY day, bundle_id, product_id, currency
 )
 SELECT day, bundle_id, product_id, currency, renewals, at_risk, round(expected / 1000, 3) AS expected,
+       round(100.0 * sum(apple) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS apple_pct,
        round(100.0 * sum(stated) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS default_pct,

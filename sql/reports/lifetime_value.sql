@@ -24,6 +24,7 @@ WITH brought AS (
            min(occurred_at) FILTER (WHERE kind = 'charge') AS charged_at,
            count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
+           count(*) FILTER (WHERE price_basis = 'apple') AS apple,
            count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
@@ -45,7 +46,8 @@ WITH brought AS (
                AND began_at < perennial.instant(:'until', :'time_zone'), false)
 ), reported AS (
     SELECT since, bundle_id, product_id, currency, sum(movements) AS movements, sum(charges) AS charges,
-           sum(net) AS net, sum(proceeds) AS proceeds, sum(stated) AS stated, sum(storefront) AS storefront,
+           sum(net) AS net, sum(proceeds) AS proceeds, sum(apple) AS apple, sum(stated) AS stated,
+           sum(storefront) AS storefront,
            sum("default") AS "default", sum(unknown) AS unknown,
            sum(count(*) FILTER (WHERE currencies = 1)) OVER (PARTITION BY since, bundle_id, product_id) AS subscriptions
     FROM member GROUP BY since, bundle_id, product_id, currency
@@ -56,6 +58,7 @@ SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, su
        round(proceeds / subscriptions / 1000, 3) AS proceeds_each,
        GREATEST(0, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
            - (since + perennial.bucket_length(:'bucket'))::date) AS age_days,
+       round(100.0 * sum(apple) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS apple_pct,
        round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,

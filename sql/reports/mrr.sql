@@ -5,9 +5,9 @@
 -- period, or for offers the actual length; a month has 365.25 / 12 days), also during grace and while it awaits
 -- renewal. Amounts are in units of the currency, one row for each, never added up. A row without currency counts
 -- subscriptions at unknown prices. The shares give the sources of the prices of all paying subscriptions of the app
--- that day: stated at intake, the catalog's for the storefront, the default storefront's, unknown. The day that was not
--- over at as_known_at appears as of that instant, with is_complete false. by=product gives a row for each product_id,
--- which add up to those of by=total.
+-- that day: Apple's, stated at intake, the catalog's for the storefront, the default storefront's, unknown. The day that
+-- was not over at as_known_at appears as of that instant, with is_complete false. by=product gives a row for each
+-- product_id, which add up to those of by=total.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -29,6 +29,7 @@ WITH edge AS (
     GROUP BY day, bundle_id, 3, currency, price_basis
 ), moved AS (
     SELECT day, bundle_id, product_id, currency, sum(subscriptions) AS subscriptions, sum(monthly) AS monthly,
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'apple'), 0) AS apple,
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'stated'), 0) AS stated,
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'default'), 0) AS "default",
@@ -43,7 +44,8 @@ WITH edge AS (
         first.first_day, perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz), interval '1 day') day
 ), reported AS (
     SELECT d.day, d.bundle_id, d.product_id, d.currency, sum(m.subscriptions) OVER sofar AS subscriptions,
-           sum(m.monthly) OVER sofar AS monthly, sum(m.stated) OVER sofar AS stated, sum(m.storefront) OVER sofar AS storefront,
+           sum(m.monthly) OVER sofar AS monthly, sum(m.apple) OVER sofar AS apple, sum(m.stated) OVER sofar AS stated,
+           sum(m.storefront) OVER sofar AS storefront,
            sum(m."default") OVER sofar AS "default", sum(m.unknown) OVER sofar AS unknown
     FROM days d
     LEFT JOIN moved m
@@ -53,6 +55,7 @@ WITH edge AS (
 )
 SELECT day, bundle_id, NULLIF(product_id, '') AS product_id, currency, subscriptions,
        round(monthly / 1000, 3) AS mrr,
+       round(100.0 * sum(apple) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS apple_pct,
        round(100.0 * sum(stated) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS default_pct,

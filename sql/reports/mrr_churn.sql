@@ -39,6 +39,7 @@ WITH moves AS MATERIALIZED (
            sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS refund,
            sum(monthly) AS net,
+           COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'apple'), 0) AS apple,
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'stated'), 0) AS stated,
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'default'), 0) AS "default",
@@ -62,6 +63,7 @@ SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, cu
        round(refund / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
        round(-100 * (churn + contraction) / NULLIF(opening, 0), 1) AS gross_churn_pct,
        round(-100 * (churn + contraction + expansion + reactivation) / NULLIF(opening, 0), 1) AS net_churn_pct,
+       round(100.0 * sum(apple) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS apple_pct,
        round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,

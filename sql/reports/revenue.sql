@@ -1,8 +1,9 @@
 -- Charges, refunds, net revenue and proceeds, with Apple's commission and its reason
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- A charge is a paid period of a subscription or a one-time purchase, on its purchase date; trials and family shares
--- are not charges. A refund counts on the day Apple gave it, with the whole price. A proration is Apple's repayment for
--- a period that an upgrade or crossgrade replaced: the share of its remaining time. net = charged + refunded +
+-- are not charges. A refund counts on the day Apple gave it, with the share of the price that Apple states, else with
+-- the whole price. A proration is Apple's repayment for a period that an upgrade or crossgrade replaced: the share that
+-- Apple states, else that of its remaining time. net = charged + refunded +
 -- prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program (small_business) or after a year
 -- of paid service of the subscription (after_one_year), else 30 % (standard); 60 days without paid service restart the
 -- year. A refund is repaid at the rate of its charge. Prices are what customers pay: taxes, which Apple deducts first
@@ -25,6 +26,7 @@ WITH moved AS (
            sum(amount_milliunits) FILTER (WHERE kind = 'refund') AS refunded,
            sum(amount_milliunits) FILTER (WHERE kind = 'proration') AS prorated,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
+           count(*) FILTER (WHERE price_basis = 'apple') AS apple,
            count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
@@ -41,6 +43,7 @@ SELECT since, bundle_id, product_id, currency, commission_percent, commission_re
        CASE WHEN currency IS NOT NULL THEN round(COALESCE(refunded, 0) / 1000, 3) END AS refunded,
        CASE WHEN currency IS NOT NULL THEN round(COALESCE(prorated, 0) / 1000, 3) END AS prorated,
        round(net / 1000, 3) AS net, round(proceeds / 1000, 3) AS proceeds,
+       round(100.0 * sum(apple) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS apple_pct,
        round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,

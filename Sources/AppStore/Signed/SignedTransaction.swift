@@ -46,7 +46,7 @@ package struct SignedTransaction: Sendable, Hashable {
     package let ownershipType: String?
     /// `appAccountToken`.
     package let appAccountToken: String?
-    /// `price`, in thousandths of the currency's unit.
+    /// `price` of the whole quantity, in thousandths of the currency's unit.
     package let price: Int64?
     /// `currency`.
     package let currency: String?

@@ -28,7 +28,7 @@ extension SignedTransaction {
             id: account.ids.purchase(bought.ordinal), originalID: account.ids.purchase(bought.ordinal),
             productID: bought.product.identifier(in: world.bundleID), purchase: bought.at, originalPurchase: bought.at,
             kind: bought.product.kind, accountToken: world.token(of: bought.buyer, account),
-            price: storefront.price(of: bought.product), storefront: storefront,
+            price: storefront.price(of: bought.product) * Int64(bought.order.quantity.count), storefront: storefront,
             appTransactionID: account.ids.appTransaction, environment: account.environment,
             modifiedAt: bought.modifiedAt(asOf: now))
         quantity = bought.order.quantity

@@ -26,6 +26,7 @@ struct SignedTransaction: Sendable {
     var revocation: Revocation?
     var offer: OfferClaims?
     var isRenewal = false
+    /// Of the whole quantity, in thousandths of the currency.
     let price: Int64
     let storefront: Storefront
     let appTransactionID: String

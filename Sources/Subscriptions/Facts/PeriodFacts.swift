@@ -47,7 +47,7 @@ package struct Revocation: Hashable, Sendable, FactValue {
     }
 }
 
-/// The price of one piece of a transaction (Apple: "JWSTransactionDecodedPayload").
+/// The price of the whole quantity of a transaction (Apple: "JWSTransactionDecodedPayload").
 package struct Price: Hashable, Sendable, FactValue {
     /// `price`, in thousandths of the currency's unit.
     package var milliunits: Int64

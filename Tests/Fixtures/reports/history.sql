@@ -97,7 +97,7 @@ FROM (VALUES
 -- What was learnt later of a period, with what was known before.
 INSERT INTO ledger.period_history
 SELECT period_id, subscription_id, tstzrange(recorded_at, later.at), product_id, quantity, purchased_at, expires_at,
-       cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, NULL::bigint, NULL, recorded_at, NULL
+       cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, NULL::bigint, NULL, NULL::int, recorded_at, NULL
 FROM ledger.period
 JOIN (VALUES ('B1', '2026-01-21Z'::timestamptz), ('C1', '2026-01-25 00:01Z'), ('J1', '2026-03-05Z')) AS later (line, at)
     ON web_order_line_item_id = later.line;
@@ -177,7 +177,7 @@ FROM ledger.app CROSS JOIN (VALUES
     ('Q', 'lifetime', 'Q', '{}', 1, '2026-02-10Z', 1, '2026-02-10Z', '2026-02-10Z', '2026-02-10Z', '2026-02-10 00:01Z', NULL,
      NULL, NULL)) p;
 INSERT INTO ledger.purchase_history
-SELECT purchase_id, tstzrange(first_recorded_at, revocation_recorded_at), quantity, purchased_at, NULL, NULL
+SELECT purchase_id, tstzrange(first_recorded_at, revocation_recorded_at), quantity, purchased_at, NULL, NULL::bigint, NULL, NULL::int, NULL
 FROM ledger.purchase WHERE revoked_at IS NOT NULL;
 
 -- What uploads said: B's storefront, E's price, P's price.

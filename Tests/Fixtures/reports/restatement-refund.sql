@@ -10,7 +10,7 @@ SELECT subscription_id, 'monthly', 1, '2026-01-15Z', '2026-02-15Z', false, false
 FROM ledger.subscription WHERE original_transaction_id = 'J2';
 INSERT INTO ledger.period_history
 SELECT period_id, subscription_id, tstzrange('2026-01-15Z', '2026-01-24Z'), product_id, quantity, purchased_at, expires_at,
-       NULL, false, false, false, NULL, NULL, NULL, NULL::bigint, NULL, recorded_at, NULL
+       NULL, false, false, false, NULL, NULL, NULL, NULL::bigint, NULL, NULL::int, recorded_at, NULL
 FROM ledger.period WHERE facts_recorded_at = '2026-01-24Z';
 INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
 SELECT subscription_id, tstzrange(t.since::timestamptz, t.until::timestamptz), tstzrange(t.told::timestamptz, t.corrected::timestamptz),

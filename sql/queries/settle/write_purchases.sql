@@ -7,12 +7,19 @@ WITH given AS MATERIALIZED (
         AS n(purchase_id, transaction_id, transaction_ids, facts, quantity, purchased_at, revoked_at, app_account_token,
              version, as_of, recorded_at, polled_by, next_check_at)
 ), past AS (
-    INSERT INTO ledger.purchase_history (purchase_id, known, quantity, purchased_at, revoked_at, revocation_recorded_at)
+    INSERT INTO ledger.purchase_history
+        (purchase_id, known, quantity, purchased_at, revoked_at, price_milliunits, price_currency, revocation_percentage,
+         revocation_recorded_at)
     SELECT p.purchase_id, tstzrange(COALESCE(p.facts_recorded_at, p.first_recorded_at), n.recorded_at), p.quantity,
-           p.purchased_at, p.revoked_at, p.revocation_recorded_at
+           p.purchased_at, p.revoked_at, (p.facts #>> '{price,milliunits}')::bigint, p.facts #>> '{price,currency}',
+           (p.facts #>> '{refunded,percentage}')::int, p.revocation_recorded_at
     FROM given n JOIN ledger.purchase p USING (purchase_id)
     WHERE p.version > 0
-      AND (p.quantity, p.purchased_at, p.revoked_at) IS DISTINCT FROM (n.quantity, n.purchased_at, n.revoked_at)
+      AND (p.quantity, p.purchased_at, p.revoked_at, p.facts #>> '{price,milliunits}', p.facts #>> '{price,currency}',
+           p.facts #>> '{refunded,percentage}')
+        IS DISTINCT FROM
+          (n.quantity, n.purchased_at, n.revoked_at, n.facts #>> '{price,milliunits}', n.facts #>> '{price,currency}',
+           n.facts #>> '{refunded,percentage}')
     RETURNING purchase_id
 )
 UPDATE ledger.purchase p
