@@ -28,5 +28,6 @@ package enum Migrations {
         SQLFile("0024_view_columns", PackageResources._024_view_columns_sql),
         SQLFile("0025_server_api", PackageResources._025_server_api_sql),
         SQLFile("0026_channels", PackageResources._026_channels_sql),
+        SQLFile("0027_support", PackageResources._027_support_sql),
     ]
 }

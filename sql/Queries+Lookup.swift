@@ -23,5 +23,8 @@ extension Queries {
     package static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
     package static let statusProvisional = SQLFile("status_provisional", PackageResources.status_provisional_sql)
     package static let statusProducts = SQLFile("status_products", PackageResources.status_products_sql)
+    package static let statusNotifications = SQLFile(
+        "status_notifications", PackageResources.status_notifications_sql)
+    package static let statusConsumption = SQLFile("status_consumption", PackageResources.status_consumption_sql)
     package static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
 }

@@ -31,6 +31,9 @@ package struct LedgerOffers: LedgerFacet { let ledger: SubscriptionLedger }
 /// Deliveries: the queue, acknowledgements, and what a catalog releases.
 package struct LedgerDeliveries: LedgerFacet { let ledger: SubscriptionLedger }
 
+/// Support calls: what people ask Apple to change.
+package struct LedgerSupport: LedgerFacet { let ledger: SubscriptionLedger }
+
 /// The feed of events.
 package struct LedgerFeed: LedgerFacet { let ledger: SubscriptionLedger }
 
@@ -57,6 +60,8 @@ extension SubscriptionLedger {
     package var offers: LedgerOffers { LedgerOffers(ledger: self) }
     /// Deliveries: the queue, acknowledgements, and what a catalog releases.
     package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
+    /// Support calls: what people ask Apple to change.
+    package var support: LedgerSupport { LedgerSupport(ledger: self) }
     /// The feed of events.
     package var feed: LedgerFeed { LedgerFeed(ledger: self) }
     /// What only the admin pages show: sessions, searches and histories.

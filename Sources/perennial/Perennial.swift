@@ -32,7 +32,9 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(name: "Set up", subcommands: [AppCommand.self, CatalogCommand.self, KeyCommand.self]),
             CommandGroup(
                 name: "Customers",
-                subcommands: [CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self]),
+                subcommands: [
+                    CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self, SupportCommand.self,
+                ]),
             CommandGroup(name: "Purchases", subcommands: [OrderCommand.self, DeliveryCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(

@@ -55,6 +55,42 @@ import Tracking
         }
     }
 
+    @Test func `a refund request that waits for ten hours needs attention until it is answered`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            let app = try await ledger.apps.app("a")
+            func notify(_ id: String, hoursAgo: Int, _ kind: String = "CONSUMPTION_REQUEST") async throws {
+                try await database.transaction {
+                    try $0.script(
+                        """
+                        INSERT INTO ledger.notification (app_id, received_at, version, kind, apple_id, environment,
+                            original_transaction_id, transaction_id, signed_at, effect, apply_at, texts)
+                        SELECT \(app.id), now(), 2, '\(kind)', gen_random_uuid(), 'Sandbox', '\(id)', '\(id)',
+                            now() - interval '\(hoursAgo) hours', 'awaits_whole', now(), ''
+                        """)
+                }
+            }
+            try await notify("early", hoursAgo: 9)
+            try await notify("old", hoursAgo: 24 * 8)
+            try await notify("other", hoursAgo: 11, "REFUND")
+            #expect(try await ledger.operations.status().attention == [])
+            try await notify("late", hoursAgo: 11)
+            try await notify("late", hoursAgo: 12)
+            let status = try await ledger.operations.status()
+            #expect(status.attention == ["Apple waits for what was used of late of a"])
+            #expect(status.text().contains("`perennial support consumption --app a --sandbox --transaction-id late`"))
+            #expect(status.text().contains("Notifications: 5 notifications wait until Apple was asked"))
+            #expect(status.json.rendered().contains(#""late_consumption":[{"asked_at":"#))
+            #expect(status.json.rendered().contains(#""notifications_waiting":5"#))
+            _ = try await ledger.support.withhold(
+                WantedSupportCall(.consumption, in: .sandbox, about: "late", asking: nil), of: app)
+            #expect(try await ledger.operations.status().attention == [])
+            try await database.transaction { try $0.script("UPDATE ledger.notification SET apply_at = NULL") }
+            #expect(try await !ledger.operations.status().text().contains("Notifications:"))
+        }
+    }
+
     @Test func `a lane says for how long its first receipt has been waiting`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)

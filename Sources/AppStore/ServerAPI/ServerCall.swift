@@ -6,6 +6,8 @@ import NIOHTTP1
 enum ServerReply: Sendable {
     /// HTTP 200 and a JSON object.
     case answered(JSONDocument)
+    /// HTTP 200 or 202 without a body: Apple took what was sent.
+    case accepted
     /// Apple does not accept the bearer token.
     case unauthorized
     /// An error by Apple's code.
@@ -68,12 +70,28 @@ struct ServerCaller: Sendable {
             switch reply {
             case .unauthorized where attempt == 1 && ContinuousClock.now < end: continue
             case .unauthorized, .failed: break
-            case .answered, .error: tokens.accept(key, in: environment)
+            case .answered, .accepted, .error: tokens.accept(key, in: environment)
             }
             return (reply, result, attempt)
         }
         return (.failed(CallFailure.noTimeLeft, detail: nil), CallResult(), 0)
     }
+
+    /// Waits until `turn` lets a call be made; returns false where that is later than `end`.
+    static func awaits(
+        _ turn: @Sendable () async -> Double?, until end: ContinuousClock.Instant
+    ) async -> Bool {
+        while let seconds = await turn() {
+            let wait = Duration.seconds(max(seconds, 0.01))
+            guard ContinuousClock.now + wait < end, !Task.isCancelled else { return false }
+            // The sleep fails only when the caller is cancelled, which the next round sees.
+            try? await Task.sleep(for: wait)
+        }
+        return true
+    }
+
+    /// Why a call was not made whose turn comes too late.
+    static let noTurn = "The app's budget of calls to the Server API is used up."
 
     private static func headers(_ token: String, _ call: ServerCall) -> HTTPHeaders {
         var headers: HTTPHeaders = [
@@ -85,17 +103,22 @@ struct ServerCaller: Sendable {
 }
 
 extension ServerReply {
+    static let noObject = "The store answered HTTP 200 without a JSON object; ask again later."
+
     fileprivate init(_ result: CallResult) {
         guard let status = result.httpStatus else {
             self = .failed(result.failure ?? "The store gave no answer.", detail: result.failureDetail)
+            return
+        }
+        if status == 202 || status == 200 && result.body.isEmpty && result.failure == nil {
+            self = .accepted
             return
         }
         let document = try? JSONReader.read(result.body)
         let object = document.flatMap { $0.nodes[JSONDocument.root].isObject ? $0 : nil }
         if status == 200 {
             guard result.failure == nil, let object else {
-                let reason = result.failure ?? "The store answered HTTP 200 without a JSON object; ask again later."
-                self = .failed(reason, detail: result.failureDetail)
+                self = .failed(result.failure ?? Self.noObject, detail: result.failureDetail)
                 return
             }
             self = .answered(object)

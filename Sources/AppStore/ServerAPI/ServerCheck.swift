@@ -15,6 +15,8 @@ extension ServerAPIClient {
             options: options, http: HTTPCall(client: client, responseBytesMax: options.responseBytesMax),
             tokens: ServerTokens())
         return ServerAPIClient { request in
+            await SupportRun(options: options, caller: caller, verifier: verifier, request: request).run()
+        } read: { request in
             await ServerCheck(options: options, caller: caller, verifier: verifier, request: request).run()
         }
     }
@@ -162,13 +164,8 @@ struct ServerCheck: Sendable {
     private func reply(
         to call: ServerCall, in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
     ) async throws(Ended) -> ServerReply {
-        while let seconds = await request.turn(environment) {
-            let wait = Duration.seconds(max(seconds, 0.01))
-            guard ContinuousClock.now + wait < end, !Task.isCancelled else {
-                throw Ended(verdict: .noAnswer("The app's budget of calls to the Server API is used up.", code: nil))
-            }
-            // The sleep fails only when the check is cancelled, which the next round sees.
-            try? await Task.sleep(for: wait)
+        guard await ServerCaller.awaits({ await request.turn(environment) }, until: end) else {
+            throw Ended(verdict: .noAnswer(ServerCaller.noTurn, code: nil))
         }
         let (reply, result, calls) = await caller.call(call, of: request.key, in: environment, until: end)
         reading.calls += calls
@@ -179,6 +176,7 @@ struct ServerCheck: Sendable {
     private func document(of reply: ServerReply) throws(Ended) -> JSONDocument {
         switch reply {
         case .answered(let document): return document
+        case .accepted: throw Ended(verdict: .noAnswer(ServerReply.noObject, code: nil))
         case .unauthorized: throw Ended(verdict: .keyRefused, isUnauthorized: true)
         case .failed(let sentence, _): throw Ended(verdict: .noAnswer(sentence, code: nil))
         case .error(let code, let meaning): throw Ended(verdict: ServerVerdict(code, meaning))

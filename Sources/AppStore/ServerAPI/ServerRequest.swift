@@ -1,11 +1,20 @@
-/// The App Store Server API as Perennial sees it: one question. A struct with one closure, as ``AppStoreClient`` is.
+/// The App Store Server API as Perennial sees it: checks, and the calls of support. A struct with closures, as
+/// ``AppStoreClient`` is.
 package struct ServerAPIClient: Sendable {
     /// Asks Apple about the customer of a transaction. Never throws: an outage is an answer too.
     package var read: @Sendable (ServerRequest) async -> AppStoreAnswer
+    /// Makes one support call. Never throws either.
+    package var support: @Sendable (SupportRequest) async -> SupportAnswer
 
-    /// Creates a client that answers with `read`.
-    package init(read: @escaping @Sendable (ServerRequest) async -> AppStoreAnswer) {
+    /// Creates a client that answers checks with `read`, and support calls with `support` where there is one.
+    package init(
+        support: @escaping @Sendable (SupportRequest) async -> SupportAnswer = { _ in
+            SupportAnswer(.failed("This process does not ask the Server API.", code: nil))
+        },
+        read: @escaping @Sendable (ServerRequest) async -> AppStoreAnswer
+    ) {
         self.read = read
+        self.support = support
     }
 
     /// A client of a process that asks no Server API.

@@ -65,6 +65,8 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case signedOut = "admin.signed_out"
     case deliverySkipped = "delivery.skipped"
     case deliveriesAcknowledged = "delivery.acknowledged"
+    case supportRead = "support.read"
+    case supportRequested = "support.requested"
     case feedRenewed = "feed.renewed"
     case coverageRepaired = "coverage.repaired"
     case rebuilt = "rebuilt"

@@ -89,6 +89,10 @@ package struct LedgerStatus: Sendable {
     package let productsWithoutKind: [ProductWithoutKind]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
     package let lateDeliveries: [DueDeliveries]
+    /// How many notifications wait for a whole answer before they are applied.
+    package let waitingNotifications: Int64
+    /// Transactions whose consumption Apple asked about without an answer, at most `LateConsumption.listedMax`.
+    package let lateConsumption: [LateConsumption]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
     /// Today so far.
@@ -126,6 +130,8 @@ extension LedgerOperations {
                     isNamed: try row.bool("is_named"))
             },
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
+            waitingNotifications: try await query(Queries.statusNotifications).first?.int8("waiting") ?? 0,
+            lateConsumption: try await lateConsumption(),
             invariants: try await invariantStandings(), today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
     }

@@ -12,6 +12,7 @@ extension LedgerIntake {
                 .int4(app.id), .text(notification.kind), .text(notification.subkind), .text(notification.appleID),
                 .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
                 .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
+                .text(notification.transactionID?.text),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

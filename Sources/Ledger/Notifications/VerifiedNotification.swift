@@ -12,6 +12,8 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var environment: StoreEnvironment?
     /// The subscription or one-time purchase it is about; nil where it is about none.
     package var originalTransactionID: OriginalTransactionID?
+    /// The transaction it holds.
+    package var transactionID: TransactionID?
     /// When Apple signed it.
     package var signedAt: Instant
     /// Its texts, packed.
@@ -22,13 +24,15 @@ package struct VerifiedNotification: Sendable, Hashable {
     /// Creates a notification from its parts.
     package init(
         kind: String, subkind: String?, appleID: String, environment: StoreEnvironment?,
-        originalTransactionID: OriginalTransactionID?, signedAt: Instant, texts: [UInt8], holdsFacts: Bool
+        originalTransactionID: OriginalTransactionID?, transactionID: TransactionID?, signedAt: Instant, texts: [UInt8],
+        holdsFacts: Bool
     ) {
         self.kind = kind
         self.subkind = subkind
         self.appleID = appleID
         self.environment = environment
         self.originalTransactionID = originalTransactionID
+        self.transactionID = transactionID
         self.signedAt = signedAt
         self.texts = texts
         self.holdsFacts = holdsFacts

@@ -58,13 +58,17 @@ extension LedgerOperations {
         return months
     }
 
-    /// Removes audit rows written before `cutoff`; returns how many.
+    /// Removes audit rows written before `cutoff`, and support calls sent before it; returns how many.
     package func pruneAudit(before cutoff: Instant) async throws -> Int {
+        let calls = try await remove(Queries.deleteSupportCalls, before: cutoff)
+        return try await remove(Queries.deleteAudit, before: cutoff) + calls
+    }
+
+    private func remove(_ file: SQLFile, before cutoff: Instant) async throws -> Int {
         var removed = 0
         while true {
             let rows = try await database.transaction { transaction in
-                try transaction.execute(
-                    Statement(Queries.deleteAudit), [.instant(cutoff), .int4(Int32(auditRowsMax))])
+                try transaction.execute(Statement(file), [.instant(cutoff), .int4(Int32(auditRowsMax))])
             }
             removed += rows
             guard rows == auditRowsMax else { return removed }
@@ -72,5 +76,5 @@ extension LedgerOperations {
     }
 }
 
-/// The most audit rows to remove in one transaction.
+/// The most rows to remove in one transaction.
 private let auditRowsMax = 10_000

@@ -68,7 +68,8 @@ enum AdminTemplates {
                 "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,
                 "customers": PackageResources.customers_mustache, "customer": PackageResources.customer_mustache,
                 "act": PackageResources.act_mustache, "figures": PackageResources.figures_mustache,
-                "receipt": PackageResources.receipt_mustache, "incidents": PackageResources.incidents_mustache,
+                "receipt": PackageResources.receipt_mustache, "support": PackageResources.support_mustache,
+                "incidents": PackageResources.incidents_mustache,
             ].mapValues { try MustacheTemplate(string: String(decoding: $0, as: UTF8.self)) })
     }
 }

@@ -23,6 +23,8 @@ struct AdminSite: Sendable {
         pages.get("/admin/customer", use: customer)
         pages.get(RouterPath(ActionPage.path), use: actForm)
         pages.post(RouterPath(ActionPage.path), use: act)
+        pages.get(RouterPath(SupportPage.path), use: supportForm)
+        pages.post(RouterPath(SupportPage.path), use: support)
         pages.get("/admin/retention", use: retention)
         pages.get("/admin/cohorts", use: cohorts)
         pages.get("/admin/trials", use: trials)

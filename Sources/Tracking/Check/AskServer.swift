@@ -18,9 +18,7 @@ extension Tracker {
                 return .unasked(sentence, endpoint)
             }
             conditions.clear(.sealedSecret(claim.app.bundleID))
-            key = ServerKey(
-                pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: claim.app.bundleID.text
-            )
+            key = ServerKey(stored, of: claim.app)
         } catch {
             conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
             return .unasked("The app's server key cannot be read here; the log says why.", endpoint)
@@ -30,7 +28,7 @@ extension Tracker {
             ServerRequest(
                 key: key, appleAppID: app.appleAppID, transactionID: id, reading: question.reading, askFirst: endpoint,
                 isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
-                turn: { await turn(of: app, in: $0) }))
+                turn: { await turn(of: app, in: $0, for: .transactions) }))
         await heed(answer, of: app)
         return answer
     }
@@ -42,9 +40,9 @@ extension Tracker {
 
     /// Takes one call from the app's budget; returns the seconds to wait where it is used up. While the database is away,
     /// calls wait too.
-    private func turn(of app: App, in endpoint: Endpoint) async -> Double? {
+    func turn(of app: App, in endpoint: Endpoint, for kind: CallKind) async -> Double? {
         let wait = await attempt("take a call from the budget") {
-            try await ledger.claims.takeCall(.transactions, of: app, in: StoreEnvironment(endpoint)) ?? 0
+            try await ledger.claims.takeCall(kind, of: app, in: StoreEnvironment(endpoint)) ?? 0
         }
         guard let wait else { return 1 }
         return wait > 0 ? wait : nil
@@ -68,5 +66,13 @@ extension AppStoreAnswer {
     /// The answer where nothing was asked.
     fileprivate static func unasked(_ sentence: String, _ endpoint: Endpoint) -> AppStoreAnswer {
         AppStoreAnswer(environment: endpoint, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
+    }
+}
+
+extension ServerKey {
+    /// The key of an app, for the duration of a call.
+    init(_ stored: ServerKeyText, of app: App) {
+        self.init(
+            pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: app.bundleID.text)
     }
 }

@@ -97,6 +97,7 @@ extension VerifiedNotification {
             environment: environment.flatMap(StoreEnvironment.init(rawValue:)),
             originalTransactionID: (said.transaction?.originalTransactionID ?? said.renewal?.originalTransactionID)
                 .map { OriginalTransactionID($0.storable) },
+            transactionID: (said.transaction?.transactionID).map { TransactionID($0.storable) },
             signedAt: Instant(milliseconds: said.signedAt), texts: texts,
             holdsFacts: said.transaction != nil || said.renewal != nil)
     }

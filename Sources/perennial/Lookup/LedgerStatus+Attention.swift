@@ -15,6 +15,7 @@ extension LedgerStatus {
         phrases += invariants.filter { $0.left > 0 }.map { "the invariant \($0.name) is violated" }
         phrases += lateDeliveries.map { "deliveries of \($0.bundleID) wait" }
         phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
+        phrases += lateConsumption.map { "Apple waits for what was used of \($0.transactionID) of \($0.bundleID)" }
         return phrases
     }
 }

@@ -26,6 +26,7 @@ extension LedgerStatus {
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
         parts += productsWithoutKind.map(\.text)
+        parts += notificationLines
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
             let more = provisional.isMore ? "more than " : ""
@@ -76,6 +77,8 @@ extension LedgerStatus {
             "invariants": .array(invariants.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
+            "notifications_waiting": .integer(waitingNotifications),
+            "late_consumption": .array(lateConsumption.map(\.json)),
             "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [

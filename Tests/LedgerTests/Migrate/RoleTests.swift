@@ -196,6 +196,7 @@ struct RoleTests {
         "UPDATE ledger.manual_grant SET known = known", "SELECT digest FROM ledger.api_key",
         "DELETE FROM ledger.upload", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
         "INSERT INTO ledger.grant_request VALUES (1, 'x', 'x', 1, now())",
+        "INSERT INTO ledger.support_call (app_id, environment, kind, subject) VALUES (1, 'Production', 'extend', '1')",
         "SELECT sealed_key FROM ledger.offer_key",
         "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
         "UPDATE ledger.admin_session SET expires_at = 'infinity'",

@@ -108,7 +108,7 @@ struct PruneTests {
         }
     }
 
-    @Test("The audit is cut at the given instant")
+    @Test("The audit is cut at the given instant, and support calls with it")
     func audit() async throws {
         try await withLedger { test in
             let ledger = test.ledger.acting(as: .user("operator"))
@@ -117,9 +117,13 @@ struct PruneTests {
             try await test.run(
                 """
                 UPDATE ledger.audit SET happened_at = now() - interval '5 years'
-                WHERE audit_id = (SELECT min(audit_id) FROM ledger.audit)
+                WHERE audit_id = (SELECT min(audit_id) FROM ledger.audit);
+                INSERT INTO ledger.support_call (app_id, environment, kind, subject, asked_at)
+                SELECT app_id, 'Production', 'extend', '1', now() - make_interval(years => age) FROM ledger.app,
+                    (VALUES (0), (5), (6)) old (age)
                 """)
-            #expect(try await ledger.operations.pruneAudit(before: test.at(-365)) == 1)
+            #expect(try await ledger.operations.pruneAudit(before: test.at(-365)) == 3)
+            #expect(try await test.text("SELECT count(*) FROM ledger.support_call") == "1")
             #expect(try await test.text("SELECT count(*) FROM ledger.audit") == "1")
         }
     }

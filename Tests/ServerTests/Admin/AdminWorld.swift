@@ -1,3 +1,4 @@
+import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
@@ -15,6 +16,8 @@ struct AdminWorld: Sendable {
     let ledger: SubscriptionLedger
     let database: Database
     let secret: String
+    /// What answers support calls.
+    var server = ServerAPIClient.none
 
     static let app = BundleID("com.example.app")
     /// A customer whose id a page must escape.
@@ -54,7 +57,11 @@ struct AdminWorld: Sendable {
             """
     }
 
-    private var tracker: Tracker { .quiet(ledger, appStore: .answering(Self.answer)) }
+    private var tracker: Tracker {
+        var store = AppStoreClient.answering(Self.answer)
+        store.server = server
+        return .quiet(ledger, appStore: store)
+    }
 
     /// Stores the customer's receipt and has it verified.
     private func verifyReceipt() async throws -> ReceiptID {

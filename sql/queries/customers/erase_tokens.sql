@@ -1,6 +1,6 @@
--- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications
--- about it and what channels said differently of it, unless another customer owns it now; also wherever a token is one
--- of the customers' names or orders.
+-- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
+-- channels said differently and what support calls asked about it, unless another customer owns it now; also wherever a
+-- token is one of the customers' names or orders.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -46,6 +46,19 @@ WITH names AS MATERIALIZED (
         UNION
         SELECT p.app_id, p.environment, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
     WHERE d.app_id = t.app_id AND d.environment = t.environment AND d.original_transaction_id = t.original_transaction_id
+), support AS (
+    UPDATE ledger.support_call c SET request = NULL, reason = NULL
+    WHERE c.kind <> 'extend_all'
+      AND ((c.app_id, c.subject) IN (
+            SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+            UNION
+            SELECT s.app_id, l.transaction_id
+            FROM theirs JOIN ledger.subscription s USING (subscription_id) JOIN ledger.period d USING (subscription_id)
+            JOIN ledger.transaction_alias l USING (period_id)
+            UNION
+            SELECT p.app_id, unnest(p.transaction_ids || p.original_transaction_id)
+            FROM theirs JOIN ledger.purchase p USING (purchase_id))
+        OR (c.app_id, lower(c.request ->> 'appAccountToken')) IN (SELECT app_id, name FROM names))
 ), corrections AS (
     DELETE FROM ledger.correction c
     WHERE (c.subscription_id IN (SELECT subscription_id FROM theirs) OR c.purchase_id IN (SELECT purchase_id FROM theirs))

@@ -1,5 +1,6 @@
 -- Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
--- secret, catalog or key. api: also sessions, manual grants and merges; only api reads API keys and offer keys. report: only the schema perennial.
+-- secret, catalog or key. api: also sessions, manual grants, support calls and merges; only api reads API keys and offer
+-- keys. report: only the schema perennial.
 -- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
@@ -28,7 +29,7 @@ REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledge
     FROM perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
-GRANT INSERT, UPDATE ON ledger.grant_request TO perennial_api;
+GRANT INSERT, UPDATE ON ledger.grant_request, ledger.support_call TO perennial_api;
 -- The pages merge customers.
 GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;
 GRANT DELETE ON ledger.upload TO perennial_api;

@@ -17,6 +17,8 @@ struct CustomerPage {
 
     let app: String
     let actions: [Action]
+    /// What Apple can be asked.
+    let supportActions: [Action]
     /// What the customer may use, and why.
     let reasons: ReasonViews
     /// The running manual grants; nil where there are none.
@@ -43,6 +45,9 @@ struct CustomerPage {
         app = bundleID.text
         actions = CustomerAction.allCases.filter { $0 != .revoke }.map {
             Action(title: $0.title, path: ActionPage.path($0, customer, in: bundleID))
+        }
+        supportActions = SupportAction.ofCustomers.filter { !SupportItem.items(for: $0, of: explanation).isEmpty }.map {
+            Action(title: $0.title, path: SupportPage.path($0, customer, in: bundleID))
         }
         reasons = ReasonViews(explanation, bodies: bodies)
         grants = Self.grants(explanation)
@@ -121,6 +126,7 @@ extension CustomerPage {
     /// The sentence for a result that the query names; nil for another word.
     fileprivate static func sentence(for result: String) -> String? {
         ReceiptPage.CheckResult(rawValue: result)?.sentence ?? CustomerAction(rawValue: result)?.done
+            ?? SupportAction.sentence(for: result)
     }
 }
 

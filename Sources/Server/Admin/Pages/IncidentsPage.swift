@@ -11,12 +11,24 @@ struct IncidentsPage {
     let pauses: AdminTable
     let incidents: AdminTable
     let invariants: AdminTable
+    let notified: AdminTable
 
     init(_ incidents: [Incident], apps: [App], invariants: [InvariantStanding]) {
         pauses = AdminTable(
             "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
             apps.compactMap { app in
                 app.pause.map { [.text(app.bundleID.text), .instant($0.until), .text($0.reason)] }
+            })
+        notified = AdminTable(
+            "Apps whose notifications can be tried", ["App", "Action"], empty: "No app has a server key.",
+            apps.filter { $0.serverKey != nil }.map { app in
+                [
+                    .text(app.bundleID.text),
+                    .text(
+                        SupportAction.test.title,
+                        link: address(
+                            SupportPage.path, ["action": SupportAction.test.rawValue, "app": app.bundleID.text])),
+                ]
             })
         self.incidents = AdminTable(
             "Incidents, those that run first", ["App", "What", "Since", "Until", "Answers", "Refused", "Last reason"],

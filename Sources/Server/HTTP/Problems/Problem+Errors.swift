@@ -10,6 +10,10 @@ extension Problem {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
         case let refusal as UploadRefusal: self = Problem(.receiptRejected, refusal.sentence)
+        case let failure as SupportFailure:
+            self =
+                failure.isRefusal
+                ? Problem(.invalid, failure.sentence) : .unavailable(failure.sentence, retryAfterSeconds: 60)
         case let error as LedgerError: self = Problem(telling: error)
         case let error as DecodingError: self = Problem(telling: error)
         case let error as any HTTPResponseError: self = Problem(status: error.status)
