@@ -197,9 +197,8 @@ struct RoleTests {
         "DELETE FROM ledger.upload", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
         "INSERT INTO ledger.grant_request VALUES (1, 'x', 'x', 1, now())",
         "INSERT INTO ledger.support_call (app_id, environment, kind, subject) VALUES (1, 'Production', 'extend', '1')",
-        "SELECT sealed_key FROM ledger.offer_key",
-        "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
-        "UPDATE ledger.admin_session SET expires_at = 'infinity'",
+        "SELECT sealed_key FROM ledger.offer_key", "SELECT digest FROM ledger.admin_session",
+        "DELETE FROM ledger.admin_session", "UPDATE ledger.admin_session SET expires_at = 'infinity'",
         "INSERT INTO ledger.admin_session (digest, key_id, expires_at) VALUES (sha256('x'), 1, 'infinity')",
     ]
 
