@@ -26,5 +26,6 @@ extension Queries {
     package static let statusNotifications = SQLFile(
         "status_notifications", PackageResources.status_notifications_sql)
     package static let statusConsumption = SQLFile("status_consumption", PackageResources.status_consumption_sql)
+    package static let statusCatchUps = SQLFile("status_catch_ups", PackageResources.status_catch_ups_sql)
     package static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
 }

@@ -19,4 +19,8 @@ extension Queries {
         "read_applied_notifications", PackageResources.read_applied_notifications_sql)
     package static let findTokenCustomers = SQLFile("find_token_customers", PackageResources.find_token_customers_sql)
     package static let requireWhole = SQLFile("require_whole", PackageResources.require_whole_sql)
+    package static let takeCatchUp = SQLFile("take_catch_up", PackageResources.take_catch_up_sql)
+    package static let writeCatchUp = SQLFile("write_catch_up", PackageResources.write_catch_up_sql)
+    package static let restCatchUp = SQLFile("rest_catch_up", PackageResources.rest_catch_up_sql)
+    package static let hastenCatchUps = SQLFile("hasten_catch_ups", PackageResources.hasten_catch_ups_sql)
 }

@@ -30,6 +30,8 @@ package struct Tracker: Sendable {
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let signedTexts: SignedTextVerifier
+    /// Apple's history of notifications; nil in a process that does not read it.
+    let notificationHistory: NotificationHistoryClient?
     /// Its options.
     package let options: TrackerOptions
     /// The log of the process.
@@ -46,8 +48,9 @@ package struct Tracker: Sendable {
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-        signedTexts: SignedTextVerifier = SignedTextVerifier()
+        signedTexts: SignedTextVerifier = SignedTextVerifier(), notificationHistory: NotificationHistoryClient? = nil
     ) {
+        self.notificationHistory = notificationHistory
         self.signedTexts = signedTexts
         self.ledger = ledger
         self.appStore = appStore

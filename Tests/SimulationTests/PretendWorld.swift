@@ -72,7 +72,7 @@ struct PretendWorld {
         defer { server.cancel() }
         guard let listening = await ports.first(where: { _ in true }) else { return }
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("world: \($0)") }
-        try await withStore(of: simulator, at: listening) { store in
+        try await withStore(of: simulator, at: listening) { store, history in
             let speedup = Int(30 * 86400 / options.monthSeconds)
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: masterKey), speedup: speedup)
@@ -83,7 +83,7 @@ struct PretendWorld {
                 try ConnectKey(pem: serverKey.pemRepresentation, id: serverKeyID, issuer: issuer), of: bundle)
             let tracker = Tracker(
                 ledger: ledger, appStore: store, options: TrackerOptions(leaseSeconds: leaseSeconds),
-                logger: quietLogger, signedTexts: try verifier(of: simulator))
+                logger: quietLogger, signedTexts: try verifier(of: simulator), notificationHistory: history)
             let world = PretendWorld(
                 simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
                 port: listening, bundleID: bundle, speedup: speedup)
@@ -102,7 +102,7 @@ struct PretendWorld {
     }
 
     private static func withStore(
-        of simulator: Simulator, at port: Int, _ body: (AppStoreClient) async throws -> Void
+        of simulator: Simulator, at port: Int, _ body: (AppStoreClient, NotificationHistoryClient) async throws -> Void
     ) async throws {
         let base = "http://127.0.0.1:\(port)"
         let options = AppStoreOptions(
@@ -118,10 +118,12 @@ struct PretendWorld {
             _ = try await client.post(
                 url: "\(base)/simulator/server-keys", body: .bytes(try JSONEncoder().encode(key))
             ).get()
-            let server = ServerAPIClient.live(
-                ServerAPIOptions(productionURL: base, sandboxURL: "\(base)/sandbox", deadline: .seconds(5)),
-                client: client, verifier: try verifier(of: simulator))
-            try await body(AppStoreClient.live(options, client: client, server: server) { print($0) })
+            let serverOptions = ServerAPIOptions(
+                productionURL: base, sandboxURL: "\(base)/sandbox", deadline: .seconds(5))
+            let server = ServerAPIClient.live(serverOptions, client: client, verifier: try verifier(of: simulator))
+            try await body(
+                AppStoreClient.live(options, client: client, server: server) { print($0) },
+                .live(serverOptions, client: client))
         } catch {
             try await client.shutdown()
             throw error

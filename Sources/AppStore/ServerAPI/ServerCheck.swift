@@ -185,7 +185,7 @@ struct ServerCheck: Sendable {
 }
 
 extension ServerVerdict {
-    fileprivate init(_ code: Int, _ meaning: ServerErrorMeaning) {
+    init(_ code: Int, _ meaning: ServerErrorMeaning) {
         switch meaning {
         case .unknownHere, .accountGone: self = .unknownTransaction(code: code)
         case .temporary: self = .noAnswer("Apple has a temporary problem (\(code)).", code: code)

@@ -93,6 +93,8 @@ package struct LedgerStatus: Sendable {
     package let waitingNotifications: Int64
     /// Transactions whose consumption Apple asked about without an answer, at most `LateConsumption.listedMax`.
     package let lateConsumption: [LateConsumption]
+    /// Apple's histories of notifications that cannot be read, or were not read for a while.
+    package let catchUps: [CatchUpStanding]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
     /// Today so far.
@@ -132,6 +134,7 @@ extension LedgerOperations {
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
             waitingNotifications: try await query(Queries.statusNotifications).first?.int8("waiting") ?? 0,
             lateConsumption: try await lateConsumption(),
+            catchUps: try await ledger.intake.catchUpStandings(),
             invariants: try await invariantStandings(), today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
     }

@@ -48,12 +48,7 @@ extension LedgerApps {
 
     /// Returns the app whose address ends in the token; nil when there is none.
     package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
-        try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map { row in
-            NotifiedApp(
-                id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
-                appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
-                now: try row.instant("now"))
-        }
+        try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map(NotifiedApp.init(row:))
     }
 
     private func setNotifications(of bundleID: BundleID, digest: [UInt8]?) async throws {
@@ -61,5 +56,14 @@ extension LedgerApps {
             Queries.setNotificationDigest, [.text(bundleID.text), .bytea(digest)], audited: .appChanged, app: bundleID,
             detail: ["notifications": digest == nil ? "off" : "on"])
         if rows.isEmpty { _ = try await app(bundleID) }
+    }
+}
+
+extension NotifiedApp {
+    init(row: Row) throws {
+        self.init(
+            id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
+            appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
+            now: try row.instant("now"))
     }
 }

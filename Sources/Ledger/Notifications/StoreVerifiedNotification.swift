@@ -5,7 +5,9 @@ import Subscriptions
 extension LedgerIntake {
     /// Stores a verified notification once; a worker applies it. Returns whether it was new.
     @discardableResult
-    package func keep(_ notification: VerifiedNotification, for app: NotifiedApp) async throws -> NotificationEffect {
+    package func keep(
+        _ notification: VerifiedNotification, for app: NotifiedApp, from source: NotificationSource = .push
+    ) async throws -> NotificationEffect {
         let rows = try await write(
             Queries.storeVerifiedNotification,
             [
@@ -13,6 +15,7 @@ extension LedgerIntake {
                 .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
                 .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
                 .text(notification.transactionID?.text),
+                .text(source.rawValue),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

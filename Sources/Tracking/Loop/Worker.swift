@@ -63,6 +63,7 @@ package struct Worker: Service {
                     await worker.catchUp("deliver what a catalog released") { try await $0.deliveries.release() }
                 }
                 group.addTask { await worker.keepApplyingNotifications() }
+                group.addTask { await worker.keepCatchingUp(as: id) }
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }

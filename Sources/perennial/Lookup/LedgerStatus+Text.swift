@@ -25,6 +25,7 @@ extension LedgerStatus {
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
+        parts += catchUps.map(\.text)
         parts += productsWithoutKind.map(\.text)
         parts += notificationLines
         if let until = provisional.until {
@@ -76,6 +77,7 @@ extension LedgerStatus {
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
+            "catch_ups": .array(catchUps.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "notifications_waiting": .integer(waitingNotifications),
             "late_consumption": .array(lateConsumption.map(\.json)),
@@ -172,6 +174,22 @@ extension DueDeliveries {
         [
             "bundle_id": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
             "oldest_at": .string(oldestAt.iso8601),
+        ]
+    }
+}
+
+extension CatchUpStanding {
+    /// How far it is and why, in one sentence.
+    fileprivate var text: String {
+        "Notifications: Apple's history of \(bundleID) (\(environment.rawValue)) is stored until "
+            + "\(completeUntil.iso8601). \(reason ?? "Does a worker run?")"
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
+            "complete_until": .string(completeUntil.iso8601), "behind": .bool(isBehind),
+            "reason": reason.map { .string($0) } ?? .null,
         ]
     }
 }

@@ -29,18 +29,17 @@ func withTracker<Result: Sendable>(
     let client = HTTPClient(eventLoopGroupProvider: .shared(thread), configuration: options.clientConfiguration)
     do {
         let signedTexts = SignedTextVerifier(trusting: try settings.appStoreRoots.map(SigningRoot.init) ?? .apple)
-        let server = ServerAPIClient.live(
-            ServerAPIOptions(
-                productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
-                deadline: options.deadline),
-            client: client, verifier: signedTexts)
+        let serverOptions = ServerAPIOptions(
+            productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
+            deadline: options.deadline)
+        let server = ServerAPIClient.live(serverOptions, client: client, verifier: signedTexts)
         let tracker = Tracker(
             ledger: ledger, appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
             options: TrackerOptions(
                 leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
                 callsMax: options.connectionsPerHostMax),
             logger: logger, metrics: metrics,
-            signedTexts: signedTexts)
+            signedTexts: signedTexts, notificationHistory: .live(serverOptions, client: client))
         let result = try await body(tracker)
         try await client.shutdown()
         try await thread.shutdownGracefully()

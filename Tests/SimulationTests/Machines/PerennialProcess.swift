@@ -14,6 +14,8 @@ struct PerennialProcess {
             "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),
             "PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(world.port)/verifyReceipt",
             "PERENNIAL_APPSTORE_SANDBOX_URL": "http://127.0.0.1:\(world.port)/sandbox/verifyReceipt",
+            "PERENNIAL_APPSTORE_SERVER_URL": "http://127.0.0.1:\(world.port)",
+            "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "http://127.0.0.1:\(world.port)/sandbox",
             "PERENNIAL_POLL_SPEEDUP": "\(world.speedup)", "PERENNIAL_LEASE_SECONDS": "10", "PERENNIAL_HTTP_PORT": "0",
         ]
         try self.init(arguments, environment: environment.merging(further) { _, given in given }, limit: limit)

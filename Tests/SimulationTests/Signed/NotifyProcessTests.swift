@@ -32,6 +32,7 @@ struct NotifyProcessTests {
             environment: [
                 "PERENNIAL_APPSTORE_ROOT_FILE": root.path, "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
                 "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
+                "PERENNIAL_APPSTORE_SERVER_URL": store, "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "\(store)/sandbox",
             ])
         #expect(await explain.end() == 0)
         #expect(explain.said.contains("data.signedTransactionInfo: verified"), "\(explain.said)")
