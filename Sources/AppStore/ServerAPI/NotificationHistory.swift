@@ -80,8 +80,8 @@ extension NotificationHistoryAnswer {
             self = .failed(
                 ServerVerdict(code, meaning).sentence ?? "Apple refused the request (\(code)).",
                 retryAfterSeconds: RetryAfter.seconds(in: result.headers, now: Date()))
-        case .failed(let sentence, _):
-            self = .failed(sentence, retryAfterSeconds: nil)
+        case .accepted: self = .failed(ServerReply.noObject, retryAfterSeconds: nil)
+        case .failed(let sentence, _): self = .failed(sentence, retryAfterSeconds: nil)
         }
     }
 

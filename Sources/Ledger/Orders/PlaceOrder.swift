@@ -8,8 +8,8 @@ package import Subscriptions
 package struct OrderRequest: Sendable, Hashable {
     /// How many of a product one transaction can hold, as in StoreKit.
     package static let quantityAllowed: ClosedRange<Int32> = 1...10
-    /// The longest id of a device, in bytes.
-    package static let deviceBytesMax = 255
+    /// The longest id of a device, in characters.
+    package static let deviceCharactersMax = 255
 
     /// The operator's own id of the customer.
     package var customer: String
@@ -41,9 +41,7 @@ package struct OrderRequest: Sendable, Hashable {
 extension OrderRequest {
     /// Throws `invalid` unless the text can be a device's id.
     static func requireValidDevice(_ device: String) throws(LedgerError) {
-        guard (1...deviceBytesMax).contains(device.utf8.count) else {
-            throw LedgerError(.invalid, "A device's id has 1 to \(deviceBytesMax) bytes.")
-        }
+        try ManualDecision.require(device, "A device's id", charactersMax: deviceCharactersMax)
     }
 }
 

@@ -54,7 +54,7 @@ public struct NewOrder: Sendable, Hashable, Codable {
     public let quantity: Int
     /// The price that the customer was shown.
     public let price: Price?
-    /// Your own id of the device, 1 to 255 bytes. The server keeps only a keyed hash of it.
+    /// Your own id of the device, 1 to 255 characters. The server keeps only a keyed hash of it.
     public let device: String?
     /// What makes a repetition the same order: a UUID.
     public let idempotencyKey: String

@@ -61,6 +61,22 @@ import Tracking
         }
     }
 
+    @Test("A name that no customer can have is refused, not an empty list")
+    func impossibleNames() async throws {
+        try await serving { client, served in
+            let secret = try await served.key(.read)
+            let long = String(repeating: "a", count: 256)
+            for path in ["receipts?customer=", "receipts?customer=\(long)", "customers/\(long)/orders"] {
+                let answer = try await client.send(.get, "/v1/apps/com.example.app/\(path)", secret: secret)
+                #expect(answer.status == .badRequest, "\(path)")
+            }
+            let device = address("", ["device": String(repeating: "é", count: 255)]).dropFirst()
+            let products = try await client.send(
+                .get, "/v1/apps/com.example.app/products?customer=kim&\(device)", secret: secret)
+            #expect(products.status == .ok, "\(String(buffer: products.body))")
+        }
+    }
+
     @Test("A merged name says what it means, and an erased customer is left out") func mergedAndErased() async throws {
         try await serving { client, served in
             let decision = try ManualDecision(by: "kim", because: "a test")

@@ -47,8 +47,10 @@ struct OrderRoutes: Sendable {
     private func list(_ request: Request, _ context: AppContext) async throws -> Response {
         _ = try await apps.require(context.bundleID)
         let limit = try request.number("limit", from: 1, upTo: Self.ordersMax) ?? Self.ordersMax
+        let customer = try context.parameters.decoded("id")
+        try Upload.requireValidCustomerID(customer)
         let orders = try await ledger.orders.read(
-            of: try context.parameters.decoded("id"), in: context.bundleID,
+            of: customer, in: context.bundleID,
             state: try request.word("state", OrderState.self), after: request.uri.queryParameters.get("after"),
             limit: Int(limit))
         let next = orders.count == Int(limit) ? orders.last?.id : nil
