@@ -63,7 +63,9 @@ private struct Description {
         faults += (schema["allOf"] as? [Any] ?? []).flatMap { self.faults(of: value, by: $0, at: place, isPart: true) }
         for choice in ["anyOf", "oneOf"] {
             guard let schemas = schema[choice] as? [Any] else { continue }
-            if !schemas.contains(where: { self.faults(of: value, by: $0, at: place).isEmpty }) {
+            // Beside properties of its own, a choice is about some of them.
+            let isPart = schema["properties"] != nil
+            if !schemas.contains(where: { self.faults(of: value, by: $0, at: place, isPart: isPart).isEmpty }) {
                 faults.append("\(place): \(value) fits no schema of \(choice)")
             }
         }
