@@ -65,8 +65,9 @@ extension LedgerIntake {
     static let (historyDays, historySandboxDays): (Int32, Int32) = (180, 30)
     /// The shortest interval and overlap with an accelerated App Store, in seconds.
     static let catchUpSecondsMin = 1.0
-    /// How long a history may not have been complete until `status` says so, in seconds.
-    static let catchUpBehindSeconds = 10_800.0
+    /// How long a history may not have been complete until `status` says so, in seconds; the second one is the shortest
+    /// with an accelerated App Store, where a worker that restarts needs some seconds.
+    static let (catchUpBehindSeconds, catchUpBehindSecondsMin) = (10_800.0, 60.0)
 
     /// Has every history be read now, except those that a worker reads.
     package func hastenCatchUps() async throws { _ = try await write(Queries.hastenCatchUps) }
@@ -115,7 +116,8 @@ extension LedgerIntake {
 
     /// Returns the histories that cannot be read, or were not for a while.
     package func catchUpStandings() async throws -> [CatchUpStanding] {
-        try await query(Queries.statusCatchUps, [.float8(hastened(Self.catchUpBehindSeconds))]).map { row in
+        let behindSeconds = max(Self.catchUpBehindSecondsMin, hastened(Self.catchUpBehindSeconds))
+        return try await query(Queries.statusCatchUps, [.float8(behindSeconds)]).map { row in
             CatchUpStanding(
                 bundleID: BundleID(try row.text("bundle_id")), environment: try row.word("environment"),
                 completeUntil: try row.instant("complete_until"), reason: try row.textIfPresent("reason"),
