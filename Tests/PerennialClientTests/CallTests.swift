@@ -63,23 +63,28 @@ struct CallTests {
         _ = try? await store.server().send(Upload(receipt: Data([1]), of: try PlacedOrder.sample()))
         _ = try? await store.server().send(Upload(receipt: "AQ==", customer: "kim", transactionID: "7"))
         _ = try? await store.server().place(NewOrder(customer: "kim", productID: "coins"))
+        _ = try? await store.server().send(Upload(.signedTransaction("a.b.c"), customer: "kim"))
+        _ = try? await store.server().send(Upload(.transactionID("7"), customer: "kim", storefront: "USA"))
         let base = "https://perennial.example.com/api/v1"
         #expect(
             store.requests.map { $0.url?.absoluteString } == [
                 "\(base)/apps/com.example.app/customers/kim%2F%C3%B6%3F/orders?limit=5&state=paid&after=x",
                 "\(base)/orders/0c1d/state", "\(base)/orders/0c1d/receipt", "\(base)/apps/com.example.app/receipts",
-                "\(base)/apps/com.example.app/orders",
+                "\(base)/apps/com.example.app/orders", "\(base)/apps/com.example.app/receipts",
+                "\(base)/apps/com.example.app/receipts",
             ])
         let keys = store.requests.map { $0.value(forHTTPHeaderField: "Authorization") }
-        #expect(keys == ["Bearer secret", nil, nil, "Bearer secret", "Bearer secret"])
+        #expect(keys == ["Bearer secret", nil, nil] + Array(repeating: "Bearer secret", count: 4))
         let bodies = store.requests.dropFirst().map { String(decoding: $0.httpBody ?? Data(), as: UTF8.self) }
         #expect(bodies[0].hasPrefix(#"{"code":"2","proof":""#) && bodies[0].hasSuffix(#"","state":"failed"}"#))
         #expect(bodies[1].hasPrefix(#"{"proof":""#) && bodies[1].hasSuffix(#"","receipt":"AQ=="}"#))
         #expect(bodies[2] == #"{"customer":"kim","for_transaction_id":"7","purpose":"launch","receipt":"AQ=="}"#)
         #expect(bodies[3] == #"{"customer":"kim","product_id":"coins","quantity":1}"#)
+        #expect(bodies[4] == #"{"customer":"kim","purpose":"launch","signed_transaction":"a.b.c"}"#)
+        #expect(bodies[5] == #"{"customer":"kim","purpose":"launch","storefront":"USA","transaction_id":"7"}"#)
         #expect(store.requests[4].value(forHTTPHeaderField: "Idempotency-Key").flatMap(UUID.init) != nil)
         await #expect(throws: PerennialError.self) { try await store.server().entitlements(of: "..") }
-        #expect(store.requests.count == 5)
+        #expect(store.requests.count == 7)
     }
 
     @Test("An order to be placed keeps its Idempotency-Key when it is stored")

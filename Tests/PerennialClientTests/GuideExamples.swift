@@ -59,6 +59,12 @@ enum GuideExamples {
         }
     }
 
+    static func transaction(_ server: PerennialServer, jwsRepresentation: String) async throws {
+        let upload = Upload(.signedTransaction(jwsRepresentation), customer: "kim")
+        let answer = try await server.send(upload)
+        print(answer.vouching == .signed ? "Apple signed it" : "wait: \(answer.result.rawValue)")
+    }
+
     static func device(
         at address: URL, placed: Data, folder: URL, receipt: Data,
         finish: @escaping @Sendable ([String]) async throws -> Void,

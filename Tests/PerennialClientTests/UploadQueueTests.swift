@@ -109,7 +109,10 @@ struct UploadQueueTests {
             try await first.add(Upload(receipt: Data([1]), of: try PlacedOrder.sample(id: "other")))
             try await first.add(Upload(receipt: "AQ==", customer: "bob"))
             try await first.add(Upload(receipt: "AQ==", customer: "kim", purpose: .purchase, order: "0c1d"))
-            #expect(await first.count == 5)
+            for subject in [Upload.Subject.signedTransaction("AQ=="), .transactionID("AQ=="), .transactionID("AQ==")] {
+                try await first.add(Upload(subject, customer: "kim"))
+            }
+            #expect(await first.count == 7)
             let again = try await queue(.folder(folder))
             #expect(await again.uploads == first.uploads && again.unreadable.isEmpty)
             let file = try String(
@@ -117,7 +120,7 @@ struct UploadQueueTests {
                 encoding: .utf8)
             #expect(!file.contains(order.key))
             try await again.discard(launch)
-            #expect(try await queue(.folder(folder)).count == 4)
+            #expect(try await queue(.folder(folder)).count == 6)
         }
     }
 

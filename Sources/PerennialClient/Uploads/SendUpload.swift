@@ -1,7 +1,7 @@
 import Foundation
 
 extension PerennialServer {
-    /// Sends a receipt and returns what the server says of it, also where Apple does not vouch for it.
+    /// Sends an upload and returns what the server says of it, also where Apple does not vouch for it.
     ///
     /// A service needs a key of scope `write`; a device's upload goes without one, by its proof. It may take
     /// ``uploadSeconds``. Sending the same upload again is harmless. It throws where the server gave no such answer:
@@ -23,12 +23,13 @@ extension PerennialServer {
         if let proof = upload.proof, let order = upload.order {
             return Call(
                 method: "POST", path: "/v1/orders/\(try Call.part(order))/receipt",
-                body: try JSONText.encode(["receipt": upload.receipt, "proof": proof]), seconds: Self.uploadSeconds,
+                body: try JSONText.encode(["receipt": upload.subject.text, "proof": proof]),
+                seconds: Self.uploadSeconds,
                 isKeyed: false)
         }
         let body = UploadBody(
-            customer: upload.customer, receipt: upload.receipt, purpose: upload.purpose.rawValue, order: upload.order,
-            transactionID: upload.transactionID, storefront: upload.storefront, price: upload.price?.amount,
+            subject: upload.subject, customer: upload.customer, purpose: upload.purpose.rawValue, order: upload.order,
+            forTransactionID: upload.transactionID, storefront: upload.storefront, price: upload.price?.amount,
             currency: upload.price?.currency)
         return Call(
             method: "POST", path: try appPath("receipts"), body: try JSONText.encode(body),
@@ -37,17 +38,35 @@ extension PerennialServer {
 }
 
 private struct UploadBody: Encodable {
+    let subject: Upload.Subject
     let customer: String?
-    let receipt: String
     let purpose: String
     let order: String?
-    let transactionID: String?
+    let forTransactionID: String?
     let storefront: String?
     let price: String?
     let currency: String?
 
     enum CodingKeys: String, CodingKey {
         case customer, receipt, purpose, order, storefront, price, currency
-        case transactionID = "for_transaction_id"
+        case signedTransaction = "signed_transaction"
+        case transactionID = "transaction_id"
+        case forTransactionID = "for_transaction_id"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        switch subject {
+        case .receipt(let text): try values.encode(text, forKey: .receipt)
+        case .signedTransaction(let text): try values.encode(text, forKey: .signedTransaction)
+        case .transactionID(let id): try values.encode(id, forKey: .transactionID)
+        }
+        try values.encodeIfPresent(customer, forKey: .customer)
+        try values.encode(purpose, forKey: .purpose)
+        try values.encodeIfPresent(order, forKey: .order)
+        try values.encodeIfPresent(forTransactionID, forKey: .forTransactionID)
+        try values.encodeIfPresent(storefront, forKey: .storefront)
+        try values.encodeIfPresent(price, forKey: .price)
+        try values.encodeIfPresent(currency, forKey: .currency)
     }
 }

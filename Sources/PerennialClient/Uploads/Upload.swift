@@ -1,6 +1,6 @@
 public import Foundation
 
-/// One receipt on its way to the server, with what its sender asks.
+/// What a device has of its purchases, on its way to the server, with what its sender asks.
 public struct Upload: Sendable, Hashable, Codable, Identifiable {
     /// Why a device sends a receipt.
     public enum Purpose: String, Sendable, Hashable, Codable {
@@ -12,14 +12,40 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
         case restore
     }
 
+    /// What a device has: one of Apple's three forms.
+    public enum Subject: Sendable, Hashable, Codable {
+        /// A receipt in Base64.
+        case receipt(String)
+        /// A signed transaction of StoreKit 2, its `jwsRepresentation`. The server verifies Apple's signature.
+        case signedTransaction(String)
+        /// The id of a transaction. It proves nothing, so it takes nothing from an owner.
+        case transactionID(String)
+
+        /// The receipt, the signed text or the id.
+        var text: String {
+            switch self {
+            case .receipt(let text), .signedTransaction(let text), .transactionID(let text): text
+            }
+        }
+
+        /// The name of the form in the server's words.
+        var name: String {
+            switch self {
+            case .receipt: "receipt"
+            case .signedTransaction: "signed_transaction"
+            case .transactionID: "transaction_id"
+            }
+        }
+    }
+
     /// Your own id of the customer; nil where a device sends it about an order.
     public let customer: String?
     /// The order whose payment the sender waits for.
     public let order: String?
     /// The transaction that the sender waits for.
     public let transactionID: String?
-    /// The receipt in Base64.
-    public let receipt: String
+    /// What the device has.
+    public let subject: Subject
     /// Why it is sent.
     public let purpose: Purpose
     /// The storefront that the device saw.
@@ -42,10 +68,28 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
         receipt: String, customer: String, purpose: Purpose = .launch, order: String? = nil,
         transactionID: String? = nil, storefront: String? = nil, price: Price? = nil
     ) {
+        self.init(
+            .receipt(receipt), customer: customer, purpose: purpose, order: order, transactionID: transactionID,
+            storefront: storefront, price: price)
+    }
+
+    /// An upload of a service, which has a key of scope `write`: a receipt, a signed transaction or a transaction's id.
+    /// - Parameters:
+    ///   - subject: What the device sent.
+    ///   - customer: Your own id of the customer, 1 to 255 characters.
+    ///   - purpose: Why the device sends it. A `purchase` names its order or its transaction.
+    ///   - order: The order of this customer whose payment the device waits for.
+    ///   - transactionID: The transaction that the device waits for.
+    ///   - storefront: The storefront that the device saw.
+    ///   - price: The price that the device saw.
+    public init(
+        _ subject: Subject, customer: String, purpose: Purpose = .launch, order: String? = nil,
+        transactionID: String? = nil, storefront: String? = nil, price: Price? = nil
+    ) {
         self.customer = customer
         self.order = order
         self.transactionID = transactionID
-        self.receipt = receipt
+        self.subject = subject
         self.purpose = purpose
         self.storefront = storefront
         self.price = price
@@ -63,7 +107,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
         customer = nil
         self.order = order.id
         transactionID = nil
-        self.receipt = receipt.base64EncodedString()
+        subject = .receipt(receipt.base64EncodedString())
         purpose = .purchase
         storefront = nil
         price = nil
@@ -73,8 +117,8 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
     /// The name of what is asked: equal uploads have the same. 64 lower-case hex digits.
     public var id: String {
         let parts = [
-            customer, order, transactionID, receipt, purpose.rawValue, storefront, price?.amount, price?.currency,
-            proof,
+            customer, order, transactionID, subject.name, subject.text, purpose.rawValue, storefront, price?.amount,
+            price?.currency, proof,
         ]
         return Digest.hex(Digest.sha256(parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined().utf8))
     }
@@ -84,7 +128,9 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
 
     /// Throws `invalid` for what no server takes.
     func requireUsable() throws {
-        guard !receipt.isEmpty else { throw PerennialError(.invalid, "An upload has a receipt.") }
+        guard !subject.text.isEmpty else {
+            throw PerennialError(.invalid, "An upload has a receipt, a signed transaction or a transaction's id.")
+        }
         guard customer != "" else { throw PerennialError(.invalid, "A customer's id is not empty.") }
         guard purpose != .purchase || order != nil || transactionID != nil else {
             throw PerennialError(.invalid, "A purchase names its order or its transaction.")
@@ -93,7 +139,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
 }
 
 extension Upload: CustomStringConvertible {
-    /// Its name and whom it is about, without the receipt and the proof.
+    /// Its name and whom it is about, without what the device has and the proof.
     public var description: String {
         "upload \(id.prefix(12)) of " + (order.map { "order \($0)" } ?? customer.map { "customer \($0)" } ?? "nothing")
     }

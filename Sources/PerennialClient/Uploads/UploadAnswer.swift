@@ -32,6 +32,21 @@ public struct UploadAnswer: Sendable, Hashable, Decodable {
         public static let refreshReceipt = Advice(rawValue: "refresh_receipt")
     }
 
+    /// How far the sender is believed. A newer server may know further words; these keep their text.
+    public struct Vouching: RawRepresentable, Hashable, Sendable, Decodable {
+        /// The server's word.
+        public let rawValue: String
+        /// Makes a vouching of a word.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Apple vouched for the receipt.
+        public static let vouched = Vouching(rawValue: "vouched")
+        /// Apple signed the transaction.
+        public static let signed = Vouching(rawValue: "signed")
+        /// Nothing proves that the sender made the purchase: it takes nothing from an owner.
+        public static let pointer = Vouching(rawValue: "pointer")
+    }
+
     /// Whether what the upload asked for is there.
     public let result: Result
     /// What to do next; nil: nothing.
@@ -52,11 +67,13 @@ public struct UploadAnswer: Sendable, Hashable, Decodable {
     public let entitlements: [Entitlement]
     /// The receipt's id at the server.
     public let receiptID: String?
+    /// How far the sender is believed; nil in an answer to a device, and while there is no verdict.
+    public let vouching: Vouching?
     /// Why Apple does not vouch for the receipt, or has not answered; one sentence.
     public let reason: String?
 
     enum CodingKeys: String, CodingKey {
-        case result, advice, order, deliveries, purchases, entitlements, reason, detail
+        case result, advice, order, deliveries, purchases, entitlements, reason, detail, vouching
         case retryAfterSeconds = "retry_after_s"
         case mayFinish = "may_finish"
         case mayFinishRestored = "may_finish_restored"
@@ -76,6 +93,7 @@ public struct UploadAnswer: Sendable, Hashable, Decodable {
         purchases = try container.decodeIfPresent([Purchase].self, forKey: .purchases) ?? []
         entitlements = try container.decodeIfPresent([Entitlement].self, forKey: .entitlements) ?? []
         receiptID = try container.decodeIfPresent(String.self, forKey: .receiptID)
+        vouching = try container.decodeIfPresent(Vouching.self, forKey: .vouching)
         let reason = try container.decodeIfPresent(String.self, forKey: .reason)
         self.reason = try reason ?? container.decodeIfPresent(String.self, forKey: .detail)
     }

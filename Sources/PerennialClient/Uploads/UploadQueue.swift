@@ -1,6 +1,6 @@
 import Foundation
 
-/// Receipts on their way to the server. They survive a killed process and are sent until the server has answered.
+/// Receipts and transactions on their way to the server. They survive a killed process and are sent until the server has answered.
 ///
 ///     let queue = try await UploadQueue(server, storage: .folder(folder))
 ///     try await queue.add(Upload(receipt: receipt, of: order))
@@ -71,7 +71,7 @@ public actor UploadQueue {
     /// Throws `invalid` for one that no server takes, `full` above a limit, `storage` where it cannot be stored.
     public func add(_ upload: Upload) async throws {
         try upload.requireUsable()
-        guard upload.receipt.utf8.count <= limits.receiptBytesMax else {
+        guard upload.subject.text.utf8.count <= limits.receiptBytesMax else {
             throw PerennialError(.invalid, "A receipt has at most \(limits.receiptBytesMax) bytes in Base64.")
         }
         let id = upload.id
@@ -86,7 +86,7 @@ public actor UploadQueue {
             case .saving, .removing: try await Task.sleep(nanoseconds: 1_000_000)
             }
         }
-        let bytes = entries.values.reduce(upload.receipt.utf8.count) { $0 + $1.upload.receipt.utf8.count }
+        let bytes = entries.values.reduce(upload.subject.text.utf8.count) { $0 + $1.upload.subject.text.utf8.count }
         guard entries.count < limits.entriesMax, bytes <= limits.totalBytesMax else {
             throw PerennialError(.full, "\(entries.count) uploads wait already; the server has to answer some first.")
         }

@@ -113,6 +113,27 @@ struct ClientServerTests {
         }
     }
 
+    @Test("A signed transaction and the id of one are uploads without a receipt, believed in different ways")
+    func withoutReceipts() async throws {
+        try await ServedWorld.with(seed: 45) { served in
+            let customer = served.world.simulator.createCustomer(CustomerScript())
+            let devices = try served.world.simulator.signedTransactions()
+            let text = try #require(devices.first { $0.customer == customer.customer }).signedTransaction
+            let signed = Upload(.signedTransaction(text), customer: customer.customer)
+            let answer = try await served.server.send(signed)
+            #expect(answer.result == .succeeded && answer.vouching == .signed, "\(answer)")
+            #expect(answer.entitlements.first?.isGranted == true)
+            let pointer = try await served.server.send(
+                Upload(.transactionID(customer.originalTransactionID), customer: "stranger"))
+            #expect(pointer.vouching == .pointer && pointer.entitlements.isEmpty, "\(pointer)")
+            let receipt = try await served.server.send(
+                Upload(receipt: customer.receipt, customer: customer.customer))
+            #expect(receipt.vouching == .vouched)
+            let error = try await served.server.send(Upload(.signedTransaction(text + "x"), customer: "stranger"))
+            #expect(error.result == .failed && error.vouching == nil)
+        }
+    }
+
     @Test("While Apple is away an upload stays pending in the queue, and is answered when Apple is back")
     func pending() async throws {
         try await ServedWorld.with(seed: 44) { served in

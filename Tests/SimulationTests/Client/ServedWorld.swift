@@ -31,12 +31,14 @@ struct ServedWorld {
             let secret = try await world.tracker.ledger.apps.createKey(
                 scope: .write, for: world.bundleID, rate: RequestRate(perSecond: 0)
             ).secret
-            let process = try PerennialProcess(["serve"], in: world)
-            defer { process.kill() }
-            let address = try #require(try await process.address(), "\(process.said)")
-            try await body(ServedWorld(world: world, process: process, address: address, secret: secret))
-            _ = await process.stop()
-            try process.forget()
+            try await world.serverSettings { settings in
+                let process = try PerennialProcess(["serve"], in: world, further: settings)
+                defer { process.kill() }
+                let address = try #require(try await process.address(), "\(process.said)")
+                try await body(ServedWorld(world: world, process: process, address: address, secret: secret))
+                _ = await process.stop()
+                try process.forget()
+            }
         }
     }
 

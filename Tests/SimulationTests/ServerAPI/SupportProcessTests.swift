@@ -10,19 +10,14 @@ import Testing
 struct SupportProcessTests {
     /// Runs a command of support in a world; returns its status and all that it said.
     private func run(_ arguments: [String], in support: SupportWorld) async throws -> (status: Int32, said: String) {
-        let root = FileManager.default.temporaryDirectory.appending(path: "root-\(UUID())")
-        try support.world.simulator.signingAuthority().rootPEM.write(to: root, atomically: true, encoding: .utf8)
-        defer { try? FileManager.default.removeItem(at: root) }
-        let base = "http://127.0.0.1:\(support.world.port)"
-        let process = try PerennialProcess(
-            ["support", arguments[0], "--app", support.app.bundleID.text] + arguments.dropFirst(), in: support.world,
-            further: [
-                "PERENNIAL_APPSTORE_SERVER_URL": base, "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "\(base)/sandbox",
-                "PERENNIAL_APPSTORE_ROOT_FILE": root.path,
-            ])
-        let status = await process.end()
-        defer { try? process.forget() }
-        return (status, process.said)
+        try await support.world.serverSettings { settings in
+            let process = try PerennialProcess(
+                ["support", arguments[0], "--app", support.app.bundleID.text] + arguments.dropFirst(),
+                in: support.world, further: settings)
+            let status = await process.end()
+            defer { try? process.forget() }
+            return (status, process.said)
+        }
     }
 
     @Test("Extensions, tokens and transactions are shown as a table and as JSON with stable keys")

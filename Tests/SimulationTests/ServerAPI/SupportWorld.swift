@@ -74,3 +74,17 @@ struct SupportWorld {
         return lines
     }
 }
+
+extension PretendWorld {
+    /// Runs `body` with the settings by which a process asks the pretend Server API and believes its texts.
+    func serverSettings<Result>(_ body: ([String: String]) async throws -> Result) async throws -> Result {
+        let root = FileManager.default.temporaryDirectory.appending(path: "root-\(UUID())")
+        try simulator.signingAuthority().rootPEM.write(to: root, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(at: root) }
+        let base = "http://127.0.0.1:\(port)"
+        return try await body([
+            "PERENNIAL_APPSTORE_SERVER_URL": base, "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "\(base)/sandbox",
+            "PERENNIAL_APPSTORE_ROOT_FILE": root.path,
+        ])
+    }
+}

@@ -9,7 +9,9 @@ extension Problem {
         switch error {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
-        case let refusal as UploadRefusal: self = Problem(.receiptRejected, refusal.sentence)
+        case let refusal as UploadRefusal:
+            self = Problem(
+                .receiptRejected, refusal.sentence, members: UploadResult.refused(.vain, order: nil).members)
         case let failure as SupportFailure:
             self =
                 failure.isRefusal
