@@ -66,6 +66,7 @@ simulator_epoch() {
 run_simulator() {
     exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers 200 --month-seconds "$demo_month_seconds" \
         --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret" \
+        --signing-authority "$state/signing-authority" --signing-root-file "$state/signing-root.pem" \
         --calendar-app "$calendar_app" --calendar-customers "$calendar_customers"
 }
 

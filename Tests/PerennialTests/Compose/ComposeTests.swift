@@ -1,3 +1,4 @@
+import AppStoreSimulator
 import ArgumentParser
 import Foundation
 import Testing
@@ -11,9 +12,18 @@ import Testing
             #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
             let (_, warnings) = try SettingsTests.settings(
                 service.environment,
-                files: ["/var/lib/perennial/master-key": SettingsTests.key], needing: [.database, .masterKey])
+                files: [
+                    "/var/lib/perennial/master-key": SettingsTests.key,
+                    "/var/lib/perennial/signing-root.pem": try SigningAuthority().rootPEM,
+                ], needing: [.database, .masterKey])
             #expect(warnings == [], "\(name)")
         }
+        // The simulator writes the certificate, so that only what comes after it may name it.
+        for (name, service) in try ComposeFile().services {
+            guard service.environment["PERENNIAL_APPSTORE_ROOT_FILE"] != nil else { continue }
+            #expect(service.dependsOn["simulator"] == "service_healthy", "\(name)")
+        }
+        #expect(try ComposeFile().services["worker"]?.environment["PERENNIAL_APPSTORE_ROOT_FILE"] != nil)
     }
 
     @Test func `every command line is understood by the program it calls`() throws {
