@@ -29,6 +29,7 @@ package enum Migrations {
         SQLFile("0025_server_api", PackageResources._025_server_api_sql),
         SQLFile("0026_channels", PackageResources._026_channels_sql),
         SQLFile("0027_support", PackageResources._027_support_sql),
+        SQLFile("0028_sweep_trust", PackageResources._028_sweep_trust_sql),
         SQLFile("0029_catch_up", PackageResources._029_catch_up_sql),
     ]
 }

@@ -19,7 +19,12 @@ struct YearBenchmark: ParsableCommand {
     func run() throws {
         print("seed \(seed), \(subscribers) subscribers, \(SimulatedYear.days) days")
         let years = SubscriberMix.all.map { SimulatedYear($0, subscribers: subscribers, seed: seed) }
-        for year in years { print("\n\(year.report)") }
+        for year in years {
+            print("\n\(year.report)")
+            let trusting = SimulatedYear(year.mix, subscribers: subscribers, seed: seed, stretch: 4)
+            let part = (Double(trusting.calls.all) / Double(year.calls.all) * 1000).rounded() / 1000
+            print("calls with `--sweep auto` at full trust over these: \(part) (at most 0.6 is wished)")
+        }
         guard let picture else { return }
         try ScheduleChart(years: years).svg.write(toFile: picture, atomically: true, encoding: .utf8)
     }

@@ -91,6 +91,34 @@ import Tracking
         }
     }
 
+    @Test func `an app with sweeps by trust says how long they are and why`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            var change = AppChange()
+            change.sweep = .auto
+            try await ledger.apps.change("a", change)
+            try await ledger.operations.judgeSweeps()
+            let new = try await ledger.operations.status().text()
+            #expect(new.contains("Sweeps: a x1: 0 of 0 refunds reported within 24 h, lower bound 0.000; no verified"))
+            try await database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.sweep_trust SET factor = 2, all_swept_since = NULL, reported = 1412, missed = 6,
+                           lower_bound = 0.9908, is_silent = false, silence_longest_ms = 86400000,
+                           last_notification_at = now() - interval '3 minutes'
+                    """)
+            }
+            let status = try await ledger.operations.status()
+            let line =
+                "Sweeps: a x2: 1412 of 1418 refunds reported within 24 h, lower bound 0.990; last notification 3 min ago"
+            #expect(status.text().contains(line))
+            let json = status.json.rendered()
+            #expect(json.contains(#""sweeps":[{"bundle_id":"a","factor":2,"last_notification_at":"#))
+            #expect(json.contains(#""lower_bound":"0.990","missed":6,"reported":1412,"silence_longest_s":86400"#))
+        }
+    }
+
     @Test func `a lane says for how long its first receipt has been waiting`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)

@@ -42,6 +42,7 @@ struct AgreementTests {
         #expect(now.periods == truth.periods.count, "periods of \(id)")
         #expect(now.customer == customer.customer, "owner of \(id)")
         #expect(truth.agrees(with: now), "access of \(id) at \(customer.now)")
+        #expect(truth.hasStatus(of: now), "\(now.state) of \(id), whose status is \(truth.appleStatus)")
         let events = reported.events[id] ?? []
         let later = truth.periods.count - (events.first?.periods ?? 1)
         let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }

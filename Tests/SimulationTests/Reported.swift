@@ -1,5 +1,6 @@
 import AppStoreSimulator
 import Postgres
+import Subscriptions
 
 /// What the schema `perennial` tells, read as an outsider would.
 struct Reported {
@@ -10,6 +11,8 @@ struct Reported {
         /// Whether the period was over at the same instant and its renewal not stored yet: access goes on until the
         /// renewal is late.
         let awaitsRenewal: Bool
+        /// The state at the same instant.
+        let state: String
         let customer: String?
         let willRenew: Bool?
         /// Apple's clock at first sight, in milliseconds.
@@ -54,7 +57,7 @@ struct Reported {
                 name: "told_now",
                 sql: """
                     SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew, p.entitled,
-                           p.state = 'awaiting_renewal' AS awaits_renewal,
+                           p.state = 'awaiting_renewal' AS awaits_renewal, p.state::text AS state,
                            (SELECT e.as_of FROM ledger.event e WHERE e.subscription_id = s.subscription_id
                             ORDER BY e.version, e.ordinal LIMIT 1) AS first_as_of,
                            (SELECT e.recorded_at FROM ledger.event e WHERE e.subscription_id = s.subscription_id
@@ -76,7 +79,8 @@ struct Reported {
         subscriptions = try rows.reduce(into: [:]) { all, row in
             all[try row.text("original_transaction_id")] = Now(
                 periods: Int(try row.int4("periods")), entitled: try row.bool("entitled"),
-                awaitsRenewal: try row.bool("awaits_renewal"), customer: try row.textIfPresent("customer"),
+                awaitsRenewal: try row.bool("awaits_renewal"), state: try row.text("state"),
+                customer: try row.textIfPresent("customer"),
                 willRenew: try row.boolIfPresent("will_renew"),
                 firstAsOf: try row.timestamptz("first_as_of") / 1000,
                 firstRecordedAt: try row.timestamptz("first_recorded_at") / 1000)
@@ -91,6 +95,14 @@ struct Reported {
 }
 
 extension SubscriptionTruth {
+    /// Whether the reported state is the one that Apple's status, 1 to 5, stands for. Apple has no status for the wait
+    /// after an end, and calls a subscription active whose next period is charged already.
+    func hasStatus(of reported: Reported.Now) -> Bool {
+        guard let state = State(rawValue: reported.state) else { return false }
+        guard let status = Subscriptions.AppleStatus(state) else { return access == .none || appleStatus == .active }
+        return status.rawValue == appleStatus.rawValue
+    }
+
     /// Whether the reported access is right: what Apple's data give, and access from the end of a period until the next
     /// one is booked.
     func agrees(with reported: Reported.Now) -> Bool {

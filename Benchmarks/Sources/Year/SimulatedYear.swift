@@ -9,14 +9,19 @@ struct SimulatedYear {
     static var end: Instant { begin + .days(days) }
 
     let mix: SubscriberMix
+    private let policy: Policy
     private(set) var calls = YearCalls()
     private(set) var news = YearNews()
     private(set) var staleness = Staleness()
     private var receipts: UInt64 = 0
 
     /// A year of as many subscribers, each replaced by another when he leaves.
-    init(_ mix: SubscriberMix, subscribers: Int, seed: UInt64) {
+    /// Refund checks are `stretch` times as far apart, as trusted notifications make them.
+    init(_ mix: SubscriberMix, subscribers: Int, seed: UInt64, stretch: Int = 1) {
         self.mix = mix
+        var policy = Policy.standard(for: .production)
+        (policy.sweepStretch, policy.isSweepTrusted) = (stretch, stretch > 1)
+        self.policy = policy
         var random = SplitMix(state: seed)
         let first = Self.begin - .days(Self.runUpDays)
         for (kind, share) in mix.shares {
@@ -33,7 +38,6 @@ struct SimulatedYear {
 
     /// A receipt is asked about when it comes, from then on in place of the one before, and whenever the schedule says.
     private mutating func live(_ life: SimulatedLife) {
-        let policy = Policy.standard(for: .production)
         var uploads = life.uploads[...]
         var turns = life.turns[...]
         var known: Turn?

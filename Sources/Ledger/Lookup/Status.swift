@@ -95,6 +95,8 @@ package struct LedgerStatus: Sendable {
     package let lateConsumption: [LateConsumption]
     /// Apple's histories of notifications that cannot be read, or were not read for a while.
     package let catchUps: [CatchUpStanding]
+    /// How far the notifications of each app with `--sweep auto` are trusted.
+    package let sweeps: [SweepStanding]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
     /// Today so far.
@@ -135,7 +137,8 @@ extension LedgerOperations {
             waitingNotifications: try await query(Queries.statusNotifications).first?.int8("waiting") ?? 0,
             lateConsumption: try await lateConsumption(),
             catchUps: try await ledger.intake.catchUpStandings(),
-            invariants: try await invariantStandings(), today: try await ledger.admin.today(),
+            sweeps: try await sweepStandings(), invariants: try await invariantStandings(),
+            today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
     }
 }

@@ -121,7 +121,11 @@ extension App {
         policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
         policy.preCheckSpread = preCheckSpread
         policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
-        policy.sweepStretch = sweep.stretch
+        switch sweep {
+        case .normal: policy.sweepStretch = 1
+        case .relaxed: policy.sweepStretch = 2
+        case .auto: (policy.sweepStretch, policy.isSweepTrusted) = (trustedSweepFactor, true)
+        }
         return policy
     }
 }

@@ -72,10 +72,9 @@ private struct AgeLimits {
 
     private var sweep: Delay {
         let charged = input.chargedAt ?? Instant(milliseconds: .min)
-        let delay = scaled(PollingIntervals.sweep(age: input.answeredAt - charged, policy))
-        let patience = min(
-            delay.divided(by: PollingIntervals.sweepPatiencePart), scaled(PollingIntervals.sweepPatience))
-        return delay + max(patience, scaled(PollingIntervals.spreadLongest))
+        let delay = PollingIntervals.sweep(age: input.answeredAt - charged, policy)
+        let patience = max(PollingIntervals.sweepPatience(for: delay, policy), PollingIntervals.spreadLongest)
+        return scaled(delay) + scaled(patience)
     }
 
     private var retrying: Delay? {

@@ -108,16 +108,21 @@ struct CheckMoments {
     }
 
     /// Returns the next refund check, or another check that is due anyway. The other check serves for both if it comes
-    /// at most half a delay, and at most four days, after the refund check.
+    /// at most half a delay, and at most four days (times the stretch where notifications are trusted), after it.
     func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
         let delay = sweepDelay(charge)
-        let part = scaled(delay).divided(by: PollingIntervals.sweepPatiencePart)
-        let patience = scaled(delay) + min(part, scaled(PollingIntervals.sweepPatience))
-        return other <= now + patience ? other : sweep(charge)
+        let patience = isControl ? policy.unstretched : policy
+        let latest = scaled(delay) + scaled(PollingIntervals.sweepPatience(for: delay, patience))
+        return other <= now + latest ? other : sweep(charge)
     }
 
     private func sweepDelay(_ charge: Instant) -> Delay {
-        PollingIntervals.sweep(age: now - charge, policy)
+        PollingIntervals.sweep(age: now - charge, isControl ? policy.unstretched : policy)
+    }
+
+    /// Whether the receipt is swept as before although notifications are trusted.
+    private var isControl: Bool {
+        policy.isSweepTrusted && SweepTrust.isControl(jitter.seed)
     }
 }
 

@@ -89,7 +89,8 @@ package struct Worker: Service {
         return nil
     }
 
-    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
+    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, trust in notifications, old ones, room for
+    /// next month.
     private func runMaintenance() async {
         var rounds = 0
         while !isStopping() {
@@ -104,6 +105,7 @@ package struct Worker: Service {
                     try await tracker.hastenComparisons()
                 }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
+                await tracker.attempt("judge notifications") { try await tracker.ledger.operations.judgeSweeps() }
                 await tracker.seeStandings()
             }
             if rounds % 7200 == 0 {

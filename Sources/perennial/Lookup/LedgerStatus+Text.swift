@@ -26,6 +26,7 @@ extension LedgerStatus {
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
         parts += catchUps.map(\.text)
+        parts += sweeps.map(\.text)
         parts += productsWithoutKind.map(\.text)
         parts += notificationLines
         if let until = provisional.until {
@@ -76,6 +77,7 @@ extension LedgerStatus {
                 }),
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
+            "sweeps": .array(sweeps.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
             "catch_ups": .array(catchUps.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
