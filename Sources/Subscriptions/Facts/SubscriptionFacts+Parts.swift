@@ -32,10 +32,16 @@ extension SubscriptionFacts {
 
     /// Returns the index of the period whose renewal the evidence is about: the period that ends at Apple's
     /// `renewalDate`; without such a date the last one.
+    ///
+    /// A transaction beside it that ends then names the period, whose end may have moved since: so the order of texts does
+    /// not matter.
     private static func indexOfRenewed(in periods: [Period], by slice: SubscriptionEvidence) -> Int? {
         let ends = Set(slice.renewals.compactMap(\.periodEndsAt))
         guard !ends.isEmpty else { return Period.indexOfLast(in: periods) }
-        return periods.lastIndex { ends.contains($0.expiresAt) && !$0.isUpgraded }
+        let named = slice.transactions.filter { row in !row.isUpgraded && row.expiresAt.map(ends.contains) ?? false }
+        let ids = Set(named.map(\.transactionID))
+        return periods.lastIndex { !$0.transactionIDs.isDisjoint(with: ids) }
+            ?? periods.lastIndex { ends.contains($0.expiresAt) && !$0.isUpgraded }
             ?? periods.lastIndex { ends.contains($0.expiresAt) }
     }
 
