@@ -62,6 +62,15 @@ package enum ShortText {
         return isComplete ? restored ?? json : nil
     }
 
+    /// Returns a JSON text whose signed texts have the claims that are kept alone: `~.PAYLOAD.`, without header and
+    /// signature.
+    package static func reducedStrings(of json: [UInt8]) -> [UInt8] {
+        replacingStringStarts(of: json) { text in
+            guard let claims = payload(of: Array(text)).flatMap(KeptClaims.signed) else { return nil }
+            return ([sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot], text.endIndex)
+        } ?? json
+    }
+
     /// The numbers of headers in a JSON text with short strings.
     package static func numbers(in json: [UInt8]) -> Set<Int32> {
         var numbers: Set<Int32> = []

@@ -9,7 +9,7 @@ package struct KeptAnswer: Sendable {
     /// The environment in which it was verified.
     package let environment: StoreEnvironment
     /// Apple's answer as it came at the first clock.
-    package let body: [UInt8]
+    package var body: [UInt8]
 }
 
 /// The number and receipt of a stored answer, and Apple's clocks between which it was given.

@@ -1,0 +1,33 @@
+import AppStore
+package import Ledger
+import Subscriptions
+
+extension SignedReducer {
+    /// Reduces what is stored where this program reads the same in it afterwards.
+    package static let present = SignedReducer(
+        notification: { kept in
+            guard let claims = kept.texts.flatMap(SignedNotification.keptClaims(ofPacked:)),
+                let before = kept.evidence,
+                let after = SignedNotification(claims: claims).flatMap({
+                    Evidence(in: $0, environment: kept.environment)
+                }), after.saysTheSame(as: before)
+            else { return nil }
+            return claims
+        },
+        answer: { kept in
+            var reduced = kept
+            reduced.body = ShortText.reducedStrings(of: kept.body)
+            guard let before = kept.evidence, let after = reduced.evidence, after.saysTheSame(as: before) else {
+                return nil
+            }
+            return reduced.body
+        })
+}
+
+extension Evidence {
+    fileprivate func saysTheSame(as other: Evidence) -> Bool {
+        transactions == other.transactions && renewals == other.renewals && asOf == other.asOf
+            && environment == other.environment && bundleID == other.bundleID && coverage == other.coverage
+            && statuses == other.statuses && isComplete == other.isComplete
+    }
+}
