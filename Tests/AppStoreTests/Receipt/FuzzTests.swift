@@ -6,12 +6,19 @@ import Testing
 /// Damaged answers and receipts by the thousand, or by the million where `PERENNIAL_FUZZ_INPUTS` says so; see
 /// docs/fuzzing.md. A crash is the failure that is looked for; what is read must also keep its bounds.
 @Suite("Damaged answers and receipts crash no reader", .serialized) struct FuzzTests {
-    private static let environment = ProcessInfo.processInfo.environment
-    private static let inputs =
-        environment["PERENNIAL_FUZZ_INPUTS"].flatMap { Int($0) }
-        ?? (environment["PERENNIAL_TEST_ALL"] == nil ? 4000 : 200_000)
-    private static let seed = environment["PERENNIAL_FUZZ_SEED"].flatMap { UInt64($0) } ?? 2026
-    private static let first = environment["PERENNIAL_FUZZ_FIRST"].flatMap { Int($0) } ?? 0
+    /// How many inputs, by which seed, from which number on.
+    struct Run {
+        private static let environment = ProcessInfo.processInfo.environment
+        let inputs =
+            environment["PERENNIAL_FUZZ_INPUTS"].flatMap { Int($0) }
+            ?? (environment["PERENNIAL_TEST_ALL"] == nil ? 4000 : 200_000)
+        let seed = environment["PERENNIAL_FUZZ_SEED"].flatMap { UInt64($0) } ?? 2026
+        let first = environment["PERENNIAL_FUZZ_FIRST"].flatMap { Int($0) } ?? 0
+    }
+
+    private static let inputs = Run().inputs
+    private static let seed = Run().seed
+    private static let first = Run().first
     /// Of so many inputs one goes to a second, much slower parser as well.
     private static let secondOpinionEvery = 32
 
@@ -34,7 +41,7 @@ import Testing
     }
 
     /// The most memory this process ever held, where the system tells.
-    private static var memory: String {
+    static var memory: String {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         return status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }.map(String.init) ?? "memory unknown"
     }

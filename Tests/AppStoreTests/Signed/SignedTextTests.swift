@@ -1,6 +1,5 @@
 import AppStoreSimulator
 import Foundation
-import SeededRandom
 import Testing
 
 @testable import AppStore
@@ -159,23 +158,56 @@ struct SignedTextTests {
         #expect(verifier.chainCount == VerifiedChains.chainsMax)
     }
 
-    @Test("No change of a few bytes makes another text verify")
-    func fuzz() async throws {
-        let seed: UInt64 = 25
-        print("signed texts: seed \(seed)")
-        var random = Seeded(seed: seed)
-        let text = Array(try authority.sign(Self.payload).utf8)
-        for _ in 0..<5_000 {
-            var changed = text
-            for _ in 0..<Int.random(in: 1...3, using: &random) {
-                let place = Int.random(in: 0..<changed.count, using: &random)
-                switch Int.random(in: 0..<3, using: &random) {
-                case 0: changed[place] = UInt8.random(in: 0...255, using: &random)
-                case 1: changed.remove(at: place)
-                default: changed.insert(UInt8.random(in: 33...126, using: &random), at: place)
-                }
-            }
-            if changed != text { #expect(await refused(changed, by: verifier) != nil) }
+    @Test("Each reason for a refusal has a text that is refused by it")
+    func vectors() async throws {
+        let parts = try authority.sign(Self.payload).split(separator: ".").map(String.init)
+        var unmarked = ChainTraits()
+        unmarked.isSignerMarked = false
+        let chain = authority.certificates.map { "\"\(Data($0).base64EncodedString())\"" }
+        func headed(_ algorithm: String, _ chain: [String]) throws -> String {
+            try authority.sign(
+                Self.payload, header: Array(#"{"alg":"\#(algorithm)","x5c":[\#(chain.joined(separator: ","))]}"#.utf8))
+        }
+        let other = try SigningAuthority(unmarked)
+        let vectors: [(text: String, expected: SignedTextRefusal)] = [
+            (String(repeating: "A", count: CompactText.bytesMax + 1), .tooLong), ("no text", .notCompact),
+            ("e30." + parts[1] + "." + parts[2], .unreadableHeader), (try headed("none", chain), .otherAlgorithm),
+            (try headed("ES256", [chain[0]]), .otherCertificateCount(1)),
+            (try headed("ES256", ["\"AAAA\"", chain[1], chain[2]]), .unreadableCertificate),
+            (try SigningAuthority().sign(Self.payload), .otherRoot),
+            (try headed("ES256", [chain[1], chain[0], chain[2]]), .untrustedChain),
+            ("\(parts[0]).\(parts[1]).\(String(repeating: "A", count: 86))", .wrongSignature),
+            (try authority.sign(Array("[]".utf8)), .unreadablePayload),
+            (try authority.sign(Array("{}".utf8)), .undated),
+            (try authority.sign(Array(#"{"signedDate":1000000000000}"#.utf8)), .outsideValidity),
+        ]
+        for (text, expected) in vectors { #expect(await refusal(of: text) == expected, "\(text.prefix(40))") }
+        #expect(
+            await refused(Array(try other.sign(Self.payload).utf8), by: try Self.verifier(of: other)) == .otherPurpose)
+        await #expect(throws: SignedTextRefusal.tooManyChains) {
+            try await Self.verifier(of: other).verify(Array(parts.joined(separator: ".").utf8)) { false }
+        }
+        let reasons = vectors.map(\.expected) + [.otherPurpose, .tooManyChains]
+        #expect(Set(reasons.map(Self.number)).count == 14 && Set(reasons.map(\.sentence)).count == 14)
+    }
+
+    /// A number for each reason; a new one does not compile until it has a vector.
+    private static func number(of refusal: SignedTextRefusal) -> Int {
+        switch refusal {
+        case .tooLong: 1
+        case .notCompact: 2
+        case .unreadableHeader: 3
+        case .otherAlgorithm: 4
+        case .otherCertificateCount: 5
+        case .unreadableCertificate: 6
+        case .otherRoot: 7
+        case .untrustedChain: 8
+        case .otherPurpose: 9
+        case .wrongSignature: 10
+        case .unreadablePayload: 11
+        case .undated: 12
+        case .outsideValidity: 13
+        case .tooManyChains: 14
         }
     }
 }
