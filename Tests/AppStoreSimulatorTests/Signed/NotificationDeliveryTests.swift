@@ -119,6 +119,7 @@ import Testing
                 options.version = .first
                 store.notify(options)
                 let customer = store.createCustomer(CustomerScript()).customer
+                try await Self.until { receiver.bodies.count == 1 }
                 _ = try store.act(CustomerAction(.disableRenewal), on: customer)
                 try await Self.until { receiver.bodies.count == 2 }
             }

@@ -122,7 +122,7 @@ struct StoreKit2ProcessTests {
 
         /// Sends signed transactions over HTTP, as devices do; returns the customers.
         func upload(from route: String) async throws -> Set<String> {
-            struct Answer: Decodable { let result, vouching: String }
+            struct Answer: Decodable { let result, vouching, reason, detail, title: String? }
             let devices = try await HTTPCalls.send(
                 "\(store)/simulator/\(route)", reading: [SimulatedTransaction].self)
             for device in devices {
