@@ -190,6 +190,14 @@ struct PretendWorld {
         await database.close()
     }
 
+    /// The one number that a query returns.
+    func number(_ sql: String) async throws -> Int64 {
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        let rows = try await database.query(Statement(name: "number", sql: "SELECT (\(sql))::bigint AS n"))
+        await database.close()
+        return try rows[0].int8("n")
+    }
+
     /// Checks a receipt; waits for a check of the same receipt that is under way.
     private func check(_ receipt: ReceiptID) async throws {
         while true {

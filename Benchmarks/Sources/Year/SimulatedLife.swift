@@ -14,6 +14,14 @@ struct Turn {
             case .renewedLate, .renewalOff, .recovered, .givenUp, .refunded: false
             }
         }
+
+        /// Whether Apple's history of transactions has it.
+        var isTransaction: Bool {
+            switch self {
+            case .renewed, .renewedLate, .recovered, .refunded: true
+            case .renewalOff, .ended, .failed, .givenUp: false
+            }
+        }
     }
 
     let at: Instant

@@ -1,3 +1,4 @@
+import Ledger
 import Subscriptions
 
 /// A year of checks by the schedule alone: no database, no App Store, the pure functions only.
@@ -43,6 +44,7 @@ struct SimulatedYear {
         var known: Turn?
         var planned: Instant?
         var askedAt: Instant?
+        var lane = Lane.new
         while let at = [planned, uploads.first].compactMap(\.self).min(), at < Self.end {
             let isNew = uploads.first == at
             if isNew {
@@ -50,8 +52,10 @@ struct SimulatedYear {
                 receipts += 1
                 calls.countStored(from: at)
             }
+            var hasNewTransaction = false
             while let turn = turns.first, turn.at <= at {
                 news.tell(turn, at: at)
+                hasNewTransaction = hasNewTransaction || turn.news?.isTransaction == true
                 known = turn
                 turns.removeFirst()
             }
@@ -59,10 +63,11 @@ struct SimulatedYear {
             let isOver = life.endsAt.map { at >= $0 } ?? false
             let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
             calls.countCall(at: at, kind: life.kind, why: why)
+            calls.countServerCalls(at: at, isNew ? .new : lane, hasNewTransaction: hasNewTransaction)
             let plan = nextCheck(
                 for: [known.input], environment: .production, now: at, seed: receipts, policy: policy)
             switch plan {
-            case .at(let next): planned = next
+            case .at(let next): (planned, lane) = (next, Lane(of: [known.input], next: next))
             case .retired: planned = nil
             }
             askedAt = at

@@ -13,6 +13,8 @@ extension SimulatedYear {
                 + "(at most \(mix.partMax) is wished)",
             "  each subscription that is not over, once: \(part(of: calls.runningDays))",
             "  each receipt that was ever stored: \(part(of: calls.storedDays))",
+            "calls of the Server API a check: \(Self.rounded(Double(calls.ofServer) / Double(max(all, 1)))) "
+                + "(at most 1.15 is wished)",
             "calls for "
                 + CallReason.allCases.map { "\($0.rawValue): \(percent(calls.byReason[$0] ?? 0))" }
                 .joined(separator: ", "),
@@ -39,7 +41,9 @@ extension SimulatedYear {
     }
 
     /// Calls over those that asking once on so many days would take.
-    func part(of days: Double) -> Double { (Double(calls.all) / days * 1000).rounded() / 1000 }
+    func part(of days: Double) -> Double { Self.rounded(Double(calls.all) / days) }
+
+    private static func rounded(_ part: Double) -> Double { (part * 1000).rounded() / 1000 }
 
     private func percent(_ count: Int) -> String {
         "\(Int((Double(count) / Double(max(calls.all, 1)) * 100).rounded())) %"

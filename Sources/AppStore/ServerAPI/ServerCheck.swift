@@ -77,21 +77,26 @@ struct ServerCheck: Sendable {
     }
 
     private func read(_ environment: Endpoint, until end: ContinuousClock.Instant) async -> Reading {
-        var reading = Reading(verdict: .nothingNew)
+        var reading = Reading(verdict: .nothingNew(revision: nil))
         do throws(Ended) {
             let json = try await gather(in: environment, until: end, &reading)
             guard let json else { return reading }
-            guard let contents = ServerContents(reading: json) else {
-                throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
-            }
-            if let fault = await contents.fault(of: request, by: verifier) { throw Ended(verdict: fault) }
-            reading.verdict = .answered(contents)
+            reading.verdict = .answered(try await verified(json))
             reading.json = json
         } catch {
             reading.verdict = error.verdict
             reading.isUnauthorized = error.isUnauthorized
         }
         return reading
+    }
+
+    /// Returns what a JSON text holds, once all of it is verified.
+    private func verified(_ json: [UInt8]) async throws(Ended) -> ServerContents {
+        guard let contents = ServerContents(reading: json) else {
+            throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
+        }
+        if let fault = await contents.fault(of: request, by: verifier) { throw Ended(verdict: fault) }
+        return contents
     }
 
     /// Returns Apple's answers as one JSON text; nil where nothing is new.
@@ -104,7 +109,8 @@ struct ServerCheck: Sendable {
             break
         case .news(let revision):
             gathered.from = revision
-            if try await readHistory(into: &gathered, until: end, &reading) == 0, gathered.from != nil { return nil }
+            let count = try await readHistory(into: &gathered, until: end, &reading)
+            if gathered.from != nil, try await isStored(gathered, count, &reading) { return nil }
         case .all(let revision):
             gathered.from = revision
             _ = try await readHistory(into: &gathered, until: end, &reading)
@@ -119,6 +125,17 @@ struct ServerCheck: Sendable {
             guard gathered.pages != nil, case .unknownTransaction = error.verdict else { throw error }
         }
         return gathered.json
+    }
+
+    /// Returns whether a history that was read on holds nothing but what is stored.
+    private func isStored(
+        _ gathered: GatheredAnswers, _ count: Int, _ reading: inout Reading
+    ) async throws(Ended) -> Bool {
+        if count == 0 { return true }
+        let contents = try await verified(gathered.json)
+        guard !contents.goesOn, await request.isStored(contents) else { return false }
+        reading.verdict = .nothingNew(revision: contents.revision)
+        return true
     }
 
     /// Reads the history from a place on, at most `pagesMax` pages. Returns how many transactions it has.

@@ -29,7 +29,7 @@ package struct ServerAPIClient: Sendable {
 package enum ServerReading: Sendable, Hashable {
     /// The status of all subscriptions, with the last transaction and the renewal of each: one call.
     case statuses
-    /// The history after a revision. Where something is new, the statuses too.
+    /// The history after a revision. Where it holds something that is not stored, the statuses too.
     case news(since: String)
     /// The history from a revision on, from its start where nil, and the statuses.
     case all(from: String?)
@@ -55,12 +55,16 @@ package struct ServerRequest: Sendable {
     /// Waits for its turn, for each call: returns nil when the call may be made, else the seconds to wait before another
     /// question.
     package var turn: @Sendable (Endpoint) async -> Double?
+    /// Returns whether everything that a part of the history states is stored already. A renewal that a check of the
+    /// statuses found is in the history too.
+    package var isStored: @Sendable (ServerContents) async -> Bool
 
     /// Creates a request; the app's budget is `turn`.
     package init(
         key: ServerKey, appleAppID: Int64? = nil, transactionID: String, reading: ServerReading,
         askFirst: Endpoint = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
-        turn: @escaping @Sendable (Endpoint) async -> Double? = { _ in nil }
+        turn: @escaping @Sendable (Endpoint) async -> Double? = { _ in nil },
+        isStored: @escaping @Sendable (ServerContents) async -> Bool = { _ in false }
     ) {
         self.key = key
         self.appleAppID = appleAppID
@@ -70,5 +74,6 @@ package struct ServerRequest: Sendable {
         self.isFirstSight = isFirstSight
         self.sandboxAllowed = sandboxAllowed
         self.turn = turn
+        self.isStored = isStored
     }
 }

@@ -2,8 +2,8 @@
 package enum ServerVerdict: Sendable, Hashable {
     /// Verified texts of the app and the environment that were asked about.
     case answered(ServerContents)
-    /// The history has nothing after the revision.
-    case nothingNew
+    /// The history has nothing after the revision, or only what is stored. Then the next read begins at `revision`.
+    case nothingNew(revision: String?)
     /// Apple knows no such transaction, or not its customer any more. Code of the last answer.
     case unknownTransaction(code: Int)
     /// The id can never be asked about.

@@ -1,9 +1,9 @@
-import Subscriptions
+package import Subscriptions
 
 extension Lane {
     /// Chooses the lane of a receipt's next check: expiring when a customer's access may change at or soon after the
     /// check, retry while Apple tries to charge, otherwise sweep.
-    init(of inputs: [ScheduleInput], next: Instant) {
+    package init(of inputs: [ScheduleInput], next: Instant) {
         if inputs.contains(where: { $0.isNear(next) }) {
             self = .expiring
         } else if inputs.contains(where: { $0.state == .billingRetry }) {

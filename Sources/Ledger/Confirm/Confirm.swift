@@ -15,12 +15,23 @@ extension LedgerSettlements {
         guard let worker = rows.first?.answer.claim.worker else { return [] }
         do {
             return try await database.transaction { transaction in
-                let confirmed = try transaction.query(Queries.confirm, [.int4(worker.number)], rows: rows)
-                return Set(try confirmed.map { ReceiptID(try $0.int8("receipt_id")) })
+                let rowsConfirmed = try transaction.query(Queries.confirm, [.int4(worker.number)], rows: rows)
+                let confirmed = Set(try rowsConfirmed.map { ReceiptID(try $0.int8("receipt_id")) })
+                try Self.moveHistories(
+                    of: rows.map(\.answer).filter { confirmed.contains($0.claim.receiptID) }, in: transaction)
+                return confirmed
             }
         } catch let error as DatabaseError where error.isSerializationFailure {
             return []
         }
+    }
+
+    /// Notes where the Server API's history is read on.
+    private static func moveHistories(of answers: [EqualAnswer], in transaction: Transaction) throws {
+        let moved = answers.filter { $0.revision != nil }
+        guard !moved.isEmpty else { return }
+        try transaction.query(
+            Queries.moveHistories, [.int8s(moved.map(\.claim.receiptID.number)), .texts(moved.map(\.revision))])
     }
 }
 

@@ -48,27 +48,30 @@ struct EqualAnswer: Sendable {
     let fingerprint: Fingerprint
     /// Apple's clock.
     let asOf: Instant
+    /// Where the next read of the Server API's history begins; nil: as before.
+    let revision: String?
 
     /// Creates an answer equal to the last one; nil when its bytes differ, or when it ends a row of fruitless calls.
     ///
     /// After such a row the receipt may take over what others poll, which only a full settlement decides.
-    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
+    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant, revision: String? = nil) {
         guard claim.fingerprint == fingerprint, claim.attempts <= SettlementRun.fruitlessAttemptsMax else { return nil }
         self.claim = claim
         (last, self.fingerprint) = (fingerprint, fingerprint)
-        self.asOf = asOf
+        (self.asOf, self.revision) = (asOf, revision)
     }
 
-    /// Creates an answer that says in other bytes what the last one said; nil when it says something else.
+    /// Creates an answer that says in other bytes what the last one said; nil when it says something else, or when it was
+    /// asked for because the last one was not everything.
     init?(_ settlement: Settlement) {
         let claim = settlement.claim
         guard let last = claim.fingerprint, let fingerprint = settlement.fingerprint,
-            let evidence = settlement.evidence,
+            let evidence = settlement.evidence, !claim.history.readsWhole, !claim.history.goesOn,
             claim.attempts <= SettlementRun.fruitlessAttemptsMax,
             claim.meaning == Fingerprint(of: evidence, app: claim.app)
         else { return nil }
         self.claim = claim
         (self.last, self.fingerprint) = (last, fingerprint)
-        asOf = evidence.asOf
+        (asOf, revision) = (evidence.asOf, settlement.server?.revision)
     }
 }

@@ -10,6 +10,8 @@ package struct PendingAnswer: Sendable {
     package let asOf: Instant?
     /// Recognizes an equal answer next time; nil when this answer and the next one must be interpreted.
     package let fingerprint: Fingerprint?
+    /// Where the next read of the Server API's history begins, where an equal answer moved it.
+    let revision: String?
     fileprivate let interpret: @Sendable () -> Interpretation
 
     /// What an answer means.
@@ -31,13 +33,14 @@ package struct PendingAnswer: Sendable {
 
     /// A claim with its answer.
     package init(
-        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
+        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?, revision: String? = nil,
         interpret: @escaping @Sendable () -> Interpretation
     ) {
         self.claim = claim
         self.body = body
         self.asOf = asOf
         self.fingerprint = fingerprint
+        self.revision = revision
         self.interpret = interpret
     }
 }
@@ -46,7 +49,7 @@ extension EqualAnswer {
     /// Returns nil where the answer differs from the last one.
     init?(_ answer: PendingAnswer) {
         guard let fingerprint = answer.fingerprint, let asOf = answer.asOf else { return nil }
-        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
+        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf, revision: answer.revision)
     }
 }
 

@@ -28,9 +28,17 @@ extension Tracker {
             ServerRequest(
                 key: key, appleAppID: app.appleAppID, transactionID: id, reading: question.reading, askFirst: endpoint,
                 isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
-                turn: { await turn(of: app, in: $0, for: .transactions) }))
+                turn: { await turn(of: app, in: $0, for: .transactions) }, isStored: { await isStored($0, of: app) }))
         await heed(answer, of: app)
         return answer
+    }
+
+    /// Returns whether everything that a part of a history states is stored already; not while the database is away.
+    private func isStored(_ contents: ServerContents, of app: App) async -> Bool {
+        guard let evidence = Evidence(in: contents, bundleID: app.bundleID), evidence.isComplete else { return false }
+        return await attempt("compare a history with what is stored") {
+            try await ledger.settlements.isStored(evidence, of: app)
+        } ?? false
     }
 
     /// What to do where an app has no server key.

@@ -19,6 +19,8 @@ struct Checked: Sendable {
     let clock: AnswerClock
     /// What the verified texts of the Server API state; nil for every other answer.
     private let serverEvidence: Evidence?
+    /// Where the next read of the Server API's history begins, where a repeated answer moved it.
+    private let revision: String?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
     init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
@@ -34,7 +36,7 @@ struct Checked: Sendable {
     private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant, limit: ClockLimit) {
         let answer = asked.answer
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        (compared, serverEvidence) = (asked.compared, nil)
+        (compared, serverEvidence, revision) = (asked.compared, nil, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -66,11 +68,11 @@ struct Checked: Sendable {
             (evidence.asOf, evidence.clockAhead) = (clock.instant ?? evidence.asOf, clock.ahead)
             return evidence
         }
-        if case .nothingNew = verdict, let last = claim.fingerprint {
-            (isRepeated, fingerprint) = (true, last)
+        if case .nothingNew(let revision) = verdict, let last = claim.fingerprint {
+            (isRepeated, fingerprint, self.revision) = (true, last, revision)
             return
         }
-        isRepeated = false
+        (isRepeated, revision) = (false, nil)
         let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
         fingerprint =
             isWhole
@@ -111,7 +113,9 @@ struct Checked: Sendable {
     /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
     func pending(chains: [String: Int32]) -> PendingAnswer {
         let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
-        return PendingAnswer(claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint) {
+        return PendingAnswer(
+            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint, revision: revision
+        ) {
             PendingAnswer.Interpretation(
                 finding: finding,
                 latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,

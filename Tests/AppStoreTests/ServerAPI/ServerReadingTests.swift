@@ -83,13 +83,36 @@ struct ServerReadingTests {
         var (answers, asked) = try await store.ask(store.request(.news(since: "r1"), isFirstSight: false)) { _ in
             .text(none)
         }
-        #expect(answers.first?.server == .nothingNew && asked.count == 1 && answers.first?.failure == nil)
+        #expect(
+            answers.first?.server == .nothingNew(revision: nil) && asked.count == 1 && answers.first?.failure == nil)
         let some = try store.page([try store.transaction()], revision: "r2")
         let statuses = try store.statuses(try store.transaction())
         (answers, asked) = try await store.ask(store.request(.news(since: "r1"), isFirstSight: false)) {
             .text($0.path.contains("subscriptions") ? statuses : some)
         }
         #expect(answers.first?.server?.contents?.texts.count == 2 && asked.count == 2)
+    }
+
+    @Test("News that are stored already are one call, and the next read begins after them")
+    func storedNews() async throws {
+        let some = try store.page([try store.transaction()], revision: "r2")
+        let statuses = try store.statuses(try store.transaction())
+        var request = store.request(.news(since: "r1"), isFirstSight: false)
+        request.isStored = { $0.transactions?.count == 1 && $0.statuses == nil }
+        var (answers, asked) = try await store.ask(request) { _ in .text(some) }
+        #expect(answers.first?.server == .nothingNew(revision: "r2") && asked.count == 1)
+        let unfinished = try store.page([try store.transaction()], revision: "r2", hasMore: true)
+        (answers, asked) = try await store.ask(request, pagesMax: 1) {
+            .text($0.path.contains("subscriptions") ? statuses : unfinished)
+        }
+        #expect(answers.first?.server?.contents?.goesOn == true && asked.count == 2)
+        let forged = try ServerStore().page([try ServerStore().transaction()], revision: "r2")
+        (answers, asked) = try await store.ask(request) { _ in .text(forged) }
+        guard case .unverified? = answers.first?.server else {
+            Issue.record("\(answers)")
+            return
+        }
+        #expect(asked.count == 1)
     }
 
     @Test("A revision that Apple lost is dropped once", arguments: [4_000_005, 4_000_014, 4_000_017])

@@ -68,7 +68,8 @@ struct TestLedger: Sendable {
 extension Settlement {
     /// The same answer, as the ledger takes it before it is interpreted.
     var pending: PendingAnswer {
-        let interpretation = PendingAnswer.Interpretation(finding: finding, latestReceipt: latestReceipt)
+        let interpretation = PendingAnswer.Interpretation(
+            finding: finding, latestReceipt: latestReceipt, server: server)
         return PendingAnswer(claim: claim, body: body, asOf: evidence?.asOf, fingerprint: fingerprint) {
             interpretation
         }

@@ -1,0 +1,88 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("A part of Apple's history is known if merging it would change nothing")
+struct StoredAlreadyTests {
+    private func history(_ answer: Answer, of transactions: Range<Int>) -> Evidence {
+        var evidence = answer.evidence
+        evidence.transactions = Array(answer.rows[transactions])
+        evidence.renewals = []
+        return evidence
+    }
+
+    @Test("A renewal is known once it is stored; a refund, another end and another subscription are news")
+    func subscriptions() async throws {
+        try await withLedger { test in
+            let settlements = test.ledger.settlements
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-40), asOf: test.at(-20))
+            try await test.check(receipt, answer)
+            let renewed = answer.but { ($0.periods, $0.asOf) = (2, test.at(-5)) }
+            #expect(try await settlements.isStored(history(renewed, of: 0..<1), of: test.app))
+            #expect(try await settlements.isStored(history(renewed, of: 1..<2), of: test.app) == false)
+            try await test.check(receipt, renewed)
+            let later = renewed.but { $0.asOf = test.at(-1) }
+            #expect(try await settlements.isStored(history(later, of: 1..<2), of: test.app))
+            let before = try await test.text("SELECT as_of FROM ledger.subscription")
+            let refunded = later.but { $0.refunded = (1, test.at(-2)) }
+            #expect(try await settlements.isStored(history(refunded, of: 1..<2), of: test.app) == false)
+            let extended = later.but { $0.from = test.at(-39) }
+            #expect(try await settlements.isStored(history(extended, of: 1..<2), of: test.app) == false)
+            let other = later.but { $0.subscription = "2000" }
+            #expect(try await settlements.isStored(history(other, of: 0..<1), of: test.app) == false)
+            #expect(try await test.text("SELECT as_of FROM ledger.subscription") == before, "nothing is written")
+        }
+    }
+
+    @Test("A one-time purchase is known once it is stored; its refund and another purchase are news")
+    func purchases() async throws {
+        try await withLedger { test in
+            let settlements = test.ledger.settlements
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, purchase("77", at: test.at(-9), asOf: test.at(-8)))
+            func isStored(_ finding: Finding) async throws -> Bool {
+                guard case .verified(let evidence) = finding else { return false }
+                return try await settlements.isStored(evidence, of: test.app)
+            }
+            #expect(try await isStored(purchase("77", at: test.at(-9), asOf: test.at(-1))))
+            #expect(
+                try await isStored(purchase("77", at: test.at(-9), asOf: test.at(-1), refundedAt: test.at(-2)))
+                    == false)
+            #expect(try await isStored(purchase("78", at: test.at(-9), asOf: test.at(-1))) == false)
+        }
+    }
+
+    @Test("An equal answer moves the place where the history is read on, unless everything was to be read")
+    func place() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-20), asOf: test.at(-9))
+            func settlement(asOf: Double, _ revision: String) async throws -> PendingAnswer {
+                let body = Array("\(asOf)".utf8)
+                return Settlement(
+                    claim: try await test.claim(receipt),
+                    finding: .verified(answer.but { $0.asOf = test.at(asOf) }.evidence), body: body,
+                    latestReceipt: nil,
+                    fingerprint: Fingerprint(
+                        of: body, lasting: [0..<body.count], app: test.app, environment: .production),
+                    server: ServerRead(beginsAtStart: true, revision: revision, goesOn: false)
+                ).pending
+            }
+            let settlements = test.ledger.settlements
+            _ = try await settlements.settle([settlement(asOf: -9, "r1")])
+            let claim = try await test.claim(receipt)
+            let last = try #require(claim.fingerprint)
+            let equal = try #require(
+                EqualAnswer(to: claim, fingerprint: last, asOf: test.at(-8), revision: "r2"))
+            #expect(try await settlements.confirm([equal]) == [receipt])
+            #expect(try await test.text("SELECT history_revision FROM ledger.receipt") == "r2")
+            #expect(try await settlements.settle([settlement(asOf: -7, "r3")]).confirmed == [receipt])
+            #expect(try await test.text("SELECT history_revision FROM ledger.receipt") == "r3")
+            try await test.run("UPDATE ledger.receipt SET reads_whole = true")
+            #expect(try await settlements.settle([settlement(asOf: -6, "r4")]).confirmed.isEmpty)
+            #expect(try await test.text("SELECT history_revision, reads_whole FROM ledger.receipt") == "r4 false")
+        }
+    }
+}
