@@ -79,7 +79,7 @@ struct CatchUpTests {
             var pages: [String] = []
             var complete: Set<[String]> = []
             for _ in 1...3 {
-                let worker = try world.historian()
+                let worker = try world.trusting(["worker"])
                 while worker.process.isRunning {
                     guard let page = try await world.pageUnderWay(), page != pages.last else { continue }
                     pages.append(page)
@@ -93,7 +93,7 @@ struct CatchUpTests {
             }
             #expect(Set(pages).count == 3, "each goes on where the one before was")
             #expect(complete.count == 1, "it is complete only after the last page")
-            let last = try world.historian()
+            let last = try world.trusting(["worker"])
             let end = ContinuousClock.now + .seconds(60)
             while ContinuousClock.now < end {
                 let stored = try await world.notificationCounts().values.reduce(0, +)
@@ -147,15 +147,6 @@ extension PretendWorld {
     fileprivate func listen(to options: NotificationOptions) async throws {
         try await run("UPDATE ledger.app SET created_at = created_at - interval '1 minute'")
         simulator.notify(options)
-    }
-
-    /// A worker process that trusts the simulator's signatures.
-    fileprivate func historian() throws -> PerennialProcess {
-        let root = FileManager.default.temporaryDirectory.appending(path: "root-\(UUID()).pem")
-        try Data(try simulator.signingAuthority().rootPEM.utf8).write(to: root)
-        return try PerennialProcess(
-            ["worker"], in: self,
-            further: ["PERENNIAL_APPSTORE_ROOT_FILE": root.path, "PERENNIAL_LEASE_SECONDS": "2"])
     }
 
     /// The token of the page that is read next, while a stretch is under way.
