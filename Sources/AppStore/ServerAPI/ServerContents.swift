@@ -48,6 +48,9 @@ package struct ServerContents: Sendable, Hashable {
         let appleAppID: Int64?
     }
 
+    /// Whether a history that was read on to its end holds nothing, nor do the statuses: all is as it was.
+    package var confirms: Bool { texts.isEmpty && transactions != nil && from != nil && !goesOn }
+
     /// All signed texts.
     package var texts: [Text] {
         (statuses ?? []).flatMap { [$0.transaction, $0.renewal].compactMap(\.self) } + (transactions ?? [])

@@ -146,6 +146,15 @@ struct PurchaseDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
+    /// Notes that an answer shows that nothing changed, without naming it.
+    mutating func confirm(asOf instant: Instant) {
+        polling.confirm()
+        guard let state, state.asOf < instant else { return }
+        var facts = state.facts
+        facts.asOf = instant
+        self.state = PurchaseState(facts: facts, version: state.version)
+    }
+
     /// Replaces the stored state with another one, as a version without events.
     mutating func correct(to rebuilt: PurchaseState) {
         version += 1

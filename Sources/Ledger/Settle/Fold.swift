@@ -42,7 +42,8 @@ extension SettlementRun {
         }
     }
 
-    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked.
+    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,
+    /// and are as they were at the instant of the answer.
     private mutating func noteUnchanged() {
         let settled = batch.filter {
             $0.evidence != nil && !$0.speaksForAll && $0.speaksForPurchases && !isRepeated($0)
@@ -50,7 +51,7 @@ extension SettlementRun {
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }
-            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.confirm() }
+            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.confirm(asOf: answer.asOf) }
         }
     }
 

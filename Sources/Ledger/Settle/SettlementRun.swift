@@ -65,17 +65,25 @@ struct SettlementRun {
     /// next check reads everything.
     private mutating func setAsideWhatDoesNotJoin() {
         batch = batch.map { settlement in
-            guard let evidence = settlement.evidence, evidence.coverage != .whole, !isRepeated(settlement) else {
-                return settlement
-            }
-            let policy = settlement.claim.app.policy(for: evidence.environment)
-            let joins = settlement.subscriptionKeys.allSatisfy { key in
-                subscriptions[key]?.accepts(evidence.slice(of: key.id), policy: policy) ?? false
-            }
-            if joins { return settlement }
+            if joins(settlement) || isRepeated(settlement) { return settlement }
             awaitingWhole.insert(settlement.claim.receiptID)
             return settlement.setAside
         }
+    }
+
+    private func joins(_ settlement: Settlement) -> Bool {
+        guard let evidence = settlement.evidence else { return true }
+        guard evidence.coverage != .whole else { return !isSilentAboutSubscriptions(settlement) }
+        let policy = settlement.claim.app.policy(for: evidence.environment)
+        return settlement.subscriptionKeys.allSatisfy { key in
+            subscriptions[key]?.accepts(evidence.slice(of: key.id), policy: policy) ?? false
+        }
+    }
+
+    /// Whether the statuses, which name all subscriptions of a customer, name none although the receipt polls one.
+    private func isSilentAboutSubscriptions(_ settlement: Settlement) -> Bool {
+        guard !settlement.speaksForAll, settlement.subscriptionKeys.isEmpty else { return false }
+        return subscriptions.values.contains { $0.polling.storedPoller == settlement.claim.receiptID }
     }
 
     /// Starts a settlement without answers: loads the locked rows as they are now.

@@ -60,7 +60,9 @@ struct Checked: Sendable {
         _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
     ) {
         (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
-        let evidence = verdict.contents.flatMap { Evidence(in: $0, bundleID: claim.app.bundleID) }
+        let evidence = verdict.contents.flatMap {
+            Evidence(in: $0, bundleID: claim.app.bundleID, asOf: $0.confirms ? claim.claimedAt : nil)
+        }
         let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
         self.clock = clock
         serverEvidence = evidence.map { evidence in

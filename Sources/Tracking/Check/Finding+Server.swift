@@ -7,6 +7,9 @@ extension Evidence {
     ///
     /// Statuses alone show how subscriptions stand. With the history they are whole: what it lacks since its beginning is
     /// as it was. The answer is as old as its oldest text. Each row keeps the instant at which it was signed.
+    ///
+    /// - Parameter limit: The instant of the answer; nil where its texts tell it. Answers that hold no text are evidence
+    ///   only if they confirm what is stored.
     init?(in contents: ServerContents, bundleID: BundleID, asOf limit: Instant? = nil) {
         var transactions = (contents.transactions ?? []).compactMap(\.row)
         var renewals: [RenewalRow] = []
@@ -20,9 +23,10 @@ extension Evidence {
                 statuses[subject] = status.status.flatMap(AppleStatus.init(rawValue:))
             }
         }
-        guard let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min() else { return nil }
+        let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min()
+        guard let asOf = limit ?? oldest, oldest != nil || contents.confirms else { return nil }
         self.init(
-            environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: limit ?? oldest,
+            environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: asOf,
             transactions: transactions, renewals: renewals,
             isComplete: transactions.count + renewals.count == contents.texts.count,
             coverage: contents.transactions == nil ? .head : .whole, statuses: statuses)

@@ -85,4 +85,16 @@ struct StatusesAnswerTests {
             try await test.expectSound()
         }
     }
+
+    @Test("An answer that names no subscription of a customer who has one is not counted, and everything is read next")
+    func namesNone() async throws {
+        try await withLedger { test in
+            let receipt = try await read(test)
+            let nothing = Evidence(environment: .production, bundleID: "com.example.app", asOf: test.at(-0.5))
+            try await settle(test, receipt, nothing, ServerRead(beginsAtStart: false, revision: "r2", goesOn: false))
+            try await test.expectRows(
+                "SELECT history_revision, reads_whole, outcome FROM ledger.receipt", [["r1", true, "verified"]])
+            try await test.expectSound()
+        }
+    }
 }

@@ -21,8 +21,6 @@ struct ServerAgreementTests {
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: .serverAPI))
             let known = try Set(world.simulator.signedTransactions().map(\.customer))
             try await world.work(seconds: 14)
-            let checks = try await world.number("SELECT sum(answers) FROM ledger.verified_minute")
-            print("calls: \(world.simulator.serverCallCount) for \(checks) checks")
             try await expectAgreement(in: world, of: known, renewalsMin: 40)
         }
     }

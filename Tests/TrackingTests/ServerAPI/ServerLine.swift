@@ -16,6 +16,7 @@ final class ScriptedServer: Sendable {
         var verdict = ServerVerdict.keyRefused
         var httpStatus: Int? = 200
         var retryAfterSeconds: Double?
+        var body: [UInt8] = []
     }
 
     private let state = Mutex(State())
@@ -24,8 +25,19 @@ final class ScriptedServer: Sendable {
     var asked: [ServerRequest] { state.withLock(\.requests) }
 
     /// What it says from now on.
-    func say(_ verdict: ServerVerdict, httpStatus: Int? = 200, retryAfter seconds: Double? = nil) {
-        state.withLock { ($0.verdict, $0.httpStatus, $0.retryAfterSeconds) = (verdict, httpStatus, seconds) }
+    func say(
+        _ verdict: ServerVerdict, httpStatus: Int? = 200, retryAfter seconds: Double? = nil, body: [UInt8] = []
+    ) {
+        state.withLock { state in
+            (state.verdict, state.httpStatus, state.retryAfterSeconds) = (verdict, httpStatus, seconds)
+            state.body = body
+        }
+    }
+
+    /// Answers with what a text holds, as if it were verified.
+    func say(_ json: String) throws {
+        let body = Array(json.utf8)
+        say(.answered(try #require(ServerContents(reading: body), "\(json)")), body: body)
     }
 
     var client: ServerAPIClient {
@@ -33,7 +45,9 @@ final class ScriptedServer: Sendable {
             state.withLock { state in
                 state.requests.append(request)
                 return AppStoreAnswer(
-                    environment: request.askFirst, server: state.verdict, httpStatus: state.httpStatus, calls: 1,
+                    environment: request.askFirst, server: state.verdict, httpStatus: state.httpStatus,
+                    body: state.body,
+                    calls: 1,
                     retryAfterSeconds: state.retryAfterSeconds)
             }
         }
