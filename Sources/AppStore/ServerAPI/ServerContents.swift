@@ -48,8 +48,10 @@ package struct ServerContents: Sendable, Hashable {
         let appleAppID: Int64?
     }
 
-    /// Whether a history that was read on to its end holds nothing, nor do the statuses: all is as it was.
-    package var confirms: Bool { texts.isEmpty && transactions != nil && from != nil && !goesOn }
+    /// Whether a history was read on from a revision to its end: what it lacks is as it was.
+    package var readsOn: Bool { transactions != nil && from != nil && !goesOn }
+    /// Whether that history holds nothing, nor do the statuses: all is as it was.
+    package var confirms: Bool { readsOn && texts.isEmpty }
 
     /// All signed texts.
     package var texts: [Text] {

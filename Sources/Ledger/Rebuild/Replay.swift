@@ -150,14 +150,16 @@ struct Replay {
             let slice = evidence.slice(of: target.key.id)
             if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }
         }
-        for purchase in evidence.purchases {
-            for target in bought
-            where target.key.environment == evidence.environment && target.key.purchase == purchase.key
-                && counts(at: target.asOf, polledBy: target.polledBy)
-            {
-                let place = Place(
-                    asOf: purchase.asOf, receipt: observation.receiptID.number, observation: observation.id)
+        let named = Dictionary(evidence.purchases.map { ($0.key, $0) }) { first, _ in first }
+        for target in bought where target.key.environment == evidence.environment {
+            let place = Place(asOf: evidence.asOf, receipt: observation.receiptID.number, observation: observation.id)
+            if let purchase = named[target.key.purchase], counts(at: target.asOf, polledBy: target.polledBy) {
                 purchases[target.key, default: []].append((place, purchase))
+            } else if evidence.confirmsOtherPurchases, target.polledBy == observation.receiptID,
+                purchases[target.key] != nil
+            {
+                let confirmed = PurchaseEvidence(key: target.key.purchase, asOf: evidence.asOf, transactions: [])
+                purchases[target.key, default: []].append((place, confirmed))
             }
         }
     }

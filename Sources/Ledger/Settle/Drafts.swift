@@ -149,10 +149,7 @@ struct PurchaseDraft: Sendable {
     /// Notes that an answer shows that nothing changed, without naming it.
     mutating func confirm(asOf instant: Instant) {
         polling.confirm()
-        guard let state, state.asOf < instant else { return }
-        var facts = state.facts
-        facts.asOf = instant
-        self.state = PurchaseState(facts: facts, version: state.version)
+        apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []))
     }
 
     /// Replaces the stored state with another one, as a version without events.

@@ -45,9 +45,7 @@ extension SettlementRun {
     /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,
     /// and are as they were at the instant of the answer.
     private mutating func noteUnchanged() {
-        let settled = batch.filter {
-            $0.evidence != nil && !$0.speaksForAll && $0.speaksForPurchases && !isRepeated($0)
-        }
+        let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !isRepeated($0) }
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }

@@ -19,8 +19,6 @@ package struct ServerRead: Sendable, Hashable {
 
     /// Whether it holds all transactions. Otherwise what it lacks is as it was.
     var isWhole: Bool { beginsAtStart && !goesOn }
-    /// Whether it holds everything that changed since the last read of the history.
-    var isUpToDate: Bool { revision != nil && !goesOn }
 }
 
 /// Why the contents of an upload are believed to be its sender's.
@@ -53,9 +51,6 @@ extension Settlement {
 
     /// Whether everything that the answer lacks does not exist.
     var speaksForAll: Bool { evidence?.coverage == .whole && server?.isWhole ?? true }
-
-    /// Whether one-time purchases that the answer lacks are unchanged. Statuses say nothing about them.
-    var speaksForPurchases: Bool { server?.isUpToDate ?? true }
 
     /// A transaction id by which the Server API can be asked; nil where one is stored, and without evidence.
     var newTransactionID: TransactionID? {

@@ -14,6 +14,8 @@ package struct Evidence: Sendable {
     package var coverage: Coverage
     /// Apple's status of subscriptions, where the texts carry one.
     package var statuses: [OriginalTransactionID: AppleStatus]
+    /// Whether one-time purchases that it does not name are as they were: a history was read on to its end.
+    package var confirmsOtherPurchases: Bool
     /// Whether everything that Apple itself stated was read. An unread part may be a renewal that the rest lacks.
     package var isComplete: Bool
     /// The rows of both lists, in the answer's order.
@@ -26,8 +28,10 @@ package struct Evidence: Sendable {
     package init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
         clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],
-        isComplete: Bool = true, coverage: Coverage = .whole, statuses: [OriginalTransactionID: AppleStatus] = [:]
+        isComplete: Bool = true, coverage: Coverage = .whole, statuses: [OriginalTransactionID: AppleStatus] = [:],
+        confirmsOtherPurchases: Bool = false
     ) {
+        self.confirmsOtherPurchases = confirmsOtherPurchases
         self.coverage = coverage
         self.statuses = statuses
         self.environment = environment

@@ -1,4 +1,5 @@
-/// Merges one more answer into a one-time purchase. A pure function, without a clock.
+/// Merges one more answer into a one-time purchase. A pure function, without a clock. Evidence without rows confirms
+/// what is stored.
 ///
 /// Returns nil if the evidence has no rows and nothing is stored.
 package func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
@@ -7,7 +8,8 @@ package func reconcilePurchase(_ stored: PurchaseState?, with evidence: Purchase
     }
     let parts = (stored.map { [$0.facts] } ?? []) + rows
     guard let first = parts.first else { return nil }
-    let facts = parts.dropFirst().reduce(first) { $0.merging($1) }
+    var facts = parts.dropFirst().reduce(first) { $0.merging($1) }
+    facts.asOf = max(facts.asOf, evidence.asOf)
     let events = purchaseEvents(stored?.facts, facts)
     let changed = !events.isEmpty || !(stored?.facts.sameMeaning(as: facts) ?? false)
     let version = (stored?.version ?? 0) + (changed ? 1 : 0)

@@ -29,7 +29,8 @@ extension Evidence {
             environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: asOf,
             transactions: transactions, renewals: renewals,
             isComplete: transactions.count + renewals.count == contents.texts.count,
-            coverage: contents.transactions == nil ? .head : .whole, statuses: statuses)
+            coverage: contents.transactions == nil ? .head : .whole, statuses: statuses,
+            confirmsOtherPurchases: contents.readsOn)
     }
 }
 

@@ -73,7 +73,7 @@ struct StatusesAnswerTests {
             #expect(try await goesOn(test, receipt))
             // The history has nothing new about the coins.
             var news = head(test, asOf: -0.4)
-            news.coverage = .whole
+            (news.coverage, news.confirmsOtherPurchases) = (.whole, true)
             try await settle(test, receipt, news, ServerRead(beginsAtStart: false, revision: "r2", goesOn: false))
             #expect(try await goesOn(test, receipt) == false)
             try await test.expectRows(
