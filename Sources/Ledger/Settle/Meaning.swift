@@ -14,6 +14,9 @@ struct Meaning: Hashable, Sendable {
         switch finding {
         case .verified(let evidence):
             lines = ["verified", evidence.environment.rawValue, evidence.bundleID?.text ?? ""]
+            // Statuses say less than a history with the same rows.
+            if evidence.coverage != .whole { lines.append("\(evidence.coverage)") }
+            if evidence.confirmsOtherPurchases { lines.append("confirms other purchases") }
             lines += evidence.transactions.map(Self.line(of:)).sorted()
             lines += evidence.renewals.map(Self.line(of:)).sorted()
         case .rejected(let refusal):

@@ -97,4 +97,23 @@ struct StatusesAnswerTests {
             try await test.expectSound()
         }
     }
+
+    @Test("A history that confirms the purchases is another answer than statuses with the same rows, for a rebuild too")
+    func sameRows() async throws {
+        try await withLedger { test in
+            let receipt = try await read(test)
+            try await settle(test, receipt, head(test, asOf: -0.5), Self.statuses)
+            let clock = "SELECT as_of FROM ledger.purchase"
+            let before = try await test.text(clock)
+            var history = head(test, asOf: -0.4)
+            (history.coverage, history.confirmsOtherPurchases) = (.whole, true)
+            try await settle(test, receipt, history, ServerRead(beginsAtStart: false, revision: "r2", goesOn: false))
+            #expect(try await test.text("SELECT count(*) FROM ledger.observation") == "3")
+            let confirmed = try await test.text(clock)
+            #expect(confirmed != before)
+            try await settle(test, receipt, head(test, asOf: -0.3), Self.statuses)
+            #expect(try await test.text(clock) == confirmed, "statuses say nothing about it")
+            try await test.expectSound()
+        }
+    }
 }
