@@ -14,8 +14,8 @@ struct SweepTrustSimulationTests {
     @Test("Reported refunds lengthen the sweeps; once notifications stop, sweeps are as before and find every refund")
     func earnedAndLost() async throws {
         var options = SimulatorOptions(seed: 20_261_125)
-        (options.customers, options.sandboxCustomers, options.monthSeconds) = (200, 0, 150)
-        // A day is five seconds: within it a notification is applied on a busy machine too. What a history of notifications
+        (options.customers, options.sandboxCustomers, options.monthSeconds) = (200, 0, 75)
+        // What a history of notifications
         // would bring counts as well, so there is none.
         options.chances = .quiet
         try await PretendWorld.with(options) { world in
