@@ -28,9 +28,12 @@ struct PurchaseComparison {
             .purchasedAt, of: transaction, leftTerms.purchasedAt.iso8601, rightTerms.purchasedAt.iso8601,
             explanation: leftTerms.purchasedAt > rightTerms.purchasedAt ? .restored : nil)
         list.add(.quantity, of: transaction, "\(leftTerms.quantity)", "\(rightTerms.quantity)")
-        list.add(
-            .cancelledAt, of: transaction, left.revocation.value.cancelledAt?.iso8601,
-            right.revocation.value.cancelledAt?.iso8601)
+        // A device's receipt does not speak of a refund that came after it.
+        if left.revocation.origin != .unspoken {
+            list.add(
+                .cancelledAt, of: transaction, left.revocation.value.cancelledAt?.iso8601,
+                right.revocation.value.cancelledAt?.iso8601)
+        }
         list.addSaid(.ownership, of: transaction, left.ownership?.value.raw, right.ownership?.value.raw)
         list.addSaid(
             .appAccountToken, of: transaction, left.appAccountToken?.value.lowercased(),
