@@ -15,10 +15,9 @@ struct SweepTrustSimulationTests {
     func earnedAndLost() async throws {
         var options = SimulatorOptions(seed: 20_261_125)
         (options.customers, options.sandboxCustomers, options.monthSeconds) = (200, 0, 75)
-        // What a history of notifications
-        // would bring counts as well, so there is none.
         options.chances = .quiet
         try await PretendWorld.with(options) { world in
+            // Without a key no history of notifications is read, which would report refunds too.
             try await world.tracker.ledger.apps.removeServerKey(of: world.bundleID)
             try await world.trust(reported: 185, factor: 1)
             try await world.checkEverything()

@@ -47,8 +47,7 @@ final class ScriptedServer: Sendable {
                 return AppStoreAnswer(
                     environment: request.askFirst, server: state.verdict, httpStatus: state.httpStatus,
                     body: state.body,
-                    calls: 1,
-                    retryAfterSeconds: state.retryAfterSeconds)
+                    calls: 1, retryAfterSeconds: state.retryAfterSeconds)
             }
         }
     }
