@@ -85,6 +85,18 @@ struct ChannelComparisonTests {
                 == ["purchased_at 1970-01-06T00:00:00.000Z 1970-01-04T00:00:00.000Z restored"])
     }
 
+    @Test("A device's receipt does not speak of a refund that came after it; a list that speaks of none differs")
+    func refundedPurchase() {
+        var refunded = Self.consumable(.signedText)
+        refunded.cancelledAt = Self.day(9)
+        let theirs = Self.evidence([refunded])
+        let device = Self.evidence([Self.consumable(.deviceReceipt)])
+        #expect(Self.facts(ChannelComparison(device, theirs)) == [])
+        let list = Self.evidence([Self.consumable(.latestReceiptInfo)])
+        #expect(
+            Self.facts(ChannelComparison(list, theirs)) == ["cancelled_at - 1970-01-10T00:00:00.000Z "])
+    }
+
     @Test("A receipt of iOS 6 is about its newest period only")
     func oldReceipts() {
         let ours = Self.evidence([Self.period(.latestReceiptInfo, 2)], created: nil)
