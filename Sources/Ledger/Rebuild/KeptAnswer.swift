@@ -40,7 +40,8 @@ package struct EvidenceReader: Sendable {
 }
 
 extension Evidence {
-    /// Returns the same answer, given again at another of Apple's clocks; a device's snapshot keeps its age.
+    /// Returns the same answer, given again at another of Apple's clocks; signed texts and a device's snapshot keep their
+    /// age.
     func given(at instant: Instant) -> Evidence {
         var again = self
         again.asOf = instant
@@ -55,7 +56,7 @@ extension Evidence {
         }
         again.renewals = renewals.map { row in
             var row = row
-            row.asOf = instant
+            if !row.isSigned { row.asOf = instant }
             return row
         }
         return again

@@ -1,8 +1,8 @@
-/// One row of `pending_renewal_info` (Apple: "responseBody.Pending_renewal_info").
+/// One row of `pending_renewal_info` (Apple: "responseBody.Pending_renewal_info"), or a signed text about a renewal.
 package struct RenewalRow: Sendable, Hashable {
     /// The row's place in the answer, such as `pending_renewal_info[0]`; empty for a legacy answer's top level.
     package var path: String
-    /// The instant the row speaks for: `request_date`.
+    /// The instant the row speaks for: `request_date`, or `signedDate`.
     package var asOf: Instant
     /// The subscription the row describes.
     package var originalTransactionID: OriginalTransactionID
@@ -13,6 +13,9 @@ package struct RenewalRow: Sendable, Hashable {
     package var periodEndsAt: Instant?
     /// The notation of the end of grace; nil for the usual form.
     package var graceForm: InstantForm?
+
+    /// Whether Apple signed it. A repeated answer does not renew its instant.
+    package var isSigned: Bool { path.hasSuffix("signedRenewalInfo") }
 
     /// Creates a row that states `renewal` for one subscription.
     package init(

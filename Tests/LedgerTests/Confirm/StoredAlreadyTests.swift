@@ -85,4 +85,34 @@ struct StoredAlreadyTests {
             #expect(try await test.text("SELECT history_revision, reads_whole FROM ledger.receipt") == "r4 false")
         }
     }
+
+    @Test("A history without news confirms a subscription and says nothing about its signed renewal")
+    func renewal() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            for (path, moves) in [("signedRenewalInfo", false), ("pending_renewal_info[0]", true)] {
+                let asOf = moves ? -4.0 : -9.0
+                var evidence = Answer(from: test.at(-20), asOf: test.at(asOf)).evidence
+                evidence.renewals[0].path = path
+                evidence.renewals[0].renewal.willRenew = moves
+                let body = Array(path.utf8)
+                let claim = try await test.claim(receipt)
+                let settlement = Settlement(
+                    claim: claim, finding: .verified(evidence), body: body, latestReceipt: nil,
+                    fingerprint: Fingerprint(
+                        of: body, lasting: [0..<body.count], app: test.app, environment: .production))
+                #expect(try await test.ledger.settlements.settleInFull([settlement]).failures.isEmpty)
+                let next = try await test.claim(receipt)
+                let last = try #require(next.fingerprint)
+                let equal = try #require(EqualAnswer(to: next, fingerprint: last, asOf: test.at(asOf + 2)))
+                #expect(try await test.ledger.settlements.confirm([equal]) == [receipt])
+                try await test.expectRows(
+                    """
+                    SELECT ledger.as_of(s, p) = $1::timestamptz, ledger.renewal_as_of(s, p) = $2::timestamptz
+                    FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+                    """, with: [.instant(test.at(asOf + 2)), .instant(test.at(moves ? asOf + 2 : asOf))],
+                    [[true, true]])
+            }
+        }
+    }
 }
