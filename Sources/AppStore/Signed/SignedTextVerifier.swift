@@ -14,22 +14,26 @@ package struct SignedTextVerifier: Sendable {
 
     /// Verifies a text in compact form; throws ``SignedTextRefusal`` unless this very text was signed under the root.
     ///
-    /// A chain that is not known costs much more than a signature; `admits` may refuse to verify one now.
+    /// A chain that is not known costs much more than a signature; `admits` may refuse to verify one now. Texts that come
+    /// with the same unknown chain at the same time wait for one verification.
     package func verify(
         _ text: [UInt8], admittingChain admits: @Sendable () -> Bool = { true }
     ) async throws(SignedTextRefusal) -> SignedText {
         let text = try CompactText(text)
-        let known = chains.chain(of: text.header)
         let chain: SignerChain
-        if let known {
+        switch chains.place(of: text.header, admits: admits, verify: { await verifiedChain(of: text) }) {
+        case .known(let known):
             chain = known
-        } else {
-            guard admits() else { throw .tooManyChains }
-            chain = try await verifiedChain(of: text)
+            try Self.requireSignature(of: text, by: known)
+        case .underWay(let verification):
+            // Only a signed header is remembered, so that others cannot fill the memory.
+            defer { chains.endVerification(of: text.header) }
+            chain = try await verification.value.get()
+            try Self.requireSignature(of: text, by: chain)
+            chains.remember(chain, of: text.header)
+        case .notAdmitted:
+            throw .tooManyChains
         }
-        try Self.requireSignature(of: text, by: chain)
-        // Only a signed header is remembered, so that others cannot fill the memory.
-        if known == nil { chains.remember(chain, of: text.header) }
         let signedAt = try Self.date(of: text.payload)
         guard chain.validity.contains(signedAt) else { throw .outsideValidity }
         return SignedText(payload: text.payload, signedAt: signedAt, chain: chain)
@@ -38,8 +42,12 @@ package struct SignedTextVerifier: Sendable {
     /// How many chains are remembered.
     var chainCount: Int { chains.count }
 
-    private func verifiedChain(of text: CompactText) async throws(SignedTextRefusal) -> SignerChain {
-        try await SignerChain(try SignedHeader(text.header), trusting: root)
+    private func verifiedChain(of text: CompactText) async -> Result<SignerChain, SignedTextRefusal> {
+        do throws(SignedTextRefusal) {
+            return .success(try await SignerChain(try SignedHeader(text.header), trusting: root))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private static func requireSignature(of text: CompactText, by chain: SignerChain) throws(SignedTextRefusal) {

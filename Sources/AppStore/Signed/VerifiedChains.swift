@@ -3,6 +3,16 @@ import Synchronization
 /// A bounded memory of verified chains, by the header that they came in. Apple signs with a few keys at a time, so nearly
 /// every text finds its chain here.
 final class VerifiedChains: Sendable {
+    /// The verification of one chain, for every text that waits for it.
+    typealias Verification = Task<Result<SignerChain, SignedTextRefusal>, Never>
+
+    /// Where the chain of a header comes from.
+    enum Place {
+        case known(SignerChain)
+        case underWay(Verification)
+        case notAdmitted
+    }
+
     /// The most chains.
     static let chainsMax = 64
 
@@ -10,21 +20,40 @@ final class VerifiedChains: Sendable {
         var chains: [[UInt8]: SignerChain] = [:]
         /// The headers, the least recently used first.
         var order: [[UInt8]] = []
+        var underWay: [[UInt8]: Verification] = [:]
+
+        mutating func chain(of header: [UInt8]) -> SignerChain? {
+            guard let chain = chains[header] else { return nil }
+            if order.last != header, let place = order.firstIndex(of: header) {
+                order.remove(at: place)
+                order.append(header)
+            }
+            return chain
+        }
     }
 
     private let memory = Mutex(Memory())
 
-    /// Returns the chain of a header that was verified before.
-    func chain(of header: ArraySlice<UInt8>) -> SignerChain? {
+    /// Returns the chain of a header that was verified before, or its verification that is under way; begins one if
+    /// `admits` allows it.
+    func place(
+        of header: ArraySlice<UInt8>, admits: () -> Bool,
+        verify: @escaping @Sendable () async -> Result<SignerChain, SignedTextRefusal>
+    ) -> Place {
         let header = Array(header)
         return memory.withLock { memory in
-            guard let chain = memory.chains[header] else { return nil }
-            if memory.order.last != header, let place = memory.order.firstIndex(of: header) {
-                memory.order.remove(at: place)
-                memory.order.append(header)
-            }
-            return chain
+            if let chain = memory.chain(of: header) { return .known(chain) }
+            if let verification = memory.underWay[header] { return .underWay(verification) }
+            guard admits() else { return .notAdmitted }
+            let verification = Verification { await verify() }
+            memory.underWay[header] = verification
+            return .underWay(verification)
         }
+    }
+
+    /// Ends the wait for a verification: its chain is remembered now, or the next text begins another one.
+    func endVerification(of header: ArraySlice<UInt8>) {
+        memory.withLock { $0.underWay[Array(header)] = nil }
     }
 
     /// Remembers a chain; the least recently used one makes room.

@@ -1,5 +1,6 @@
 import AppStoreSimulator
 import Foundation
+import Synchronization
 import Testing
 
 @testable import AppStore
@@ -158,6 +159,23 @@ struct SignedTextTests {
         #expect(verifier.chainCount == VerifiedChains.chainsMax)
     }
 
+    @Test("Texts that come under a new chain at the same time wait for one verification of it")
+    func burst() async throws {
+        let texts = try (0..<64).map { try authority.sign(Array(#"{"number":\#($0),"signedDate":\#(Self.now)}"#.utf8)) }
+        let fresh = try Self.verifier(of: authority)
+        let budget = OneChain()
+        let verified = await withTaskGroup(of: Bool.self) { group in
+            for text in texts {
+                group.addTask {
+                    (try? await fresh.verify(Array(text.utf8), admittingChain: budget.take)) != nil
+                }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(verified == texts.count)
+        #expect(fresh.chainCount == 1)
+    }
+
     @Test("Each reason for a refusal has a text that is refused by it")
     func vectors() async throws {
         let parts = try authority.sign(Self.payload).split(separator: ".").map(String.init)
@@ -208,6 +226,18 @@ struct SignedTextTests {
         case .undated: 12
         case .outsideValidity: 13
         case .tooManyChains: 14
+        }
+    }
+}
+
+/// Allows one verification of a chain.
+private final class OneChain: Sendable {
+    private let isTaken = Mutex(false)
+
+    @Sendable func take() -> Bool {
+        isTaken.withLock { isTaken in
+            defer { isTaken = true }
+            return !isTaken
         }
     }
 }
