@@ -27,30 +27,59 @@ struct SignedBenchmark: AsyncParsableCommand {
 
     private static let port = 8_192
     private static let connections = 32
+    /// Apps whose notifications are posted as fast as possible; each may send 2,000 at once.
+    private static let shops = 12
 
     func run() async throws { try await World.with(measure) }
 
     private func measure(_ world: World) async throws {
-        let texts = try SignedTexts(bundleID: World.app.text)
+        let authority = try SigningAuthority()
+        let texts = SignedTexts(bundleID: World.app.text, authority: authority)
         try await VerificationFigures(texts, rounds: rounds).measure()
         let root = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-root.pem")
-        try texts.authority.rootPEM.write(to: root, atomically: true, encoding: .utf8)
+        try authority.rootPEM.write(to: root, atomically: true, encoding: .utf8)
         world.settings = ["PERENNIAL_APPSTORE_ROOT_FILE": root.path].merging(World.pretendServerAPI) { $1 }
-        let address = try await world.run(["app", "notifications", World.app.text]).split(separator: "/").last ?? ""
-        let token = address.trimmingCharacters(in: .whitespacesAndNewlines)
+        var shops: [Shop] = []
+        for number in 0..<Self.shops {
+            let bundleID = "\(World.app.text)\(number)"
+            try await world.addApp(bundleID)
+            shops.append(try await shop(bundleID, authority, in: world))
+        }
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
         try await Task.sleep(for: .seconds(2))
-        try await measureIntake(world, texts, token: token)
-        try await measureFeed(world, texts, token: token)
+        try await measureIntake(world, shops)
+        try await measureFeed(world, try await shop(World.app.text, authority, in: world))
+    }
+
+    /// An app whose notifications are posted.
+    private struct Shop {
+        let texts: SignedTexts
+        let token: String
+
+        /// A notification as a request.
+        func request(_ number: Int) throws -> ByteBuffer {
+            SignedBenchmark.request(try texts.notification(of: number), token: token)
+        }
+
+        /// One of the same length that no signature is verified of.
+        func stripped(_ number: Int) throws -> ByteBuffer {
+            SignedBenchmark.request(SignedBenchmark.stripped(try texts.notification(of: number)), token: token)
+        }
+    }
+
+    private func shop(_ bundleID: String, _ authority: SigningAuthority, in world: World) async throws -> Shop {
+        let address = try await world.run(["app", "notifications", bundleID]).split(separator: "/").last ?? ""
+        return Shop(
+            texts: SignedTexts(bundleID: bundleID, authority: authority),
+            token: address.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
     /// Posts notifications as fast as the server takes them: in turn those that it verifies, and those of the same length
-    /// that it stores as hints without looking at a signature.
-    private func measureIntake(_ world: World, _ texts: SignedTexts, token: String) async throws {
-        let signed = try (0..<posted).map { try Self.request(texts.notification(of: $0), token: token) }
-        let unsigned = try (0..<posted).map {
-            try Self.request(Self.stripped(texts.notification(of: $0)), token: token)
-        }
+    /// that it stores as hints without looking at a signature. They are about many apps, because the server takes a
+    /// limited number of each.
+    private func measureIntake(_ world: World, _ shops: [Shop]) async throws {
+        let signed = try (0..<posted).map { try shops[$0 % shops.count].request($0) }
+        let unsigned = try (0..<posted).map { try shops[$0 % shops.count].stripped($0) }
         var rates: [(verified: Double, stored: Double)] = []
         for part in 0..<5 {
             let range = (part * posted / 5)..<((part + 1) * posted / 5)
@@ -72,21 +101,19 @@ struct SignedBenchmark: AsyncParsableCommand {
     }
 
     /// Offers notifications at a rate while a worker applies them, and waits for their events over HTTP.
-    private func measureFeed(_ world: World, _ texts: SignedTexts, token: String) async throws {
+    private func measureFeed(_ world: World, _ shop: Shop) async throws {
         let key =
             try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
         try world.start("worker", ["worker"])
         // What the first part posted is applied first.
         try await world.drainNotifications()
         let first = posted + 1
-        let requests = try (0..<(rate * seconds)).map {
-            try Self.request(texts.notification(of: first + $0), token: token)
-        }
+        let requests = try (0..<(rate * seconds)).map { try shop.request(first + $0) }
         let sent = Mutex([String: Double]())
         let load = LoadGenerator(port: Self.port, connections: 8, offered: Double(rate))
         async let taken = load.run(seconds: Double(seconds) - 1) { number in
             let index = min(number, requests.count - 1)
-            sent.withLock { $0[texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
+            sent.withLock { $0[shop.texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
             return requests[index]
         }
         let received = try await FeedReader(port: Self.port, key: String(key)).events(seconds: Double(seconds) + 3)
@@ -100,7 +127,7 @@ struct SignedBenchmark: AsyncParsableCommand {
         )
     }
 
-    private static func request(_ text: String, token: String) -> ByteBuffer {
+    fileprivate static func request(_ text: String, token: String) -> ByteBuffer {
         let body = #"{"signedPayload":"\#(text)"}"#
         return ByteBuffer(
             string: "POST /v1/notifications/\(token) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -108,7 +135,7 @@ struct SignedBenchmark: AsyncParsableCommand {
     }
 
     /// The same notification under a header of another algorithm, which is refused before any certificate is read.
-    private static func stripped(_ text: String) -> String {
+    fileprivate static func stripped(_ text: String) -> String {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let header = Data(
             #"{"alg":"HS256","x5c":["\#(String(repeating: "A", count: parts[0].count * 3 / 4 - 40))"]}"#.utf8)

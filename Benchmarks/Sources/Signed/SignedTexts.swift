@@ -8,8 +8,8 @@ struct SignedTexts: Sendable {
     /// The instant around which the purchases are, in milliseconds.
     let now: Int64
 
-    init(bundleID: String) throws {
-        authority = try SigningAuthority()
+    init(bundleID: String, authority: SigningAuthority) {
+        self.authority = authority
         self.bundleID = bundleID
         now = Int64(Date.now.timeIntervalSince1970) * 1_000
     }

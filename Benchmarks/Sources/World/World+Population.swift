@@ -10,9 +10,13 @@ extension World {
         try await run(["migrate"])
         let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret")
         try Self.secret.write(to: secret, atomically: true, encoding: .utf8)
-        try await run([
-            "app", "add", "--bundle-id", Self.app.text, "--shared-secret-file", secret.path, "--rate", "0",
-        ])
+        try await addApp(Self.app.text)
+    }
+
+    /// Adds an app that is asked about without a limit of calls.
+    func addApp(_ bundleID: String) async throws {
+        let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret").path
+        try await run(["app", "add", "--bundle-id", bundleID, "--shared-secret-file", secret, "--rate", "0"])
     }
 
     /// Starts a pretend App Store whose customers stay as they are; `nice` lowers its priority, for Apple's machines are

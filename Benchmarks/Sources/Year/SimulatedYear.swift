@@ -38,6 +38,7 @@ struct SimulatedYear {
     }
 
     /// A receipt is asked about when it comes, from then on in place of the one before, and whenever the schedule says.
+    /// Trusted notifications report each turn, and the check that would have asked for it moves on.
     private mutating func live(_ life: SimulatedLife) {
         var uploads = life.uploads[...]
         var turns = life.turns[...]
@@ -45,8 +46,9 @@ struct SimulatedYear {
         var planned: Instant?
         var askedAt: Instant?
         var lane = Lane.new
-        while let at = [planned, uploads.first].compactMap(\.self).min(), at < Self.end {
+        while let at = [planned, uploads.first, reported(turns, askedAt)].compactMap(\.self).min(), at < Self.end {
             let isNew = uploads.first == at
+            let isCheck = isNew || planned == at
             if isNew {
                 uploads.removeFirst()
                 receipts += 1
@@ -61,15 +63,19 @@ struct SimulatedYear {
             }
             guard let known else { return }
             let isOver = life.endsAt.map { at >= $0 } ?? false
-            let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
-            calls.countCall(at: at, kind: life.kind, why: why)
-            calls.countServerCalls(at: at, isNew ? .new : lane, hasNewTransaction: hasNewTransaction)
+            if isCheck {
+                let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
+                calls.countCall(at: at, kind: life.kind, why: why)
+                calls.countServerCalls(at: at, isNew ? .new : lane, hasNewTransaction: hasNewTransaction)
+            }
             let plan = nextCheck(
-                for: [known.input], environment: .production, now: at, seed: receipts, policy: policy)
+                for: [known.input], environment: .production, now: at, sweptAt: isCheck ? at : askedAt, seed: receipts,
+                policy: policy)
             switch plan {
             case .at(let next): (planned, lane) = (next, Lane(of: [known.input], next: next))
             case .retired: planned = nil
             }
+            guard isCheck else { continue }
             askedAt = at
             let next = [planned, uploads.first].compactMap(\.self).min() ?? Self.end
             if !isOver { staleness.add(from: at, to: min(next, life.endsAt ?? Self.end), kind: life.kind) }
@@ -77,6 +83,14 @@ struct SimulatedYear {
         guard let start = life.uploads.first else { return }
         calls.countNaive(
             from: start, running: life.endsAt ?? Self.end, followed: planned == nil ? askedAt ?? start : Self.end)
+    }
+
+    /// When a notification reports the next turn of a subscription that is known; nil where none is trusted to.
+    private func reported(_ turns: ArraySlice<Turn>, _ askedAt: Instant?) -> Instant? {
+        guard policy.sweepStretch > 1, askedAt != nil, !SweepTrust.isControl(receipts), let turn = turns.first else {
+            return nil
+        }
+        return turn.news == nil ? nil : turn.at
     }
 
     /// The moments at which one undisturbed subscription of a kind is asked about in its first days, in days.

@@ -21,18 +21,11 @@ package struct SignedTextVerifier: Sendable {
     ) async throws(SignedTextRefusal) -> SignedText {
         let text = try CompactText(text)
         let chain: SignerChain
-        switch chains.place(of: text.header, admits: admits, verify: { await verifiedChain(of: text) }) {
-        case .known(let known):
+        if let known = chains.chain(of: text.header) {
             chain = known
             try Self.requireSignature(of: text, by: known)
-        case .underWay(let verification):
-            // Only a signed header is remembered, so that others cannot fill the memory.
-            defer { chains.endVerification(of: text.header) }
-            chain = try await verification.value.get()
-            try Self.requireSignature(of: text, by: chain)
-            chains.remember(chain, of: text.header)
-        case .notAdmitted:
-            throw .tooManyChains
+        } else {
+            chain = try await newChain(of: text, admits)
         }
         let signedAt = try Self.date(of: text.payload)
         guard chain.validity.contains(signedAt) else { throw .outsideValidity }
@@ -42,12 +35,26 @@ package struct SignedTextVerifier: Sendable {
     /// How many chains are remembered.
     var chainCount: Int { chains.count }
 
-    private func verifiedChain(of text: CompactText) async -> Result<SignerChain, SignedTextRefusal> {
-        do throws(SignedTextRefusal) {
-            return .success(try await SignerChain(try SignedHeader(text.header), trusting: root))
-        } catch {
-            return .failure(error)
+    /// Verifies a chain that was not known when the text came, and remembers it. A header that names no chain is refused
+    /// without `admits`.
+    private func newChain(
+        of text: CompactText, _ admits: () -> Bool
+    ) async throws(SignedTextRefusal) -> SignerChain {
+        let header = try SignedHeader(text.header)
+        let verification = chains.verification(of: text.header, admits: admits) { [root] in
+            do throws(SignedTextRefusal) {
+                return .success(try await SignerChain(header, trusting: root))
+            } catch {
+                return .failure(error)
+            }
         }
+        guard let verification else { throw .tooManyChains }
+        defer { chains.endVerification(of: text.header) }
+        let chain = try await verification.value.get()
+        try Self.requireSignature(of: text, by: chain)
+        // Only a signed header is remembered, so that others cannot fill the memory.
+        chains.remember(chain, of: text.header)
+        return chain
     }
 
     private static func requireSignature(of text: CompactText, by chain: SignerChain) throws(SignedTextRefusal) {

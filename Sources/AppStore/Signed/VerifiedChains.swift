@@ -6,13 +6,6 @@ final class VerifiedChains: Sendable {
     /// The verification of one chain, for every text that waits for it.
     typealias Verification = Task<Result<SignerChain, SignedTextRefusal>, Never>
 
-    /// Where the chain of a header comes from.
-    enum Place {
-        case known(SignerChain)
-        case underWay(Verification)
-        case notAdmitted
-    }
-
     /// The most chains.
     static let chainsMax = 64
 
@@ -21,33 +14,36 @@ final class VerifiedChains: Sendable {
         /// The headers, the least recently used first.
         var order: [[UInt8]] = []
         var underWay: [[UInt8]: Verification] = [:]
+    }
 
-        mutating func chain(of header: [UInt8]) -> SignerChain? {
-            guard let chain = chains[header] else { return nil }
-            if order.last != header, let place = order.firstIndex(of: header) {
-                order.remove(at: place)
-                order.append(header)
+    private let memory = Mutex(Memory())
+
+    /// Returns the chain of a header that was verified before.
+    func chain(of header: ArraySlice<UInt8>) -> SignerChain? {
+        let header = Array(header)
+        return memory.withLock { memory in
+            guard let chain = memory.chains[header] else { return nil }
+            if memory.order.last != header, let place = memory.order.firstIndex(of: header) {
+                memory.order.remove(at: place)
+                memory.order.append(header)
             }
             return chain
         }
     }
 
-    private let memory = Mutex(Memory())
-
-    /// Returns the chain of a header that was verified before, or its verification that is under way; begins one if
-    /// `admits` allows it.
-    func place(
+    /// Returns the verification of a header's chain that is under way, or begins one; nil where `admits` forbids that.
+    func verification(
         of header: ArraySlice<UInt8>, admits: () -> Bool,
         verify: @escaping @Sendable () async -> Result<SignerChain, SignedTextRefusal>
-    ) -> Place {
+    ) -> Verification? {
         let header = Array(header)
         return memory.withLock { memory in
-            if let chain = memory.chain(of: header) { return .known(chain) }
-            if let verification = memory.underWay[header] { return .underWay(verification) }
-            guard admits() else { return .notAdmitted }
+            if let chain = memory.chains[header] { return Verification { .success(chain) } }
+            if let verification = memory.underWay[header] { return verification }
+            guard admits() else { return nil }
             let verification = Verification { await verify() }
             memory.underWay[header] = verification
-            return .underWay(verification)
+            return verification
         }
     }
 

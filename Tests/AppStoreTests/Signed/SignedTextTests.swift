@@ -159,6 +159,14 @@ struct SignedTextTests {
         #expect(verifier.chainCount == VerifiedChains.chainsMax)
     }
 
+    @Test("A header that names no chain of three certificates is refused for that, whether or not chains are admitted")
+    func headerFirst() async throws {
+        let text = try authority.sign(Self.payload, header: Array(#"{"alg":"HS256","x5c":[]}"#.utf8))
+        await #expect(throws: SignedTextRefusal.otherAlgorithm) {
+            try await Self.verifier(of: authority).verify(Array(text.utf8)) { false }
+        }
+    }
+
     @Test("Texts that come under a new chain at the same time wait for one verification of it")
     func burst() async throws {
         let texts = try (0..<64).map { try authority.sign(Array(#"{"number":\#($0),"signedDate":\#(Self.now)}"#.utf8)) }
