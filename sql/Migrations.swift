@@ -33,5 +33,6 @@ package enum Migrations {
         SQLFile("0029_catch_up", PackageResources._029_catch_up_sql),
         SQLFile("0030_reduced_texts", PackageResources._030_reduced_texts_sql),
         SQLFile("0031_signed_renewals", PackageResources._031_signed_renewals_sql),
+        SQLFile("0032_swept_at", PackageResources._032_swept_at_sql),
     ]
 }

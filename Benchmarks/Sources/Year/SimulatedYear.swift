@@ -87,9 +87,7 @@ struct SimulatedYear {
 
     /// When a notification reports the next turn of a subscription that is known; nil where none is trusted to.
     private func reported(_ turns: ArraySlice<Turn>, _ askedAt: Instant?) -> Instant? {
-        guard policy.sweepStretch > 1, askedAt != nil, !SweepTrust.isControl(receipts), let turn = turns.first else {
-            return nil
-        }
+        guard askedAt != nil, policy.trustsNotifications(about: receipts), let turn = turns.first else { return nil }
         return turn.news == nil ? nil : turn.at
     }
 

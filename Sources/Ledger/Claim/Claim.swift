@@ -103,10 +103,12 @@ package struct HistoryPlace: Sendable, Hashable {
     package var goesOn: Bool
     /// Whether everything is to be read again, from the start.
     package var readsWhole: Bool
+    /// When it was last read, by the database's clock; nil: not known.
+    package var readAt: Instant?
 
     /// Creates a place.
-    package init(revision: String? = nil, goesOn: Bool = false, readsWhole: Bool = false) {
-        (self.revision, self.goesOn, self.readsWhole) = (revision, goesOn, readsWhole)
+    package init(revision: String? = nil, goesOn: Bool = false, readsWhole: Bool = false, readAt: Instant? = nil) {
+        (self.revision, self.goesOn, self.readsWhole, self.readAt) = (revision, goesOn, readsWhole, readAt)
     }
 }
 

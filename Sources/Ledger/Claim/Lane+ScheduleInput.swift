@@ -32,6 +32,8 @@ extension ScheduleInput {
             return next + .hours(Self.nearHours) >= expiresAt && next <= expiresAt + .hours(Self.nearHours)
         }
         guard accessEndsAt != nil || isInOutageAllowance else { return false }
-        return until.map { next + .hours(Self.nearHours) >= $0 } ?? false
+        // What is charged already goes on beyond the end of the present period.
+        let end = state == .active ? expiresAt : until
+        return end.map { next + .hours(Self.nearHours) >= $0 } ?? false
     }
 }

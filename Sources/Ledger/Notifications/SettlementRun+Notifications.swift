@@ -89,6 +89,7 @@ extension SettlementRun {
         let affected = try lockAffectedCustomers(in: transaction)
         try writeDrafts(in: transaction)
         try writePolling(in: transaction)
+        try postponeReported(in: transaction)
         try affected.store(in: transaction)
         try payOrders(in: transaction)
         try storeTurns(in: transaction)

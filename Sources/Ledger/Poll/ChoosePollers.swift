@@ -62,10 +62,10 @@ extension SettlementRun {
             guard let state = draft.state, let policy = draft.policy ?? policy(of: key.appID, key.environment) else {
                 continue
             }
-            subscriptions[key]?.polling.plan(
-                nextCheck(
-                    for: [state], environment: key.environment, outcome: .verified, now: now,
-                    seed: draft.polling.seed, policy: policy))
+            let next = nextCheck(
+                for: [state], environment: key.environment, outcome: .verified, now: now,
+                sweptAt: trustedSweep(of: draft, policy), seed: draft.polling.seed, policy: policy)
+            subscriptions[key]?.polling.plan(next)
         }
         for (key, draft) in purchases where draft.wasChecked || draft.polling.isConcerned {
             guard let state = draft.state, let policy = policy(of: key.appID, key.environment) else { continue }
@@ -94,7 +94,7 @@ extension PollingDraft {
     }
 
     /// The seed of the poller's own jitter for the next check.
-    fileprivate var seed: UInt64 { UInt64(bitPattern: poller?.number ?? 0) }
+    var seed: UInt64 { UInt64(bitPattern: poller?.number ?? 0) }
 }
 
 /// The receipts that can be asked about from now on, and their age.

@@ -12,6 +12,8 @@ struct LockedPollers: Sendable {
         /// Apple's clock of the newest answer that said what the receipt's last observation says; nil where the next
         /// answer is read in full anyway.
         let confirmedAsOf: Instant?
+        /// When an answer last spoke for everything; nil where none is known.
+        let sweptAt: Instant?
         let lane: Lane
         /// Ended claims since the last answer that counts; a claim that a worker still holds is not among them.
         let endedAttempts: Int
@@ -30,7 +32,8 @@ struct LockedPollers: Sendable {
         let ids = Parameter.int8s(found.receipts.union(own).map(\.number).sorted())
         schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
-                confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: try row.word("lane"),
+                confirmedAsOf: try row.instantIfPresent("confirmed_as_of"),
+                sweptAt: try row.instantIfPresent("swept_at"), lane: try row.word("lane"),
                 endedAttempts: Int(try row.int4("ended_attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }

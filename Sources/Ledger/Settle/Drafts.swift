@@ -40,6 +40,9 @@ struct SubscriptionDraft: Sendable {
     /// Whether an answer of this settlement contradicts what Apple signed shortly before.
     private(set) var isContradicted = false
 
+    /// Whether a notification showed how it stands.
+    private(set) var wasReported = false
+
     /// Returns whether evidence may be applied: a part of what Apple knows must join what is known.
     func accepts(_ evidence: SubscriptionEvidence, policy: Policy) -> Bool {
         switch evidence.coverage {
@@ -55,6 +58,7 @@ struct SubscriptionDraft: Sendable {
         fold(evidence, policy: policy)
         if let state, state.asOf == evidence.asOf, before.map({ $0 < state.asOf }) ?? true {
             checkedMicroseconds = recordedMicroseconds
+            wasReported = evidence.coverage != .piece
         }
     }
 

@@ -52,6 +52,9 @@ extension Settlement {
     /// Whether everything that the answer lacks does not exist.
     var speaksForAll: Bool { evidence?.coverage == .whole && server?.isWhole ?? true }
 
+    /// Whether it speaks for everything until now: it is an answer of verifyReceipt, or the history was read.
+    var isSweep: Bool { evidence != nil && server.map { $0.revision != nil && !$0.goesOn } ?? true }
+
     /// A transaction id by which the Server API can be asked; nil where one is stored, and without evidence.
     var newTransactionID: TransactionID? {
         guard claim.transactionID == nil, let evidence else { return nil }

@@ -133,5 +133,6 @@ extension ScheduleWrite: ColumnarRow {
         .instant("as_of", \.plan.repetition?.asOf),
         .microseconds("recorded_at", \.recordedMicroseconds),
         .bool("backs_off") { $0.plan.settlement.evidence == nil },
+        .bool("is_sweep", \.plan.settlement.isSweep),
     ]
 }

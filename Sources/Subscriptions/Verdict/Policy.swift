@@ -53,6 +53,12 @@ package struct Policy: Sendable, Hashable {
         return copy
     }
 
+    /// Whether notifications about what a receipt polls replace the checks that would ask for the same: they are trusted,
+    /// and the receipt is not in the control group.
+    package func trustsNotifications(about receipt: UInt64) -> Bool {
+        isSweepTrusted && sweepStretch > 1 && !SweepTrust.isControl(receipt)
+    }
+
     /// Returns the same policy with another leeway; `explain` uses none.
     package func with(leeway: Delay) -> Policy {
         var copy = self

@@ -116,13 +116,19 @@ struct Checked: Sendable {
     func pending(chains: [String: Int32]) -> PendingAnswer {
         let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
         return PendingAnswer(
-            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint, revision: revision
+            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint,
+            isSweep: isRepeated || serverRead.map { $0.revision != nil } ?? true, revision: revision
         ) {
             PendingAnswer.Interpretation(
                 finding: finding,
                 latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
-                server: answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing })
+                server: serverRead)
         }
+    }
+
+    /// How far the Server API was read; nil for an answer of verifyReceipt.
+    private var serverRead: ServerRead? {
+        answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing }
     }
 
     /// The headers of the signed texts in the answer.

@@ -37,8 +37,13 @@ struct ServerQuestion: Sendable, Hashable {
 }
 
 extension ServerReading {
+    /// The age from which the history is read in every check, so that 30 days do not pass without: checks about the ends of
+    /// short periods may leave no room for sweeps.
+    private static let historyAgeMax = Delay.days(21)
+
     /// Chooses how much a check reads: everything at first sight and where it is wanted, the history from where it was
-    /// read in a sweep, else the statuses. In a sweep that can confirm, the statuses follow only if the history has news.
+    /// read in a sweep and where that is long ago, else the statuses. In a sweep that can confirm, the statuses follow only
+    /// if the history has news.
     init(for claim: Claim) {
         let history = claim.history
         guard let revision = history.revision, history.goesOn || !history.readsWhole else {
@@ -49,8 +54,14 @@ extension ServerReading {
         if isSweep, claim.canConfirm {
             self = .news(since: revision)
         } else {
-            self = isSweep || history.goesOn ? .all(from: revision) : .statuses
+            self = isSweep || history.goesOn || Self.isOld(claim) ? .all(from: revision) : .statuses
         }
+    }
+
+    private static func isOld(_ claim: Claim) -> Bool {
+        guard let readAt = claim.history.readAt else { return true }
+        let speedup = claim.app.policy(for: claim.environment ?? .production).speedup
+        return claim.claimedAt - readAt >= historyAgeMax.divided(by: speedup)
     }
 }
 

@@ -76,8 +76,15 @@ struct StoredAlreadyTests {
             let last = try #require(claim.fingerprint)
             let equal = try #require(
                 EqualAnswer(to: claim, fingerprint: last, asOf: test.at(-8), revision: "r2"))
+            let swept = "SELECT (swept_at = confirmed_at)::text FROM ledger.poll_schedule"
+            #expect(try await test.text(swept) == "true")
             #expect(try await settlements.confirm([equal]) == [receipt])
             #expect(try await test.text("SELECT history_revision FROM ledger.receipt") == "r2")
+            #expect(try await test.text(swept) == "true")
+            let statuses = try #require(
+                EqualAnswer(to: try await test.claim(receipt), fingerprint: last, asOf: test.at(-7.5), isSweep: false))
+            #expect(try await settlements.confirm([statuses]) == [receipt])
+            #expect(try await test.text(swept) == "false", "statuses do not speak for everything")
             #expect(try await settlements.settle([settlement(asOf: -7, "r3")]).confirmed == [receipt])
             #expect(try await test.text("SELECT history_revision FROM ledger.receipt") == "r3")
             try await test.run("UPDATE ledger.receipt SET reads_whole = true")

@@ -102,7 +102,25 @@ struct ServerCheckTests {
     func reading(_ change: String, _ reading: ServerReading) async throws {
         try await ServerLine.with { line in
             let receipt = try await line.pointer("1")
-            try await line.served.run("UPDATE ledger.receipt SET \(change)")
+            try await line.served.run(
+                "UPDATE ledger.receipt SET \(change); UPDATE ledger.poll_schedule SET swept_at = now()")
+            _ = try await line.tracker.check(receipt)
+            #expect(line.server.asked.map(\.reading) == [reading])
+        }
+    }
+
+    @Test(
+        "A history that was last read three weeks ago is read on, also where only the statuses are urgent",
+        arguments: [
+            ("now() - interval '20 days 23 hours'", .statuses), ("now() - interval '21 days'", .all(from: "r")),
+            ("NULL", .all(from: "r")),
+        ] as [(String, ServerReading)])
+    func oldHistory(_ readAt: String, _ reading: ServerReading) async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("1")
+            try await line.served.run(
+                "UPDATE ledger.receipt SET history_revision = 'r'; UPDATE ledger.poll_schedule SET swept_at = \(readAt)"
+            )
             _ = try await line.tracker.check(receipt)
             #expect(line.server.asked.map(\.reading) == [reading])
         }

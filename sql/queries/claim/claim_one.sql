@@ -15,10 +15,10 @@ WITH leased AS (
         want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
-              s.meaning, s.polled
+              s.meaning, s.polled, s.swept_at
 )
 SELECT l.receipt_id, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at,
-       l.fingerprint, l.meaning, l.polled,
+       l.fingerprint, l.meaning, l.polled, l.swept_at,
        now() AS claimed_at,
        r.form::text AS form, r.vouched, r.transaction_id, r.history_revision, r.history_goes_on, r.reads_whole,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
