@@ -1,6 +1,8 @@
 /// Base64url without padding (RFC 7515, section 2), in its only spelling.
 enum Base64URL {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    /// The bits of each character; 255 where it is not of the alphabet.
+    private static let sextets = (0...UInt8.max).map { UInt8(alphabet.firstIndex(of: $0) ?? 255) }
 
     /// Returns the text of some bytes.
     static func encoded(_ bytes: some Collection<UInt8>) -> String {
@@ -26,9 +28,11 @@ enum Base64URL {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 4 * 3 + 2)
         var (bits, count): (UInt32, UInt32) = (0, 0)
+        let sextets = sextets
         for character in text {
-            guard let sextet = sextet(of: character) else { return nil }
-            bits = bits << 6 | sextet
+            let sextet = sextets[Int(character)]
+            guard sextet < 64 else { return nil }
+            bits = bits << 6 | UInt32(sextet)
             count += 6
             if count >= 8 {
                 count -= 8
@@ -37,16 +41,5 @@ enum Base64URL {
             }
         }
         return bits == 0 ? bytes : nil
-    }
-
-    private static func sextet(of character: UInt8) -> UInt32? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character - UInt8(ascii: "A"))
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(character - UInt8(ascii: "a")) + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(character - UInt8(ascii: "0")) + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        default: nil
-        }
     }
 }

@@ -15,7 +15,7 @@ extension LedgerIntake {
                 .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
                 .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
                 .text(notification.transactionID?.text),
-                .text(source.rawValue),
+                .text(source.rawValue), .text(notification.accountToken?.lowercased()),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

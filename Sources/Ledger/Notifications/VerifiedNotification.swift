@@ -14,6 +14,8 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var originalTransactionID: OriginalTransactionID?
     /// The transaction it holds.
     package var transactionID: TransactionID?
+    /// The account token in that transaction.
+    package var accountToken: String?
     /// When Apple signed it.
     package var signedAt: Instant
     /// Its texts, packed.
@@ -24,8 +26,8 @@ package struct VerifiedNotification: Sendable, Hashable {
     /// Creates a notification from its parts.
     package init(
         kind: String, subkind: String?, appleID: String, environment: StoreEnvironment?,
-        originalTransactionID: OriginalTransactionID?, transactionID: TransactionID?, signedAt: Instant, texts: [UInt8],
-        holdsFacts: Bool
+        originalTransactionID: OriginalTransactionID?, transactionID: TransactionID?, accountToken: String? = nil,
+        signedAt: Instant, texts: [UInt8], holdsFacts: Bool
     ) {
         self.kind = kind
         self.subkind = subkind
@@ -33,6 +35,7 @@ package struct VerifiedNotification: Sendable, Hashable {
         self.environment = environment
         self.originalTransactionID = originalTransactionID
         self.transactionID = transactionID
+        self.accountToken = accountToken
         self.signedAt = signedAt
         self.texts = texts
         self.holdsFacts = holdsFacts

@@ -25,7 +25,11 @@ private struct AgeLimits {
             // A replacement is usually awaited since Apple reported it, a renewal since an end that the clock brought.
             guard input.reason != .replacement else { return longest(scaled(PollingIntervals.longestStep), untilKnown) }
             guard let end = input.expiresAt else { return sweep }
-            return input.answeredAt < end ? untilKnown : unknownOutcome(after: input.answeredAt - end)
+            guard input.answeredAt >= end else { return untilKnown }
+            let elapsed = input.answeredAt - end
+            let unknown = unknownOutcome(after: elapsed)
+            // The outage allowance may follow a grace period, in which the answer came.
+            return elapsed < min(policy.leeway, scaled(.days(1))) ? unknown : longest(unknown, retrying)
         case .gracePeriod:
             let afterGrace = input.accessEndsAt.map {
                 $0 + scaled(PollingIntervals.afterGrace + PollingIntervals.afterGraceSpread) - input.answeredAt

@@ -17,7 +17,9 @@ extension CheckMoments {
         case .active:
             return sweep(input.headStartsAt, orBy: beforeEnd(input))
         case .awaitingRenewal:
-            return unknownOutcome(since: input.reason == .replacement ? input.since : end)
+            guard input.reason == .replacement else { return unknownOutcome(since: end) }
+            // What was to be replaced may end before its replacement shows.
+            return min(unknownOutcome(since: input.since), end > now ? unknownOutcome(since: end) : .distantFuture)
         case .gracePeriod:
             let afterGrace = input.accessEndsAt.map {
                 $0 + scaled(PollingIntervals.afterGrace + jitter(PollingIntervals.afterGraceSpread, at: $0))

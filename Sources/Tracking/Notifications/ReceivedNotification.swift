@@ -102,6 +102,7 @@ extension VerifiedNotification {
             originalTransactionID: (said.transaction?.originalTransactionID ?? said.renewal?.originalTransactionID)
                 .map { OriginalTransactionID($0.storable) },
             transactionID: (said.transaction?.transactionID).map { TransactionID($0.storable) },
+            accountToken: said.transaction?.appAccountToken?.storable,
             signedAt: Instant(milliseconds: said.signedAt), texts: texts,
             holdsFacts: said.transaction != nil || said.renewal != nil)
     }

@@ -119,6 +119,29 @@ struct ReducedTextTests {
         }
     }
 
+    @Test("An erasure reaches a notification that waits, about a subscription that nothing is known of yet")
+    func erasedWaiting() async throws {
+        try await SignedApp.with { app in
+            let token = try await app.customer()
+            let text = try app.notification(
+                "DID_RENEW", transaction: app.transaction("7", from: 28, signedOn: 28.01, ["appAccountToken": token]),
+                renewal: app.renewal(ends: 35, signedOn: 28.01), signedOn: 28.01)
+            try await app.hear([text])
+            #expect(try await app.effects() == ["awaits_whole"])
+            let traces = [token, Self.hex(text.split(separator: ".")[2])]
+            let before = try await dump(app)
+            #expect(traces.allSatisfy(before.contains), "else it proves nothing")
+            _ = try await app.served.ledger.customers.erase(
+                token, of: ServedLedger.app, deciding: ManualDecision(by: "kim", because: "asked to be forgotten"))
+            let after = try await dump(app)
+            for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
+            // Apple's history brings nothing back.
+            #expect(try await app.post(text) == "repeated")
+            #expect(try await dump(app).contains(token) == false)
+            try await app.expectSound()
+        }
+    }
+
     @Test("`perennial prune` reduces answers of the Server API too, sizes fall, and `rebuild --verify` finds nothing")
     func answers() async throws {
         var options = SimulatorOptions(seed: 20_261_133)
