@@ -1,7 +1,7 @@
 -- Confirmation: moves the clocks of receipts whose answers equal the last ones, plans their next checks and releases
 -- their leases; $1 worker, $2 receipts, $3 tokens, $4 fingerprints of the last answers and $5 of these, $6 Apple's
--- clocks, $7 due, $8 lanes, $9 whether it spoke for everything. Returns the receipts. It leaves out a receipt whose lease is lost, one whose fingerprint
--- another transaction cleared, and one whose contents time alone has changed.
+-- clocks, $7 due, $8 lanes, $9 whether it spoke for everything. Returns the receipts. It leaves out a receipt whose
+-- lease is lost, one whose fingerprint another transaction cleared, and one whose contents time alone has changed.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), released AS (

@@ -35,20 +35,16 @@ WITH names AS MATERIALIZED (
 ), notifications AS (
     UPDATE ledger.notification n
     SET body = 'null', texts = NULL, claims = NULL, apply_at = NULL, account_token = NULL
-    FROM (
-        SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+    WHERE n.notification_id IN (
+        SELECT m.notification_id
+        FROM (SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+              UNION
+              SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+        JOIN ledger.notification m USING (app_id, original_transaction_id)
         UNION
-        SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
-    WHERE n.app_id = t.app_id AND n.original_transaction_id = t.original_transaction_id
-), waiting AS (
-    UPDATE ledger.notification n
-    SET body = 'null', texts = NULL, claims = NULL, apply_at = NULL, account_token = NULL
-    FROM names
-    WHERE n.app_id = names.app_id AND n.account_token = names.name
-      AND (n.app_id, n.original_transaction_id) NOT IN (
-        SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
-        UNION ALL
-        SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id))
+        -- What waits may be about nothing that is known yet.
+        SELECT m.notification_id
+        FROM names JOIN ledger.notification m ON m.app_id = names.app_id AND m.account_token = names.name)
 ), differences AS (
     DELETE FROM ledger.channel_difference d
     USING (

@@ -11,6 +11,7 @@ ON CONFLICT (app_id, apple_id) DO UPDATE SET
     kind = EXCLUDED.kind, subkind = EXCLUDED.subkind, environment = EXCLUDED.environment,
     original_transaction_id = EXCLUDED.original_transaction_id, signed_at = EXCLUDED.signed_at, effect = EXCLUDED.effect,
     apply_at = EXCLUDED.apply_at, texts = EXCLUDED.texts,
-    transaction_id = EXCLUDED.transaction_id, account_token = EXCLUDED.account_token, reason = NULL, check_at = NULL, body = NULL
+    transaction_id = EXCLUDED.transaction_id, account_token = EXCLUDED.account_token, reason = NULL, check_at = NULL,
+    body = NULL
     WHERE n.signed_at IS NULL
 RETURNING effect
