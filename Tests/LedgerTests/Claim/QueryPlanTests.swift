@@ -35,8 +35,15 @@ struct QueryPlanTests {
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (
             Queries.reschedule,
-            "1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(bytes), \(texts), \(times), \(times), \(times), \(flags)",
+            """
+            1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(bytes), \(texts), \(times), \(times), \(times), \
+            \(flags), \(flags)
+            """,
             ["poll_schedule_pkey"]
+        ),
+        (
+            Queries.postpone, "\(ids), \(times), \(times), \(lanes)",
+            ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]
         ),
         (
             Queries.findPollers,
@@ -49,7 +56,7 @@ struct QueryPlanTests {
         (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (
-            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes)",
+            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes), \(flags)",
             ["poll_schedule_pkey"]
         ),
         (Queries.foldClocks, "\(ids)", ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]),

@@ -47,7 +47,7 @@ struct PointerTests {
             try await test.ledger.claims.release([before])
             _ = try await settle(test, receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let after = try await test.claim(receipt)
-            #expect(after.history == HistoryPlace(revision: "r") && !after.isVouched)
+            #expect(after.history.revision == "r" && after.history.readAt != nil && !after.isVouched)
             try await test.ledger.claims.release([after])
             let receipts = try await test.upload("other")
             try await test.check(receipts, Answer(from: test.at(-9), asOf: test.at(-1)))
