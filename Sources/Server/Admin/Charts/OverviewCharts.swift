@@ -23,7 +23,7 @@ struct OverviewCharts {
             table: AdminTable(
                 "Monthly recurring revenue in \(revenue.currency)", ["Until the end of", revenue.currency],
                 zip(buckets.names, amounts).reversed().map { [.text($0), .amount($1)] }),
-            format: { grouped(Int64($0)) })
+            format: { grouped(Int64($0.rounded())) })
     }
 
     private var subscriptions: Chart {
