@@ -1,6 +1,7 @@
 import Subscriptions
 import Testing
 
+@testable import Ledger
 @testable import Server
 
 @Suite("Charts have round lines and stay on the paper") struct ChartTests {
@@ -15,6 +16,22 @@ import Testing
         let scale = Scale(highest: highest, buckets: 1)
         #expect(scale.step == step && scale.steps == steps && scale.top >= highest)
         #expect(scale.grid.count == steps && scale.grid.last == "12")
+    }
+
+    @Test("The values of the revenue chart are rounded")
+    func revenueIsRounded() throws {
+        let overview = Overview(
+            days: [],
+            revenue: [
+                Overview.Revenue(
+                    currency: "USD", days: [Overview.Amount(day: "2026-11-24", milliunits: 974_970)])
+            ], hours: [],
+            staleness: Overview.Staleness(
+                overdue: 0, oldestDueAt: nil, workers: 1, incidents: 0, violations: 0, isComplete: true,
+                summarisedAt: nil, eventsBehind: 0))
+        let chart = try #require(OverviewCharts(overview: overview).all.first)
+        #expect(chart.spots.map(\.text).allSatisfy { $0.hasSuffix("USD: 975") }, "\(chart.spots)")
+        #expect(!chart.spots.isEmpty)
     }
 
     @Test("Points and bars stay on the paper")
