@@ -28,7 +28,7 @@ struct SignedBenchmark: AsyncParsableCommand {
     private static let port = 8_192
     private static let connections = 32
     /// Apps whose notifications are posted as fast as possible; each may send 2,000 at once.
-    private static let shops = 12
+    private static let apps = 12
 
     func run() async throws { try await World.with(measure) }
 
@@ -39,20 +39,20 @@ struct SignedBenchmark: AsyncParsableCommand {
         let root = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-root.pem")
         try authority.rootPEM.write(to: root, atomically: true, encoding: .utf8)
         world.settings = ["PERENNIAL_APPSTORE_ROOT_FILE": root.path].merging(World.pretendServerAPI) { $1 }
-        var shops: [Shop] = []
-        for number in 0..<Self.shops {
+        var apps: [PostingApp] = []
+        for number in 0..<Self.apps {
             let bundleID = "\(World.app.text)\(number)"
             try await world.addApp(bundleID)
-            shops.append(try await shop(bundleID, authority, in: world))
+            apps.append(try await postingApp(bundleID, authority, in: world))
         }
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
         try await Task.sleep(for: .seconds(2))
-        try await measureIntake(world, shops)
-        try await measureFeed(world, try await shop(World.app.text, authority, in: world))
+        try await measureIntake(world, apps)
+        try await measureFeed(world, try await postingApp(World.app.text, authority, in: world))
     }
 
     /// An app whose notifications are posted.
-    private struct Shop {
+    private struct PostingApp {
         let texts: SignedTexts
         let token: String
 
@@ -61,15 +61,15 @@ struct SignedBenchmark: AsyncParsableCommand {
             SignedBenchmark.request(try texts.notification(of: number), token: token)
         }
 
-        /// One of the same length that no signature is verified of.
+        /// A notification of the same length whose signature the server does not verify.
         func stripped(_ number: Int) throws -> ByteBuffer {
             SignedBenchmark.request(SignedBenchmark.stripped(try texts.notification(of: number)), token: token)
         }
     }
 
-    private func shop(_ bundleID: String, _ authority: SigningAuthority, in world: World) async throws -> Shop {
+    private func postingApp(_ bundleID: String, _ authority: SigningAuthority, in world: World) async throws -> PostingApp {
         let address = try await world.run(["app", "notifications", bundleID]).split(separator: "/").last ?? ""
-        return Shop(
+        return PostingApp(
             texts: SignedTexts(bundleID: bundleID, authority: authority),
             token: address.trimmingCharacters(in: .whitespacesAndNewlines))
     }
@@ -77,9 +77,9 @@ struct SignedBenchmark: AsyncParsableCommand {
     /// Posts notifications as fast as the server takes them: in turn those that it verifies, and those of the same length
     /// that it stores as hints without looking at a signature. They are about many apps, because the server takes a
     /// limited number of each.
-    private func measureIntake(_ world: World, _ shops: [Shop]) async throws {
-        let signed = try (0..<posted).map { try shops[$0 % shops.count].request($0) }
-        let unsigned = try (0..<posted).map { try shops[$0 % shops.count].stripped($0) }
+    private func measureIntake(_ world: World, _ apps: [PostingApp]) async throws {
+        let signed = try (0..<posted).map { try apps[$0 % apps.count].request($0) }
+        let unsigned = try (0..<posted).map { try apps[$0 % apps.count].stripped($0) }
         var rates: [(verified: Double, stored: Double)] = []
         for part in 0..<5 {
             let range = (part * posted / 5)..<((part + 1) * posted / 5)
@@ -101,19 +101,19 @@ struct SignedBenchmark: AsyncParsableCommand {
     }
 
     /// Offers notifications at a rate while a worker applies them, and waits for their events over HTTP.
-    private func measureFeed(_ world: World, _ shop: Shop) async throws {
+    private func measureFeed(_ world: World, _ app: PostingApp) async throws {
         let key =
             try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
         try world.start("worker", ["worker"])
         // What the first part posted is applied first.
         try await world.drainNotifications()
         let first = posted + 1
-        let requests = try (0..<(rate * seconds)).map { try shop.request(first + $0) }
+        let requests = try (0..<(rate * seconds)).map { try app.request(first + $0) }
         let sent = Mutex([String: Double]())
         let load = LoadGenerator(port: Self.port, connections: 8, offered: Double(rate))
         async let taken = load.run(seconds: Double(seconds) - 1) { number in
             let index = min(number, requests.count - 1)
-            sent.withLock { $0[shop.texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
+            sent.withLock { $0[app.texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
             return requests[index]
         }
         let received = try await FeedReader(port: Self.port, key: String(key)).events(seconds: Double(seconds) + 3)

@@ -36,7 +36,7 @@ package struct SignedTextVerifier: Sendable {
     var chainCount: Int { chains.count }
 
     /// Verifies a chain that was not known when the text came, and remembers it. A header that names no chain is refused
-    /// without `admits`.
+    /// before `admits` is asked.
     private func newChain(
         of text: CompactText, _ admits: () -> Bool
     ) async throws(SignedTextRefusal) -> SignerChain {

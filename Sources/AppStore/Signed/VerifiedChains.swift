@@ -38,6 +38,7 @@ final class VerifiedChains: Sendable {
     ) -> Verification? {
         let header = Array(header)
         return memory.withLock { memory in
+            // Another text may have brought it since this one looked.
             if let chain = memory.chains[header] { return Verification { .success(chain) } }
             if let verification = memory.underWay[header] { return verification }
             guard admits() else { return nil }

@@ -33,11 +33,11 @@ struct PostponeTests {
         return receipt
     }
 
-    /// A notification signed after `minutes` that holds the next period and the renewal information, or only the period.
-    private func hear(_ test: TestLedger, coverage: Coverage = .head, minutes: Double = 1) async throws {
+    /// Applies a notification, signed a minute later, that holds the next period and the renewal information.
+    private func hear(_ test: TestLedger, coverage: Coverage = .head) async throws {
         let token = try await test.ledger.apps.openNotifications(of: test.app.bundleID)
         let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
-        let signedAt = test.at(minutes / 1440)
+        let signedAt = test.at(1.0 / 1440)
         var evidence = Answer(from: test.at(-30 + 2.0 / 24), asOf: signedAt).but { $0.periods = 2 }.evidence
         evidence.transactions.removeFirst()
         evidence.coverage = coverage
@@ -84,21 +84,24 @@ struct PostponeTests {
     }
 
     @Test(
-        "The check stays where notifications are not trusted, in the control group, and where nothing is known of sweeps",
-        arguments: ["normal", "factor 1", "control", "unknown"])
+        """
+        The check stays where notifications are not trusted, in the control group, where no sweep is known, and where the \
+        notification shows only a part
+        """,
+        arguments: ["normal", "factor 1", "control", "unknown", "piece"])
     func stays(why: String) async throws {
         try await withLedger(in: reused) { test in
             let receipt = try await arrange(
                 test, sweep: why == "normal" ? .normal : .auto, factor: why == "factor 1" ? 1 : 4,
                 control: why == "control")
             if why == "unknown" { try await test.run("UPDATE ledger.poll_schedule SET swept_at = NULL") }
-            try await hear(test)
+            try await hear(test, coverage: why == "piece" ? .piece : .head)
             #expect(try await next(test, receipt) == "expiring 1")
         }
     }
 
     @Test(
-        "The check stays where it was moved, while a worker has it, and where another subscription needs it",
+        "The check stays where it was moved, while a worker has it, and after failed calls",
         arguments: [
             "due_at = due_at - interval '1 minute'", "leased_by = (SELECT min(worker_id) FROM ledger.worker)",
             "attempts = 2",
@@ -124,15 +127,6 @@ struct PostponeTests {
                     Answer(from: test.at(-30 + 3.0 / 24), asOf: asOf).but { $0.subscription = "2000" },
                 ]))
             try await hear(test)
-            #expect(try await next(test, receipt) == "expiring 1")
-        }
-    }
-
-    @Test("The check stays where a notification shows only a part of how things stand")
-    func piece() async throws {
-        try await withLedger(in: reused) { test in
-            let receipt = try await arrange(test)
-            try await hear(test, coverage: .piece)
             #expect(try await next(test, receipt) == "expiring 1")
         }
     }
