@@ -31,8 +31,11 @@ struct PurchaseBenchmark: AsyncParsableCommand {
     @Option(help: "Rounds; the median counts.")
     var rounds = 5
 
-    @Option(help: "Callers, and clients of pgbench, at a time.")
-    var callers = 8
+    @Option(help: "Clients of pgbench at a time.")
+    var clients = 8
+
+    @Option(help: "Callers at a time, which place orders and acknowledge deliveries.")
+    var callers = 64
 
     @Option(help: "Connections for transactions.")
     var connections = 8
@@ -101,7 +104,7 @@ struct PurchaseBenchmark: AsyncParsableCommand {
         var ratios: [[Double]] = [[], []]
         for round in 0...rounds {
             let name = round == 0 ? ", not counted" : ""
-            let inserts = try await world.measured { try ceiling.insert(orders, clients: callers) }
+            let inserts = try await world.measured { try ceiling.insert(orders, clients: clients) }
             print(inserts.line("single-row inserts\(name)"))
             let placed = try await world.measured {
                 try await load.place(orders, of: Self.delivered, round: round)

@@ -9,6 +9,8 @@ package struct SubscriptionLedger: Sendable {
     let seal: SecretSeal?
     let openedSecrets = OpenedSecrets()
     let knownChains = KnownChains()
+    /// The orders that are being placed.
+    let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
     /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
     /// it to their policies.
     package internal(set) var speedup: Int

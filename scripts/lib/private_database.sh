@@ -38,7 +38,8 @@ set_aside_unreadable_cluster() {
     require_postgres
     stop_cluster "$folder/data" fast
     mv "$folder" "$aside"
-    say "The master key of the cluster in $folder is missing: the cluster is moved to $aside and a new one is created"
+    say "An earlier demo lies in $folder, and its master key is gone with its .perennial folder: the demo begins anew," \
+        "and the earlier one is kept in $aside; remove that folder unless you want it"
 }
 
 # Creates the cluster completely or not at all, because a later run could mistake a partial data folder for a good one.

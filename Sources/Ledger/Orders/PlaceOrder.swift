@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import Postgres
 import SQL
 package import Subscriptions
@@ -75,6 +73,8 @@ extension LedgerOrders {
     package static let waits = Delay.days(1)
     /// How long an order waits that was deferred.
     package static let waitsDeferred = Delay.days(3)
+    /// How often an order is tried whose Idempotency-Key arrives twice at once.
+    private static let triesMax = 3
     /// The longest Idempotency-Key, in bytes.
     package static let requestKeyBytesMax = 255
 
@@ -88,24 +88,52 @@ extension LedgerOrders {
     ) async throws -> PlacedOrder {
         try Self.require(request, requestKey: requestKey)
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }
-        let id = UUID().uuidString.lowercased()
-        let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
-        let parameters: [Parameter] = [
-            .text(bundleID.text), .text(request.customer), .text(request.productID.text), .int4(request.quantity),
-            .int8(request.priceMilliunits), .text(request.currency),
-            .bytea(try request.device.map { try seal.hash(device: $0, of: bundleID) }), .text(requestKey),
-            .bytea(request.digest), .text(id), .text(UUID().uuidString.lowercased()),
-            .bytea(try seal.seal(key, for: Self.keyOwner(id))),
-            .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
-        ]
-        let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrder, parameters) }
-        guard let row = rows.first else {
-            throw LedgerError(.mismatch, "The order was not stored; run `perennial migrate`.")
+        let asked = try AskedOrder(request, of: bundleID, requestKey: requestKey, seal: seal)
+        for _ in 0..<Self.triesMax {
+            if let placed = try await ledger.askedOrders.answer(asked, by: { try await place($0) }) { return placed }
+            if let earlier = try await recall(asked, seal) { return earlier }
+            try await requirePlaceable(request, of: bundleID)
         }
-        let outcome = try row.text("outcome")
-        if outcome == "unknown_app" { _ = try await ledger.apps.app(bundleID) }
-        try Self.refuse(outcome, request, of: bundleID)
+        throw LedgerError(
+            .exhausted(retryAfterSeconds: 1), "Other requests with this Idempotency-Key arrive at the same time.")
+    }
+
+    /// Places orders in one transaction; returns each, nil where the statement left it out.
+    private func place(_ asked: [AskedOrder]) async throws -> [PlacedOrder?] {
+        let parameters =
+            asked.parameters + [
+                .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
+            ]
+        let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrders, parameters) }
+        let placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
+        return try asked.map { order in try placed[order.id].map { try PlacedOrder(order, row: $0) } }
+    }
+
+    /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
+    private func recall(_ asked: AskedOrder, _ seal: SecretSeal) async throws -> PlacedOrder? {
+        guard let row = try await write(Queries.recallOrder, asked.keyParameters).first else { return nil }
+        guard try row.bool("is_same") else {
+            throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
+        }
         return try PlacedOrder(row: row, seal: seal)
+    }
+
+    /// Throws the reason why the statement leaves out a new order.
+    private func requirePlaceable(_ request: OrderRequest, of bundleID: BundleID) async throws {
+        let catalog = try await ledger.apps.catalog(of: bundleID)
+        guard let product = catalog.first(where: { $0.id == request.productID }) else {
+            throw LedgerError(.invalid, "The catalog of \(bundleID) has no product \(request.productID).")
+        }
+        guard product.kind != nil else {
+            throw LedgerError(
+                .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
+        }
+        let open = try await query(Queries.countOpenOrders, [.text(bundleID.text), .text(request.customer)])
+        guard try open.first?.int8("orders") ?? 0 < Int64(Self.openMax) else {
+            throw LedgerError(
+                .exhausted(retryAfterSeconds: 60),
+                "The customer has \(Self.openMax) open orders; cancel one of them first.")
+        }
     }
 
     /// The owner that an order's key is sealed for.
@@ -127,43 +155,25 @@ extension LedgerOrders {
             throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(requestKeyBytesMax) bytes.")
         }
     }
-
-    /// Throws the error of an outcome that placed nothing.
-    private static func refuse(_ outcome: String, _ request: OrderRequest, of bundleID: BundleID) throws {
-        switch outcome {
-        case "unknown_product":
-            throw LedgerError(.invalid, "The catalog of \(bundleID) has no product \(request.productID).")
-        case "without_kind":
-            throw LedgerError(
-                .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
-        case "other_request":
-            throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
-        case "too_many":
-            throw LedgerError(
-                .exhausted(retryAfterSeconds: 60), "The customer has \(openMax) open orders; cancel one of them first.")
-        default: break
-        }
-    }
-}
-
-extension OrderRequest {
-    /// SHA-256 of everything that was asked.
-    fileprivate var digest: [UInt8] {
-        let parts = [
-            customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
-            device ?? "",
-        ]
-        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
-    }
 }
 
 extension PlacedOrder {
+    fileprivate init(_ asked: AskedOrder, row: Row) throws {
+        id = asked.id
+        key = asked.key
+        appAccountToken = asked.accountToken
+        state = try row.word("state")
+        expiresAt = try row.instant("expires_at")
+        isNew = true
+    }
+
+    /// Reads what an earlier request placed.
     fileprivate init(row: Row, seal: SecretSeal) throws {
         id = try row.text("order_id")
         key = try seal.open(try row.bytea("sealed_key"), for: LedgerOrders.keyOwner(id))
         appAccountToken = try row.text("app_account_token")
         state = try row.word("state")
         expiresAt = try row.instant("expires_at")
-        isNew = try row.text("outcome") == "placed"
+        isNew = false
     }
 }

@@ -91,7 +91,15 @@ struct OverviewPage {
             : " A round through all subscriptions is under way, the first or at new prices: "
                 + "figures are as before where it has not been yet."
         return "Days are UTC days; the last one is today so far. Summarised at \(readable(at)), "
-            + "\(grouped(max(0, late.eventsBehind))) events behind the feed.\(whole)"
+            + "\(missing(late.eventsBehind)).\(whole)"
+    }
+}
+
+extension OverviewPage {
+    /// What the figures leave out: workers summarise events every few seconds.
+    private static func missing(_ events: Int64) -> String {
+        events > 0
+            ? "without the \(grouped(events)) newest events, which a worker adds next" : "with every event so far"
     }
 }
 

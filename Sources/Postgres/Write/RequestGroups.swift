@@ -1,0 +1,64 @@
+/// Runs requests that arrive together as one group, so that they share a statement, a round trip and a commit.
+///
+/// A request that arrives alone runs at once. While as many groups run as may, requests wait and form the next group.
+package actor RequestGroups<Request: Sendable, Answer: Sendable> {
+    /// Does the work of a group; returns one answer for each request, in their order.
+    package typealias Work = @Sendable ([Request]) async throws -> [Answer]
+
+    private struct Call: Sendable {
+        let request: Request
+        let answer: CheckedContinuation<Answer, any Error>
+    }
+
+    private let requestsMax: Int
+    private let groupsMax: Int
+    private var groups = 0
+    private var waiting: WaitQueue<Call>
+
+    /// Creates groups of at most `requestsMax` requests. At most `groupsMax` groups run at a time, and at most `waitingMax`
+    /// requests wait.
+    package init(requestsMax: Int, groupsMax: Int, waitingMax: Int) {
+        self.requestsMax = requestsMax
+        self.groupsMax = groupsMax
+        waiting = WaitQueue(limit: waitingMax)
+    }
+
+    /// Returns the answer to a request. All requests bring the same `work`.
+    ///
+    /// A caller that is cancelled still gets the answer, because others share its group. When a group fails, each of its
+    /// requests runs alone, and fails alone.
+    /// - Throws: `.queueFull`; the error of `work` for this request.
+    package func answer(_ request: Request, by work: @escaping Work) async throws -> Answer {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                _ = try waiting.join(Call(request: request, answer: continuation), at: .now)
+                startGroup(work)
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    private func startGroup(_ work: @escaping Work) {
+        guard groups < groupsMax, waiting.count > 0 else { return }
+        groups += 1
+        Task {
+            // Callers that are about to ask join this group.
+            await Task.yield()
+            let group = waiting.take(atMost: requestsMax).map(\.call)
+            if !group.isEmpty { await Self.run(group, work) }
+            groups -= 1
+            startGroup(work)
+        }
+    }
+
+    private static func run(_ group: [Call], _ work: Work) async {
+        do {
+            let answers = try await work(group.map(\.request))
+            for (call, answer) in zip(group, answers) { call.answer.resume(returning: answer) }
+        } catch {
+            guard group.count > 1 else { return group.forEach { $0.answer.resume(throwing: error) } }
+            for call in group { await run([call], work) }
+        }
+    }
+}
