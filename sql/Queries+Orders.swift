@@ -1,7 +1,6 @@
 /// Statements about orders.
 extension Queries {
     package static let advanceOrders = SQLFile("advance_orders", PackageResources.advance_orders_sql)
-    package static let countOpenOrders = SQLFile("count_open_orders", PackageResources.count_open_orders_sql)
     package static let countOrderReceipts = SQLFile("count_order_receipts", PackageResources.count_order_receipts_sql)
     package static let expireOrders = SQLFile("expire_orders", PackageResources.expire_orders_sql)
     package static let findOrder = SQLFile("find_order", PackageResources.find_order_sql)
@@ -20,6 +19,7 @@ extension Queries {
     package static let readOrderChanges = SQLFile("read_order_changes", PackageResources.read_order_changes_sql)
     package static let readOrderKey = SQLFile("read_order_key", PackageResources.read_order_key_sql)
     package static let readOrderReceipts = SQLFile("read_order_receipts", PackageResources.read_order_receipts_sql)
+    package static let readRoomForOrder = SQLFile("read_room_for_order", PackageResources.read_room_for_order_sql)
     package static let recallOrder = SQLFile("recall_order", PackageResources.recall_order_sql)
     package static let reportOrder = SQLFile("report_order", PackageResources.report_order_sql)
     package static let settleOrderReceipts = SQLFile(

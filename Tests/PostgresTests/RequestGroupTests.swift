@@ -46,10 +46,52 @@ import Testing
         #expect(work.groups.contains([-1]) && work.groups.contains([-2]))
     }
 
+    @Test("A connection that fails takes the whole group with it, once")
+    func lost() async {
+        let database = Database(DatabaseConfiguration(connectionString: "host=/nonexistent-socket-folder")) {
+            print($0)
+        }
+        await database.close()
+        let (groups, tried) = (RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100), Mutex([Int]()))
+        let failures = await withTaskGroup(of: DatabaseError?.self) { tasks in
+            for number in 0..<40 {
+                tasks.addTask {
+                    await databaseError {
+                        _ = try await groups.answer(number) { numbers in
+                            tried.withLock { $0 += numbers }
+                            try await Task.sleep(for: .milliseconds(20))
+                            _ = try await database.ask("SELECT 1")
+                            return numbers
+                        }
+                    }
+                }
+            }
+            return await tasks.reduce(into: []) { $0.append($1?.kind) }
+        }
+        #expect(failures == Array(repeating: .closed, count: 40))
+        #expect(tried.withLock { $0.sorted() } == Array(0..<40))
+    }
+
     @Test("A full queue refuses")
     func full() async {
-        let (groups, work) = (RequestGroups<Int, Int>(requestsMax: 1, groupsMax: 1, waitingMax: 3), Doubling())
-        let answers = await answers(to: Array(0..<20), from: groups, by: work)
-        #expect((3...4).contains(answers.count))
+        let groups = RequestGroups<Int, Int>(requestsMax: 1, groupsMax: 1, waitingMax: 3)
+        let isOpen = Mutex(false)
+        let (answered, refused) = await withTaskGroup(of: Bool.self) { tasks in
+            for number in 0..<20 {
+                tasks.addTask {
+                    let answer = try? await groups.answer(number) { numbers in
+                        while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+                        return numbers
+                    }
+                    return answer != nil
+                }
+            }
+            // One runs and three wait; nothing is answered before the others are refused.
+            return await tasks.reduce(into: (0, 0)) { counts, isAnswered in
+                if isAnswered { counts.0 += 1 } else { counts.1 += 1 }
+                if counts.1 == 16 { isOpen.withLock { $0 = true } }
+            }
+        }
+        #expect(answered + refused == 20 && (3...4).contains(answered))
     }
 }

@@ -1,7 +1,5 @@
--- Orders that arrive together are placed by one statement.
-DROP FUNCTION ledger.place_order;
-DROP FUNCTION ledger.lock_buyer;
-
+-- Orders that arrive together are placed by one statement. Servers of the release before still call place_order; a later
+-- migration drops it, with lock_buyer.
 CREATE FUNCTION ledger.lock_buyers(app_ids int[], customers text[]) RETURNS bigint[]
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -18,8 +16,10 @@ BEGIN
             WHERE c.app_id = n.app_id AND c.name = n.name OFFSET 0) c ON true;
         IF some_are_new THEN
             INSERT INTO ledger.customer (app_id, name)
-            SELECT DISTINCT n.app_id, n.name FROM unnest(app_ids, customers, meant) AS n(app_id, name, customer_id)
-            WHERE n.customer_id IS NULL ORDER BY n.app_id, n.name
+            SELECT n.app_id, n.name
+            FROM (SELECT DISTINCT n.app_id, n.name FROM unnest(app_ids, customers, meant) AS n(app_id, name, customer_id)
+                  WHERE n.customer_id IS NULL) n
+            ORDER BY n.app_id, n.name COLLATE "C"
             ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING;
             CONTINUE;
         END IF;
@@ -31,31 +31,32 @@ BEGIN
     RETURN locked;
 END $$;
 COMMENT ON FUNCTION ledger.lock_buyers IS
-    'The customers that names mean, made where they are new, and locked: one order of a customer is placed at a time';
+    'The customers that names mean, made where they are new, and locked: one statement at a time places orders of a customer';
 
 CREATE FUNCTION ledger.place_orders(
     bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
     devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
     lasts interval, open_max int)
 RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off
+-- An order whose customer is locked for long does not keep the orders of others waiting.
+LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
-    sold bigint[];
+    places bigint[];
     app_ids int[];
     kinds ledger.product_kind[];
     buyers bigint[];
     at timestamptz;
 BEGIN
     SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO sold, app_ids, kinds
+    INTO places, app_ids, kinds
     FROM unnest(bundle_ids, product_ids) WITH ORDINALITY AS n(bundle_id, product_id, place)
     CROSS JOIN LATERAL (
         SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
         WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
         OFFSET 0) p;
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(sold) AS i));
+    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
     at := clock_timestamp();
     RETURN QUERY
     WITH asked AS MATERIALIZED (
@@ -66,10 +67,9 @@ BEGIN
                    WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
                      AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
                     ELSE 'created' END::ledger.order_state AS state,
-               row_number() OVER (PARTITION BY s.buyer ORDER BY s.place) + (
-                   SELECT count(*) FROM ledger.purchase_order o
-                   WHERE o.customer_id = s.buyer AND o.state IN ('created', 'purchasing', 'deferred')) AS open
-        FROM unnest(sold, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
+               (SELECT count(*) FROM ledger.purchase_order o
+                WHERE o.customer_id = s.buyer AND o.state IN ('created', 'purchasing', 'deferred')) AS open
+        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
         JOIN unnest(
             product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
             sealed_keys) WITH ORDINALITY AS n(
@@ -78,7 +78,12 @@ BEGIN
     ), remembered AS (
         INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
         SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
-        FROM asked n WHERE n.open <= open_max
+        FROM (
+            SELECT n.*, n.open + count(*) FILTER (WHERE n.state = 'created') OVER (
+                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS open_before
+            FROM asked n) n
+        WHERE n.open_before < open_max
+        ORDER BY n.app_id, n.request_key COLLATE "C"
         ON CONFLICT DO NOTHING
         RETURNING order_id
     )
@@ -124,8 +129,3 @@ END $$;
 DROP INDEX ledger.purchase_order_open;
 CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at)
     WHERE state IN ('created', 'purchasing', 'deferred') AND expires_at IS NOT NULL;
-
--- A customer's row names the app already.
-ALTER TABLE ledger.order_request DROP CONSTRAINT order_request_app_id_fkey;
-ALTER TABLE ledger.purchase_order DROP CONSTRAINT purchase_order_app_id_fkey;
-UPDATE ledger.compatibility SET program_min = 34;

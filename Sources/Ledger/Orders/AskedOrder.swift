@@ -28,7 +28,7 @@ struct AskedOrder: Sendable {
 
 extension AskedOrder {
     /// The app, the Idempotency-Key and the digest of the request.
-    var keyParameters: [Parameter] { [.text(bundleID.text), .text(requestKey), .bytea(request.digest)] }
+    var requestParameters: [Parameter] { [.text(bundleID.text), .text(requestKey), .bytea(request.digest)] }
 }
 
 extension [AskedOrder] {

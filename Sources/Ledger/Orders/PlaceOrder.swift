@@ -73,7 +73,8 @@ extension LedgerOrders {
     package static let waits = Delay.days(1)
     /// How long an order waits that was deferred.
     package static let waitsDeferred = Delay.days(3)
-    /// How often an order is tried whose Idempotency-Key arrives twice at once.
+    /// How often an order is tried: others with its Idempotency-Key or of its customer may arrive at once, and a key of
+    /// yesterday is forgotten at the first try.
     private static let triesMax = 3
     /// The longest Idempotency-Key, in bytes.
     package static let requestKeyBytesMax = 255
@@ -92,10 +93,9 @@ extension LedgerOrders {
         for _ in 0..<Self.triesMax {
             if let placed = try await ledger.askedOrders.answer(asked, by: { try await place($0) }) { return placed }
             if let earlier = try await recall(asked, seal) { return earlier }
-            try await requirePlaceable(request, of: bundleID)
+            try await requireRoom(for: request, of: bundleID)
         }
-        throw LedgerError(
-            .exhausted(retryAfterSeconds: 1), "Other requests with this Idempotency-Key arrive at the same time.")
+        throw LedgerError(.exhausted(retryAfterSeconds: 1), "Other orders of the customer arrive at once; try again.")
     }
 
     /// Places orders in one transaction; returns each, nil where the statement left it out.
@@ -111,7 +111,7 @@ extension LedgerOrders {
 
     /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
     private func recall(_ asked: AskedOrder, _ seal: SecretSeal) async throws -> PlacedOrder? {
-        guard let row = try await write(Queries.recallOrder, asked.keyParameters).first else { return nil }
+        guard let row = try await write(Queries.recallOrder, asked.requestParameters).first else { return nil }
         guard try row.bool("is_same") else {
             throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
         }
@@ -119,17 +119,20 @@ extension LedgerOrders {
     }
 
     /// Throws the reason why the statement leaves out a new order.
-    private func requirePlaceable(_ request: OrderRequest, of bundleID: BundleID) async throws {
-        let catalog = try await ledger.apps.catalog(of: bundleID)
-        guard let product = catalog.first(where: { $0.id == request.productID }) else {
+    private func requireRoom(for request: OrderRequest, of bundleID: BundleID) async throws {
+        let parameters = [bundleID.text, request.customer, request.productID.text].map { Parameter.text($0) }
+        guard let row = try await query(Queries.readRoomForOrder, parameters).first else {
+            _ = try await ledger.apps.app(bundleID)
+            return
+        }
+        guard try row.bool("is_known") else {
             throw LedgerError(.invalid, "The catalog of \(bundleID) has no product \(request.productID).")
         }
-        guard product.kind != nil else {
+        guard try row.bool("has_kind") else {
             throw LedgerError(
                 .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
         }
-        let open = try await query(Queries.countOpenOrders, [.text(bundleID.text), .text(request.customer)])
-        guard try open.first?.int8("orders") ?? 0 < Int64(Self.openMax) else {
+        guard try row.int8("open_orders") < Int64(Self.openMax) else {
             throw LedgerError(
                 .exhausted(retryAfterSeconds: 60),
                 "The customer has \(Self.openMax) open orders; cancel one of them first.")

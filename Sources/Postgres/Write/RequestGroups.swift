@@ -23,10 +23,10 @@ package actor RequestGroups<Request: Sendable, Answer: Sendable> {
         waiting = WaitQueue(limit: waitingMax)
     }
 
-    /// Returns the answer to a request. All requests bring the same `work`.
+    /// Returns the answer to a request. A group runs the `work` of one of its requests, so it must do the same for all.
     ///
-    /// A caller that is cancelled still gets the answer, because others share its group. When a group fails, each of its
-    /// requests runs alone, and fails alone.
+    /// A caller that is cancelled still gets the answer, because others share its group. When the server refuses a group,
+    /// each of its requests runs alone, and fails alone. A failure of the connection is one of the whole group.
     /// - Throws: `.queueFull`; the error of `work` for this request.
     package func answer(_ request: Request, by work: @escaping Work) async throws -> Answer {
         try await withCheckedThrowingContinuation { continuation in
@@ -56,9 +56,15 @@ package actor RequestGroups<Request: Sendable, Answer: Sendable> {
         do {
             let answers = try await work(group.map(\.request))
             for (call, answer) in zip(group, answers) { call.answer.resume(returning: answer) }
-        } catch {
-            guard group.count > 1 else { return group.forEach { $0.answer.resume(throwing: error) } }
+        } catch  where group.count > 1 && mayConcernOne(error) {
             for call in group { await run([call], work) }
+        } catch {
+            for call in group { call.answer.resume(throwing: error) }
         }
+    }
+
+    private static func mayConcernOne(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return true }
+        return error.sqlState != nil
     }
 }

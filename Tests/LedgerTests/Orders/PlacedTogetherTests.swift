@@ -40,6 +40,17 @@ struct PlacedTogetherTests {
         }
     }
 
+    @Test("What a customer owns takes no room among the open orders")
+    func owned() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            try await test.buys("t", "themes")
+            let asked = (0..<60).map { (request: orderRequest("themes"), key: "\($0)") }
+            let states = try await outcomes(of: asked, in: test).map { try $0.order.get().state }
+            #expect(states == Array(repeating: .delivered, count: 60))
+        }
+    }
+
     @Test("Where PostgreSQL takes the tables to be empty, an order looks at the orders of its customer alone")
     func plannedWhileEmpty() async throws {
         try await withLedger { test in
