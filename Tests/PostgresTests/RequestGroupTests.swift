@@ -52,7 +52,8 @@ import Testing
             print($0)
         }
         await database.close()
-        let (groups, tried) = (RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100), Mutex([Int]()))
+        let groups = RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100)
+        let tried = Mutex([Int]())
         let failures = await withTaskGroup(of: DatabaseError?.self) { tasks in
             for number in 0..<40 {
                 tasks.addTask {
