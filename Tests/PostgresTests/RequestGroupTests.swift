@@ -18,6 +18,13 @@ import Testing
         }
     }
 
+    /// A value that many tasks change.
+    private final class Noted<Value: Sendable>: Sendable {
+        let value: Mutex<Value>
+
+        init(_ value: Value) { self.value = Mutex(value) }
+    }
+
     private func answers(
         to numbers: [Int], from groups: RequestGroups<Int, Int>, by work: Doubling
     ) async -> [Int: Int] {
@@ -53,13 +60,13 @@ import Testing
         }
         await database.close()
         let groups = RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100)
-        let tried = Mutex([Int]())
+        let tried = Noted<[Int]>([])
         let failures = await withTaskGroup(of: DatabaseError?.self) { tasks in
             for number in 0..<40 {
                 tasks.addTask {
                     await databaseError {
                         _ = try await groups.answer(number) { numbers in
-                            tried.withLock { $0 += numbers }
+                            tried.value.withLock { $0 += numbers }
                             try await Task.sleep(for: .milliseconds(20))
                             _ = try await database.ask("SELECT 1")
                             return numbers
@@ -70,18 +77,18 @@ import Testing
             return await tasks.reduce(into: []) { $0.append($1?.kind) }
         }
         #expect(failures == Array(repeating: .closed, count: 40))
-        #expect(tried.withLock { $0.sorted() } == Array(0..<40))
+        #expect(tried.value.withLock { $0.sorted() } == Array(0..<40))
     }
 
     @Test("A full queue refuses")
     func full() async {
         let groups = RequestGroups<Int, Int>(requestsMax: 1, groupsMax: 1, waitingMax: 3)
-        let isOpen = Mutex(false)
+        let isOpen = Noted(false)
         let (answered, refused) = await withTaskGroup(of: Bool.self) { tasks in
             for number in 0..<20 {
                 tasks.addTask {
                     let answer = try? await groups.answer(number) { numbers in
-                        while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+                        while !isOpen.value.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
                         return numbers
                     }
                     return answer != nil
@@ -90,7 +97,7 @@ import Testing
             // One runs and three wait; nothing is answered before the others are refused.
             return await tasks.reduce(into: (0, 0)) { counts, isAnswered in
                 if isAnswered { counts.0 += 1 } else { counts.1 += 1 }
-                if counts.1 == 16 { isOpen.withLock { $0 = true } }
+                if counts.1 == 16 { isOpen.value.withLock { $0 = true } }
             }
         }
         #expect(answered + refused == 20 && (3...4).contains(answered))
