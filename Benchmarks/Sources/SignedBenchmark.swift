@@ -67,7 +67,9 @@ struct SignedBenchmark: AsyncParsableCommand {
         }
     }
 
-    private func postingApp(_ bundleID: String, _ authority: SigningAuthority, in world: World) async throws -> PostingApp {
+    private func postingApp(_ bundleID: String, _ authority: SigningAuthority, in world: World) async throws
+        -> PostingApp
+    {
         let address = try await world.run(["app", "notifications", bundleID]).split(separator: "/").last ?? ""
         return PostingApp(
             texts: SignedTexts(bundleID: bundleID, authority: authority),

@@ -38,8 +38,8 @@ set_aside_unreadable_cluster() {
     require_postgres
     stop_cluster "$folder/data" fast
     mv "$folder" "$aside"
-    say "An earlier demo lies in $folder, and its master key is gone with its .perennial folder: the demo begins anew," \
-        "and the earlier one is kept in $aside; remove that folder unless you want it"
+    say "The master key of an earlier demo is gone with its .perennial folder, so the demo begins anew." \
+        "The earlier database is kept in $aside: remove that folder unless you want it"
 }
 
 # Creates the cluster completely or not at all, because a later run could mistake a partial data folder for a good one.
