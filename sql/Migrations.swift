@@ -36,5 +36,6 @@ package enum Migrations {
         SQLFile("0032_swept_at", PackageResources._032_swept_at_sql),
         SQLFile("0033_notified_tokens", PackageResources._033_notified_tokens_sql),
         SQLFile("0034_orders_placed_together", PackageResources._034_orders_placed_together_sql),
+        SQLFile("0035_acknowledgements", PackageResources._035_acknowledgements_sql),
     ]
 }

@@ -1,5 +1,7 @@
 /// Statements about deliveries: turns, the queue, acknowledgements, and what a catalog releases.
 extension Queries {
+    package static let acknowledgeUnchanged = SQLFile(
+        "acknowledge_unchanged", PackageResources.acknowledge_unchanged_sql)
     package static let advanceRelease = SQLFile("advance_release", PackageResources.advance_release_sql)
     package static let countDueDeliveries = SQLFile(
         "count_due_deliveries", PackageResources.count_due_deliveries_sql)

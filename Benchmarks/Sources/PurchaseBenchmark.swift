@@ -82,7 +82,7 @@ struct PurchaseBenchmark: AsyncParsableCommand {
 
     /// Fills the queue up to so many due deliveries; returns the median of reads in seconds.
     private func read(_ load: OrderLoad, _ deliveries: Int, _ world: World) async throws -> Double {
-        let due = Int(try await world.number("SELECT count(*) AS number FROM ledger.delivery WHERE state = 'due'"))
+        let due = Int(try await world.number("SELECT count(*) AS number FROM ledger.due_delivery"))
         let file = try World.value("BENCHMARKS") + "/lib/fill_deliveries.sql"
         try world.psql([
             world.connectionString, "--set=first=\(due + 1)", "--set=last=\(max(deliveries, due + 1))",
@@ -127,7 +127,7 @@ struct PurchaseBenchmark: AsyncParsableCommand {
         try await world.database.query(
             Statement(
                 name: "due",
-                sql: "SELECT delivery_id FROM ledger.delivery WHERE state = 'due' ORDER BY position LIMIT $1::int"),
+                sql: "SELECT delivery_id FROM ledger.due_delivery ORDER BY position LIMIT $1::int"),
             [.int4(Int32(acknowledged * (rounds + 1)))]
         ).map { try $0.int8("delivery_id") }
     }

@@ -30,15 +30,42 @@ extension LedgerDeliveries {
         guard ids.count <= Self.acknowledgedMax else {
             throw LedgerError(.invalid, "One call acknowledges at most \(Self.acknowledgedMax) deliveries.")
         }
-        let app = try await ledger.apps.app(bundleID)
-        let settled =
-            ledger.actor?.user == nil
-            ? try await ledger.retryingCollisions {
-                try Self.byID(await write(Queries.settleDeliveries, parameters(ids, of: app, nil)))
-            }
-            : try await acknowledgeAudited(ids, of: app)
+        let unchanged = ledger.actor?.user == nil ? try await acknowledgeUnchanged(ids, of: bundleID) : [:]
+        let others = ids.filter { unchanged[$0] == nil }
+        let settled = unchanged.isEmpty || !others.isEmpty ? try await settle(others, of: bundleID) : [:]
         return ids.map { id in
-            settled[id] ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
+            unchanged[id] ?? settled[id]
+                ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
+        }
+    }
+
+    /// Acknowledges the deliveries from which nothing follows. These are most, and they only leave the queue.
+    private func acknowledgeUnchanged(
+        _ ids: [Int64], of bundleID: BundleID
+    ) async throws -> [Int64: AcknowledgedDelivery] {
+        let name = actorName
+        let rows = try await ledger.retryingCollisions {
+            try await write(
+                Queries.acknowledgeUnchanged, [.text(bundleID.text), .int8s(ids.sorted()), .text(name)])
+        }
+        guard let row = rows.first else { return [:] }
+        let instant = try row.instant("acknowledged_at")
+        return Dictionary(
+            uniqueKeysWithValues: try row.int8s("delivery_ids").map { id in
+                (
+                    id,
+                    AcknowledgedDelivery(
+                        id: id, state: .acknowledged, settledAt: instant, settledBy: name, isFirst: true)
+                )
+            })
+    }
+
+    /// Acknowledges deliveries, and stores what follows from them.
+    private func settle(_ ids: [Int64], of bundleID: BundleID) async throws -> [Int64: AcknowledgedDelivery] {
+        let app = try await ledger.apps.app(bundleID)
+        guard ledger.actor?.user == nil else { return try await acknowledgeAudited(ids, of: app) }
+        return try await ledger.retryingCollisions {
+            try Self.byID(await write(Queries.settleDeliveries, parameters(ids, of: app, nil)))
         }
     }
 
@@ -60,7 +87,7 @@ extension LedgerDeliveries {
     /// Throws `notFound` where the app has no such delivery, `exists` where it is acknowledged, `invalid` for a reason
     /// that is blank or too long.
     package func skip(_ id: Int64, of bundleID: BundleID, because reason: String) async throws -> AcknowledgedDelivery {
-        let decision = try ManualDecision(by: ledger.actor?.name ?? "perennial", because: reason)
+        let decision = try ManualDecision(by: actorName, because: reason)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingPollers { transaction in
             guard let result = try settle([id], of: app, skippingBecause: reason, in: transaction)[id] else {
@@ -90,8 +117,10 @@ extension LedgerDeliveries {
     }
 
     private func parameters(_ ids: [Int64], of app: App, _ reason: String?) -> [Parameter] {
-        [.int4(app.id), .int8s(ids.sorted()), .text(ledger.actor?.name ?? "perennial"), .text(reason)]
+        [.int4(app.id), .int8s(ids.sorted()), .text(actorName), .text(reason)]
     }
+
+    private var actorName: String { ledger.actor?.name ?? "perennial" }
 
     private static func byID(_ rows: [Row]) throws -> [Int64: AcknowledgedDelivery] {
         Dictionary(try rows.map(AcknowledgedDelivery.init(row:)).map { ($0.id, $0) }) { first, _ in first }

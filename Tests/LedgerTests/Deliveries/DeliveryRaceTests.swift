@@ -16,16 +16,18 @@ struct DeliveryRaceTests {
         WHERE datname = current_database() AND wait_event_type = 'Lock'
         """)
 
-    @Test("A refund that arrives during an acknowledgement is taken back")
-    func refundWaits() async throws {
+    @Test(
+        "A refund that arrives during an acknowledgement is taken back",
+        arguments: [
+            "SELECT ledger.acknowledge_unchanged('com.example.app', ARRAY[1]::bigint[], 'key 1')",
+            "SELECT ledger.settle_deliveries(1, ARRAY[1]::bigint[], 'key 1', NULL)",
+        ])
+    func refundWaits(acknowledge: String) async throws {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
             try await test.buys("p")
-            let due = try await test.due()
             let refund = try await test.database.transaction { transaction in
-                try transaction.query(
-                    Queries.settleDeliveries,
-                    [.int4(test.app.id), .int8s(due), .text("a service"), .text(nil)])
+                try transaction.script(acknowledge)
                 let refund = Task { try await test.buys("p", asOf: -0.8, refunded: -0.9) }
                 try Self.waitUntilBlocked(transaction)
                 return refund

@@ -131,7 +131,7 @@ struct RoleTests {
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
         "SELECT * FROM ledger.deliverables(ARRAY[1]::bigint[], '{}')",
         "SELECT ledger.store_turns(ARRAY[1]::bigint[], '{}')",
-        "DELETE FROM perennial.order_log", "UPDATE ledger.delivery SET state = 'acknowledged'",
+        "DELETE FROM perennial.order_log", "DELETE FROM ledger.due_delivery",
     ]
 
     @Test("The role for reports writes nothing")
@@ -182,12 +182,12 @@ struct RoleTests {
         "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
         "UPDATE ledger.feed SET feed_id = DEFAULT", "UPDATE ledger.feed SET place = 'here'",
         "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')",
-        "UPDATE ledger.manual_grant SET valid = 'empty'",
-        "DELETE FROM ledger.current_entitlements", "DELETE FROM ledger.purchase_order", "DELETE FROM ledger.delivery",
-        "UPDATE ledger.order_change SET cause = 'token'", "DELETE FROM ledger.order_change",
+        "UPDATE ledger.manual_grant SET valid = 'empty'", "DELETE FROM ledger.current_entitlements",
+        "DELETE FROM ledger.purchase_order", "DELETE FROM ledger.delivery", "DELETE FROM ledger.acknowledgement",
+        "UPDATE ledger.acknowledgement SET acknowledged_by = ''", "DELETE FROM ledger.order_change",
         "INSERT INTO ledger.order_change VALUES (gen_random_uuid(), 1, 'paid', 'token', NULL, now())",
-        "UPDATE ledger.offer_key SET key_id = 'mine'", "DELETE FROM ledger.offer_key",
-        "INSERT INTO ledger.offer_key VALUES (1, 'mine', NULL, 'x')",
+        "UPDATE ledger.order_change SET cause = 'x'", "UPDATE ledger.offer_key SET key_id = 'mine'",
+        "DELETE FROM ledger.offer_key", "INSERT INTO ledger.offer_key VALUES (1, 'mine', NULL, 'x')",
         "DELETE FROM ledger.manual_grant", "UPDATE ledger.customer_merge SET into_id = 1",
     ]
 

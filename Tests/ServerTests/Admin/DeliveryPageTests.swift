@@ -161,6 +161,8 @@ import Tracking
                            CASE g % 2 WHEN 0 THEN 'transfer' ELSE 'refund' END, d.purchase_id, d.transaction_id,
                            d.original_transaction_id
                     FROM ledger.delivery d CROSS JOIN generate_series(1, 99) g WHERE d.delivery_id = 1;
+                    INSERT INTO ledger.due_delivery (delivery_id, app_id, environment)
+                    SELECT d.delivery_id, d.app_id, d.environment FROM ledger.delivery d WHERE d.position IS NULL ON CONFLICT DO NOTHING;
                     """)
             }
             let page = try await browser.get(Self.customer).text

@@ -185,7 +185,7 @@ struct NotificationFactsTests {
                     try app.notification(kind, status: nil, transaction: transaction, signedOn: day)
                 ])
                 let due = try await app.rows(
-                    "SELECT delivery_id::text AS line FROM ledger.delivery WHERE state = 'due' ORDER BY delivery_id")
+                    "SELECT delivery_id::text AS line FROM ledger.due_delivery ORDER BY delivery_id")
                 _ = try await app.served.ledger.deliveries.acknowledge(
                     due.compactMap { Int64($0) }, of: ServedLedger.app)
             }

@@ -5,15 +5,9 @@ SELECT a.bundle_id, count(*) AS deliveries, min(d.created_at) AS oldest_at,
 FROM ledger.app a
 CROSS JOIN LATERAL (
     SELECT d.created_at
-    FROM ((SELECT q.delivery_id FROM ledger.due_delivery q
-           WHERE q.app_id = a.app_id AND q.environment = $2::text::ledger.environment
-           ORDER BY q.position LIMIT $4::int)
-          UNION ALL
-          (SELECT n.delivery_id FROM ledger.delivery n
-           WHERE n.position IS NULL AND n.state = 'due' AND n.app_id = a.app_id
-             AND n.environment = $2::text::ledger.environment
-           ORDER BY n.delivery_id LIMIT $4::int)) q
-    JOIN ledger.delivery d USING (delivery_id)
-    LIMIT $4::int) d
+    FROM (SELECT q.delivery_id FROM ledger.due_delivery q
+          WHERE q.app_id = a.app_id AND q.environment = $2::text::ledger.environment
+          ORDER BY q.position LIMIT $4::int) q
+    JOIN ledger.delivery d USING (delivery_id)) d
 WHERE ($1::text IS NULL OR a.bundle_id = $1::text) AND d.created_at <= now() - make_interval(secs => $3::float8)
 GROUP BY a.bundle_id ORDER BY a.bundle_id

@@ -1,5 +1,4 @@
--- Deliveries: gives committed deliveries their positions, at most $1, and queues those that are due; this transaction has
--- the queue's lock.
+-- Deliveries: gives committed deliveries their positions, at most $1; this transaction has the queue's lock.
 WITH place AS MATERIALIZED (
     SELECT d.delivery_id, row_number() OVER (ORDER BY d.delivery_id) AS place
     FROM (SELECT d.delivery_id FROM ledger.delivery d WHERE d.position IS NULL ORDER BY d.delivery_id LIMIT $1::int) d
@@ -12,7 +11,7 @@ WITH place AS MATERIALIZED (
     UPDATE ledger.delivery d SET position = queue.last + place.place
     FROM place CROSS JOIN queue
     WHERE d.delivery_id = place.delivery_id
-    RETURNING d.app_id, d.environment, d.position, d.delivery_id, d.state
+    RETURNING d.delivery_id, d.position
 )
-INSERT INTO ledger.due_delivery (app_id, environment, position, delivery_id)
-SELECT app_id, environment, position, delivery_id FROM placed WHERE state = 'due' ORDER BY position
+UPDATE ledger.due_delivery q SET position = placed.position
+FROM placed WHERE q.delivery_id = placed.delivery_id

@@ -37,12 +37,12 @@ GRANT DELETE ON ledger.upload TO perennial_api;
 GRANT UPDATE (customer_id) ON ledger.stated_price TO perennial_api;
 GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
-GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
+GRANT INSERT ON ledger.audit, ledger.acknowledgement TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
     ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.sweep_trust,
-    ledger.sweep_proof
+    ledger.sweep_proof, ledger.due_delivery
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

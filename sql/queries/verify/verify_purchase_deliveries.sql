@@ -1,13 +1,22 @@
 -- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product.
+-- through what a catalog released of the product, and those with a delivery in no state or in two.
+WITH seen AS MATERIALIZED (
+    SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
+    WHERE i.purchase_id > $1::bigint AND i.purchase_id <= $2::bigint AND i.version > 0
+)
 SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
        (t.thing).original_transaction_id, (t.thing).product_id AS product_id, NULL::bigint AS receipt_id,
        format('turn %s (%s) of its delivery is not stored', t.turn, t.reason) AS detail
-FROM (SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
-      WHERE i.purchase_id > $1::bigint AND i.purchase_id <= $2::bigint AND i.version > 0) n
+FROM seen n
 CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
 WHERE NOT EXISTS (
     SELECT FROM ledger.delivery_release r
     WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is %s', d.delivery_id, d.doubt)
+FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
+JOIN ledger.purchase i USING (purchase_id)
+JOIN ledger.app a ON a.app_id = i.app_id
 ORDER BY key
