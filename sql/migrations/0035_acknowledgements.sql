@@ -1,7 +1,7 @@
 -- Deliveries: what is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no
 -- row of ledger.delivery, and costs what leaving the queue costs.
 CREATE TABLE ledger.acknowledgement (
-    app_id           int NOT NULL REFERENCES ledger.app,
+    app_id           int NOT NULL,
     hundred          bigint NOT NULL,
     delivery_ids     bigint[] NOT NULL,
     acknowledged_at  timestamptz NOT NULL,
