@@ -43,7 +43,10 @@ extension LedgerApps {
             .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
         ]
         if try await write(Queries.addApp, parameters, audited: .appAdded, app: new.bundleID).isEmpty {
-            throw LedgerError(.exists, "\(new.bundleID) is registered already; change it with `perennial app set`.")
+            throw LedgerError(
+                .exists,
+                "\(new.bundleID) is registered already; change it with `perennial app set`, and its secret with "
+                    + "`perennial app rotate-secret`.")
         }
     }
 

@@ -1,4 +1,5 @@
 import Hummingbird
+import Ledger
 import Tracking
 
 /// The pages under `/admin`, rendered on the server without scripts, for people with a key of scope admin for every
@@ -47,5 +48,14 @@ extension Request {
     /// Returns a value of the query, or nil when it is absent or empty.
     func query(_ name: Substring) -> String? {
         uri.queryParameters[name].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Returns the app that the query names, or nil when it names none; throws `notFound` for one that is not in `apps`.
+    func app(of apps: [App]) throws -> App? {
+        guard let named = query("app") else { return nil }
+        guard let app = apps.first(where: { $0.bundleID.text == named }) else {
+            throw Problem(.notFound, "No app has the bundle id \(named).")
+        }
+        return app
     }
 }

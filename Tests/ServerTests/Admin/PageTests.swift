@@ -117,6 +117,7 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
                 #expect(answer.status.code == status && answer.headers[.contentType] == "text/html; charset=utf-8")
                 #expect(answer.headers[.contentSecurityPolicy] != nil && answer.headers[.requestID] != nil)
                 expectAccessible(answer.text, "\(status)")
+                #expect(!answer.text.contains("openapi.yaml"), "a person wants a page")
             }
             try expectProblem(try await browser.get("/administration"), "not-found", status: 404)
         }
@@ -133,7 +134,8 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             for path in [
                 "/admin/customer?app=com.example.app&id=unknown-customer",
                 "/admin/customer?app=com.example.none&id=kim",
-                "/admin/receipts/0", "/admin/receipts/x",
+                "/admin/receipts/0", "/admin/receipts/x", "/admin?app=com.example.none",
+                "/admin/customers?app=com.example.none", "/admin/retention?app=com.example.none",
             ] {
                 let answer = try await browser.get(path)
                 #expect(answer.status == .notFound && answer.text.contains("role=\"alert\""), "\(path)")

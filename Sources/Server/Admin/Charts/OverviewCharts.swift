@@ -21,7 +21,7 @@ struct OverviewCharts {
             ],
             asBars: false,
             table: AdminTable(
-                "Monthly recurring revenue in \(revenue.currency)", ["Until the end of", revenue.currency],
+                "Monthly recurring revenue in \(revenue.currency)", ["Period", revenue.currency],
                 zip(buckets.names, amounts).reversed().map { [.text($0), .amount($1)] }),
             format: { grouped(Int64($0.rounded())) })
     }
@@ -64,7 +64,7 @@ struct OverviewCharts {
             },
             asBars: asBars,
             table: AdminTable(
-                title, ["Until the end of"] + columns.map(\.name),
+                title, ["Period"] + columns.map(\.name),
                 buckets.names.indices.reversed().map { index in
                     [.text(buckets.names[index])] + columns.map { .number($0.values[index]) }
                 }),

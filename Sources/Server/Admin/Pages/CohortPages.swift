@@ -35,8 +35,8 @@ private struct FiguresChoice {
     let apps: [OverviewPage.Choice]
     let environments: [OverviewPage.Choice]
 
-    init(_ request: Request, apps: [App]) {
-        let chosen = request.query("app").map { BundleID($0) }
+    init(_ request: Request, apps: [App]) throws {
+        let chosen = try request.app(of: apps)?.bundleID
         let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
         app = chosen
         self.environment = environment
@@ -54,7 +54,7 @@ private struct FiguresChoice {
 extension AdminSite {
     /// `GET /admin/retention`
     func retention(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let choice = FiguresChoice(request, apps: try await tracker.ledger.apps.all())
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.retention(app: choice.app, environment: choice.environment)
         return try figures(
             "Retention",
@@ -68,7 +68,7 @@ extension AdminSite {
 
     /// `GET /admin/cohorts`
     func cohorts(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let choice = FiguresChoice(request, apps: try await tracker.ledger.apps.all())
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.cohorts(app: choice.app, environment: choice.environment)
         return try figures(
             "Cohorts",
@@ -81,7 +81,7 @@ extension AdminSite {
 
     /// `GET /admin/trials`
     func trials(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let choice = FiguresChoice(request, apps: try await tracker.ledger.apps.all())
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let overview = try await tracker.ledger.admin.overview(
             app: choice.app, environment: choice.environment, days: 365)
         let months = TrialMonths(overview)

@@ -43,7 +43,7 @@ struct CustomerListView {
         let spent = filter.spentMilliunits.map { String($0 / 1_000) }
         spendings = Self.choices(Self.amounts.map { (String($0), "at least \($0)") }, chosen: spent)
         customers = AdminTable(
-            "Customers", ["Customer", "Subscriptions", "Products", "Expires", "Spent", "Since"],
+            "Customers", ["Customer", "Subscriptions", "Products", "Expires", "Spent", "Known since"],
             empty: page.next == nil ? "No customer fits." : "None of these customers fits; look further.",
             isStacked: true, page.customers.map { Self.row(of: $0, in: bundleID) })
         next = page.next.map { after in
@@ -86,7 +86,7 @@ extension AdminSite {
             ? nil : text.isEmpty ? [] : try await tracker.ledger.admin.search(text, limit: CustomersPage.customersMax)
         let table = found.map { found in
             AdminTable(
-                "Customers found", ["Customer", "App", "Since"], empty: "No customer was found.",
+                "Customers found", ["Customer", "App", "Known since"], empty: "No customer was found.",
                 found.map { one in
                     [
                         .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),
@@ -107,8 +107,7 @@ extension AdminSite {
     private func customerList(_ request: Request) async throws -> CustomerListView? {
         let ledger = tracker.ledger
         let apps = try await ledger.apps.all()
-        let asked = request.query("app").map { BundleID($0) }
-        guard let app = apps.first(where: { $0.bundleID == asked }) ?? apps.first else { return nil }
+        guard let app = try request.app(of: apps) ?? apps.first else { return nil }
         let spent = request.query("spent").flatMap { Int64($0) }.map { min(max($0, 0), 1_000_000_000) * 1_000 }
         let filter = CustomerFilter(
             state: request.query("state").flatMap { State(rawValue: $0) },

@@ -130,14 +130,15 @@ extension OverviewPage.Tile {
 extension AdminSite {
     /// `GET /admin`
     func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let chosen = request.query("app").map { BundleID($0) }
+        let apps = try await tracker.ledger.apps.all()
+        let chosen = try request.app(of: apps)?.bundleID
         let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
         let asked = request.query("days").flatMap { Int($0) } ?? 90
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
         let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
             overview, due: try await tracker.ledger.deliveries.due(of: chosen, in: environment),
-            apps: try await tracker.ledger.apps.all(), chosen: chosen, environment: environment, days: days)
+            apps: apps, chosen: chosen, environment: environment, days: days)
         return try AdminPage(
             title: "Overview", template: "overview", content: content, session: context.session
         ).response()

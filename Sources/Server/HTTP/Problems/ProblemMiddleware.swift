@@ -41,7 +41,9 @@ struct ProblemMiddleware: RouterMiddleware {
         guard servesAdmin, path == "/admin" || path.hasPrefix("/admin/") else {
             return problem.response(requestID: requestID)
         }
-        return try AdminPage.response(telling: problem).asAdminPage
+        // No route took the path: a page that finds nothing says so itself.
+        let page = problem.kind == .notFound ? Problem(.notFound, "There is no page at this address.") : problem
+        return try AdminPage.response(telling: page).asAdminPage
     }
 
     private static let requestIDKey = "hb.request.id"
