@@ -1,5 +1,6 @@
 import Hummingbird
 import Ledger
+import Subscriptions
 import Tracking
 
 /// The pages under `/admin`, rendered on the server without scripts, for people with a key of scope admin for every
