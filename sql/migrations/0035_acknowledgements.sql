@@ -1,22 +1,26 @@
 -- Deliveries: what is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no
 -- row of ledger.delivery, and costs what leaving the queue costs.
+
+-- Programs of before settle deliveries while this migration waits for them.
+LOCK TABLE ledger.delivery, ledger.due_delivery IN ACCESS EXCLUSIVE MODE;
+
 CREATE TABLE ledger.acknowledgement (
-    app_id           int NOT NULL,
     hundred          bigint NOT NULL,
     delivery_ids     bigint[] NOT NULL,
     acknowledged_at  timestamptz NOT NULL,
     acknowledged_by  text NOT NULL,
     CONSTRAINT acknowledgement_is_of_a_delivery CHECK (cardinality(delivery_ids) > 0)
 );
+-- Each delivery had an instant of its own; those of one second and key were one call.
+INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
+SELECT d.delivery_id / 100, array_agg(d.delivery_id ORDER BY d.delivery_id), min(d.settled_at), d.settled_by
+FROM ledger.delivery d WHERE d.state = 'acknowledged'
+GROUP BY d.delivery_id / 100, date_trunc('second', d.settled_at), d.settled_by;
 CREATE INDEX acknowledgement_of_hundred ON ledger.acknowledgement (hundred);
 COMMENT ON TABLE ledger.acknowledgement IS
-    'Deliveries of one hundred that the operator''s service carried out, by one call: a row is made once for each of them';
+    'Which deliveries were carried out: a row for each call and hundred of delivery numbers. A delivery is in one row';
 COMMENT ON COLUMN ledger.acknowledgement.hundred IS 'The numbers of the deliveries, divided by 100';
 COMMENT ON COLUMN ledger.acknowledgement.acknowledged_by IS 'The API key or person that made the call';
-INSERT INTO ledger.acknowledgement (app_id, hundred, delivery_ids, acknowledged_at, acknowledged_by)
-SELECT d.app_id, d.delivery_id / 100, array_agg(d.delivery_id ORDER BY d.delivery_id), d.settled_at, d.settled_by
-FROM ledger.delivery d WHERE d.state = 'acknowledged'
-GROUP BY d.app_id, d.delivery_id / 100, d.settled_at, d.settled_by;
 
 DROP TRIGGER delivery_is_settled ON ledger.delivery;
 DROP FUNCTION ledger.leave_queue();
@@ -40,10 +44,14 @@ COMMENT ON COLUMN ledger.due_delivery.order_id IS 'The order that changes when t
 COMMENT ON COLUMN ledger.due_delivery.changed_since IS
     'What it delivers may have changed since: the next turn is looked for when it is acknowledged or skipped';
 
-ALTER TABLE ledger.delivery DROP CONSTRAINT delivery_due_is_open, DROP CONSTRAINT delivery_skip_has_reason;
-UPDATE ledger.delivery SET settled_at = NULL, settled_by = NULL WHERE state = 'acknowledged';
-ALTER TABLE ledger.delivery RENAME COLUMN settled_at TO skipped_at;
-ALTER TABLE ledger.delivery RENAME COLUMN settled_by TO skipped_by;
+ALTER TABLE ledger.delivery
+    DROP CONSTRAINT delivery_due_is_open,
+    DROP CONSTRAINT delivery_skip_has_reason,
+    ADD COLUMN skipped_at timestamptz,
+    ADD COLUMN skipped_by text,
+    -- What changes of a delivery, its position and its customer, is in indexes, so room on the page is of no use.
+    RESET (fillfactor);
+UPDATE ledger.delivery SET skipped_at = settled_at, skipped_by = settled_by WHERE state = 'skipped';
 ALTER TABLE ledger.delivery ADD CONSTRAINT delivery_skip_is_whole CHECK (
     num_nulls(skipped_at, skipped_by, skip_reason) IN (0, 3));
 COMMENT ON COLUMN ledger.delivery.skipped_at IS 'When it was skipped; null: it is due or acknowledged';
@@ -53,7 +61,7 @@ CREATE VIEW ledger.delivery_now AS
 SELECT d.delivery_id, d.position, d.app_id, d.environment, d.customer_id, d.product_id, d.kind, d.credit, d.units, d.turn,
        d.reason, d.order_id, d.purchase_id, d.subscription_id, d.period_id, d.transaction_id, d.original_transaction_id,
        CASE WHEN d.skip_reason IS NOT NULL THEN 'skipped'
-            WHEN EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id) THEN 'due'
+            WHEN EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) THEN 'due'
             ELSE 'acknowledged' END::ledger.delivery_state AS state,
        d.created_at, COALESCE(d.skipped_at, (
            SELECT min(k.acknowledged_at) FROM ledger.acknowledgement k
@@ -74,7 +82,7 @@ LANGUAGE sql STABLE AS $$
         SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
                last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
                CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
-                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id)
+                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
                     END AS is_acknowledged,
                -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
                last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
@@ -133,27 +141,27 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    delivered bigint[] := ARRAY(
+        SELECT l.delivery_id FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
+        UNION ALL
+        SELECT l.delivery_id FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids));
 BEGIN
-    IF cardinality(purchase_ids) > 0 THEN
+    IF cardinality(delivered) > 0 THEN
         UPDATE ledger.due_delivery n SET changed_since = true
-        FROM (SELECT q.delivery_id FROM ledger.delivery l JOIN ledger.due_delivery q USING (delivery_id)
-              WHERE l.purchase_id = ANY(purchase_ids) AND NOT q.changed_since
-              ORDER BY q.delivery_id FOR NO KEY UPDATE OF q) q
-        WHERE n.delivery_id = q.delivery_id;
-    END IF;
-    IF cardinality(subscription_ids) > 0 THEN
-        UPDATE ledger.due_delivery n SET changed_since = true
-        FROM (SELECT q.delivery_id FROM ledger.delivery l JOIN ledger.due_delivery q USING (delivery_id)
-              WHERE l.subscription_id = ANY(subscription_ids) AND NOT q.changed_since
-              ORDER BY q.delivery_id FOR NO KEY UPDATE OF q) q
-        WHERE n.delivery_id = q.delivery_id;
+        WHERE n.delivery_id = ANY(ARRAY(
+            SELECT q.delivery_id FROM ledger.due_delivery q
+            WHERE q.delivery_id = ANY(delivered) AND NOT q.changed_since
+            ORDER BY q.delivery_id FOR NO KEY UPDATE));
     END IF;
 END $$;
+COMMENT ON FUNCTION ledger.mark_due IS
+    'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
+    'an acknowledgement needs to look at nothing but the queue where nothing changed';
 
 CREATE OR REPLACE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     turns bigint;
 BEGIN
@@ -201,13 +209,34 @@ LANGUAGE sql AS $$
     WHERE o.order_id = n.order_id AND o.state <> n.state
 $$;
 
-CREATE FUNCTION ledger.store_acknowledgement(app_id int, ids bigint[], acknowledger text) RETURNS timestamptz
+CREATE FUNCTION ledger.place_deliveries(places int) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    placed bigint[] := ARRAY(
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.position IS NULL ORDER BY d.delivery_id LIMIT places);
+    last bigint;
+BEGIN
+    -- width_bucket finds the place of a number among the sorted ones.
+    UPDATE ledger.delivery_queue q SET position = q.position + cardinality(placed)
+    RETURNING q.position - cardinality(placed) INTO last;
+    -- Every writer locks the queue before the deliveries.
+    UPDATE ledger.due_delivery q SET position = last + width_bucket(q.delivery_id, placed)
+    WHERE q.delivery_id = ANY(ARRAY(
+        SELECT l.delivery_id FROM ledger.due_delivery l
+        WHERE l.delivery_id = ANY(placed) ORDER BY l.delivery_id FOR UPDATE));
+    UPDATE ledger.delivery d SET position = last + width_bucket(d.delivery_id, placed)
+    WHERE d.delivery_id = ANY(placed);
+END $$;
+COMMENT ON FUNCTION ledger.place_deliveries IS
+    'Gives committed deliveries their positions, at most places of them; the caller has the lock of the queue';
+
+CREATE FUNCTION ledger.store_acknowledgement(ids bigint[], acknowledger text) RETURNS timestamptz
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     instant timestamptz := clock_timestamp();
 BEGIN
-    INSERT INTO ledger.acknowledgement (app_id, hundred, delivery_ids, acknowledged_at, acknowledged_by)
-    SELECT app_id, n.id / 100, array_agg(n.id), instant, acknowledger FROM unnest(ids) AS n(id) GROUP BY n.id / 100;
+    INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
+    SELECT n.id / 100, array_agg(n.id), instant, acknowledger FROM unnest(ids) AS n(id) GROUP BY n.id / 100;
     RETURN instant;
 END $$;
 COMMENT ON FUNCTION ledger.store_acknowledgement IS
@@ -215,16 +244,19 @@ COMMENT ON FUNCTION ledger.store_acknowledgement IS
 
 CREATE FUNCTION ledger.acknowledge_unchanged(app text, ids bigint[], acknowledger text)
 RETURNS TABLE (delivery_ids bigint[], acknowledged_at timestamptz)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+-- Only an index scan locks in the order of the numbers.
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     named int := (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = app AND a.removed_at IS NULL);
 BEGIN
     WITH gone AS (
         DELETE FROM ledger.due_delivery q
-        WHERE q.delivery_id = ANY(ids) AND q.app_id = named AND q.order_id IS NULL AND NOT q.changed_since
+        -- The sum keeps the queue's index out, which looks as good while the queue is empty.
+        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = named AND q.order_id IS NULL AND NOT q.changed_since
         RETURNING q.delivery_id)
     SELECT COALESCE(array_agg(g.delivery_id), '{}') INTO delivery_ids FROM gone g;
-    acknowledged_at := ledger.store_acknowledgement(named, delivery_ids, acknowledger);
+    acknowledged_at := ledger.store_acknowledgement(delivery_ids, acknowledger);
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION ledger.acknowledge_unchanged IS
@@ -233,7 +265,7 @@ COMMENT ON FUNCTION ledger.acknowledge_unchanged IS
 
 CREATE OR REPLACE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
 RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
     changed bigint[];
@@ -248,13 +280,14 @@ BEGIN
            array_agg(DISTINCT d.subscription_id) FILTER (WHERE d.subscription_id IS NOT NULL)
     INTO changed, purchases, subscriptions
     FROM ledger.due_delivery q JOIN ledger.delivery d USING (delivery_id)
-    WHERE q.delivery_id = ANY(ids) AND q.app_id = settle_deliveries.app_id AND q.changed_since;
+    WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id AND q.changed_since;
     IF changed IS NOT NULL THEN
         PERFORM ledger.share_delivered(purchases, subscriptions);
     END IF;
     WITH gone AS (
         DELETE FROM ledger.due_delivery q
-        WHERE q.delivery_id = ANY(ids) AND q.app_id = settle_deliveries.app_id
+        -- The sum keeps the queue's index out, as in acknowledge_unchanged.
+        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id
         RETURNING q.delivery_id, q.order_id, q.changed_since)
     SELECT array_agg(n.delivery_id), array_agg(n.order_id) FILTER (WHERE n.order_id IS NOT NULL),
            bool_or(n.changed_since AND n.delivery_id <> ALL(COALESCE(changed, '{}')))
@@ -263,7 +296,7 @@ BEGIN
         RAISE EXCEPTION 'what a delivery gives changed meanwhile' USING ERRCODE = 'serialization_failure';
     END IF;
     IF why IS NULL THEN
-        PERFORM ledger.store_acknowledgement(settle_deliveries.app_id, settled, settler);
+        PERFORM ledger.store_acknowledgement(settled, settler);
     ELSE
         UPDATE ledger.delivery d SET skipped_at = clock_timestamp(), skipped_by = settler, skip_reason = why
         WHERE d.delivery_id = ANY(settled);
@@ -284,20 +317,24 @@ CREATE FUNCTION ledger.deliveries_in_doubt(purchase_ids bigint[], subscription_i
 RETURNS TABLE (delivery_id bigint, purchase_id bigint, subscription_id bigint, doubt text)
 LANGUAGE sql STABLE AS $$
     SELECT d.delivery_id, d.purchase_id, d.subscription_id,
-           CASE WHEN said.times = 0 THEN 'neither due nor acknowledged nor skipped'
+           CASE said.times WHEN 0 THEN 'neither due nor acknowledged nor skipped' WHEN 1 THEN 'another one in the queue'
                 ELSE 'more than one of due, acknowledged and skipped' END
     FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
           UNION ALL
           SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids)) d
+    LEFT JOIN LATERAL (
+        SELECT q.* FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q ON true
     CROSS JOIN LATERAL (
-        SELECT (d.skip_reason IS NOT NULL)::int
-               + (SELECT count(*) FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id)
+        SELECT (d.skip_reason IS NOT NULL)::int + (q.delivery_id IS NOT NULL)::int
                + (SELECT count(*) FROM ledger.acknowledgement k
                   WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids)) AS times OFFSET 0) said
     WHERE said.times <> 1
+       OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
+          IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
 $$;
 COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped';
+    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, or that '
+    'have another app, environment, position or order in the queue';
 
 CREATE OR REPLACE VIEW perennial.delivery_log AS
 SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
@@ -338,7 +375,8 @@ JOIN ledger.delivery d USING (delivery_id)
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
 
-ALTER TABLE ledger.delivery DROP COLUMN state, DROP COLUMN changed_since;
+ALTER TABLE ledger.delivery
+    DROP COLUMN state, DROP COLUMN settled_at, DROP COLUMN settled_by, DROP COLUMN changed_since;
 
 -- Programs of before settle deliveries in columns that are gone.
 UPDATE ledger.compatibility SET program_min = 35;

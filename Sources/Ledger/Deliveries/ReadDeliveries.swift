@@ -72,9 +72,11 @@ extension LedgerDeliveries {
     /// Gives committed deliveries their positions.
     package func place() async throws {
         while try await query(Queries.isQueueBehind).first?.bool("is_behind") == true {
-            try await database.transaction { transaction in
-                guard try transaction.query(Queries.lockQueue).first?.bool("is_behind") == true else { return }
-                try transaction.query(Queries.placeDeliveries, [.int4(Self.placedMax)])
+            try await ledger.retryingCollisions {
+                try await database.transaction { transaction in
+                    guard try transaction.query(Queries.lockQueue).first?.bool("is_behind") == true else { return }
+                    try transaction.query(Queries.placeDeliveries, [.int4(Self.placedMax)])
+                }
             }
         }
     }

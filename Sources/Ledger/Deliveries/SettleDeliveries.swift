@@ -48,16 +48,13 @@ extension LedgerDeliveries {
             try await write(
                 Queries.acknowledgeUnchanged, [.text(bundleID.text), .int8s(ids.sorted()), .text(name)])
         }
-        guard let row = rows.first else { return [:] }
-        let instant = try row.instant("acknowledged_at")
-        return Dictionary(
-            uniqueKeysWithValues: try row.int8s("delivery_ids").map { id in
-                (
-                    id,
-                    AcknowledgedDelivery(
-                        id: id, state: .acknowledged, settledAt: instant, settledBy: name, isFirst: true)
-                )
-            })
+        return try rows.reduce(into: [:]) { acknowledged, row in
+            let instant = try row.instant("acknowledged_at")
+            for id in try row.int8s("delivery_ids") {
+                acknowledged[id] = AcknowledgedDelivery(
+                    id: id, state: .acknowledged, settledAt: instant, settledBy: name, isFirst: true)
+            }
+        }
     }
 
     /// Acknowledges deliveries, and stores what follows from them.

@@ -33,6 +33,8 @@ extension SettlementRun {
         let bought = purchases.values.filter(\.ownership.isChanged).map(\.rowID)
         let subscribed = subscriptions.values.filter(\.ownership.isChanged).map(\.rowID)
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        // Every writer locks the queue before the deliveries.
+        try transaction.query(Queries.markDue, [.int8s(bought), .int8s(subscribed)])
         try transaction.query(
             Queries.moveDeliveries,
             [.int8s(bought), .int8s(subscribed), .int8s(owners.map(\.number)), .int8(customer.number)])

@@ -67,7 +67,8 @@ struct WantTests {
         }
     }
 
-    @Test("What is handed back unasked is asked when it is wanted; a later claim serves what was wanted before it")
+    @Test(
+        "What is handed back unasked, once or twice, is asked when it is wanted; a later claim serves an earlier wish")
     func released() async throws {
         try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
@@ -75,10 +76,16 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(-2))
             try await test.ledger.claims.release([claim])
-            #expect(try await schedule(test, test.at(-2)) == [true, false, nil, nil, "sweep"])
-            try await test.run("UPDATE ledger.poll_schedule SET want_at = now() - interval '1 s'")
-            _ = try await test.claim(receipt)
+            #expect(try await schedule(test, test.at(-2)) == [true, true, nil, nil, "sweep"])
+            try await test.ledger.claims.release([try await test.claim(receipt)])
+            #expect(try await schedule(test, test.at(-2)) == [true, true, nil, nil, "sweep"])
+            try await test.run(
+                "UPDATE ledger.poll_schedule SET scheduled_for = now() + interval '1 day', want_at = now() - interval '1 s'"
+            )
+            let second = try await test.claim(receipt)
             #expect(try await test.text("SELECT want_at FROM ledger.poll_schedule") == "-")
+            try await test.ledger.claims.release([second])
+            #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule WHERE due_at <= now()") == "1")
         }
     }
 }

@@ -10,12 +10,6 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
 @Suite("An acknowledgement and a change of what it acknowledges wait for each other", .serialized, reused)
 struct DeliveryRaceTests {
-    private static let blocked = Statement.test(
-        """
-        SELECT count(*) AS blocked FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'
-        """)
-
     @Test(
         "A refund that arrives during an acknowledgement is taken back",
         arguments: [
@@ -29,7 +23,7 @@ struct DeliveryRaceTests {
             let refund = try await test.database.transaction { transaction in
                 try transaction.script(acknowledge)
                 let refund = Task { try await test.buys("p", asOf: -0.8, refunded: -0.9) }
-                try Self.waitUntilBlocked(transaction)
+                try transaction.waitUntilAnotherIsBlocked()
                 return refund
             }
             try await refund.value
@@ -52,7 +46,7 @@ struct DeliveryRaceTests {
                 let acknowledgement = Task {
                     try await test.ledger.deliveries.acknowledge(due, of: test.app.bundleID)
                 }
-                try Self.waitUntilBlocked(transaction)
+                try transaction.waitUntilAnotherIsBlocked()
                 return acknowledgement
             }
             #expect(try await acknowledgement.value.map(\.isFirst) == [true])
@@ -72,7 +66,7 @@ struct DeliveryRaceTests {
                 let skip = Task {
                     try await test.ledger.deliveries.skip(id, of: test.app.bundleID, because: "a test")
                 }
-                try Self.waitUntilBlocked(transaction)
+                try transaction.waitUntilAnotherIsBlocked()
                 return skip
             }
             #expect(try await skip.value.isFirst)
@@ -81,15 +75,39 @@ struct DeliveryRaceTests {
         }
     }
 
-    /// No session waited for a lock.
-    private struct NotBlocked: Error {}
+    /// What a writer of the queue does next: it skips the delivery.
+    private static let skip = """
+        UPDATE ledger.delivery SET skipped_at = now(), skipped_by = 'kim', skip_reason = 'a test';
+        DELETE FROM ledger.due_delivery;
+        """
 
-    /// Waits until another session waits for a lock of this transaction.
-    private static func waitUntilBlocked(_ transaction: Transaction) throws {
-        let end = ContinuousClock.now + .seconds(20)
-        while try transaction.query(blocked).first?.int8("blocked") == 0 {
-            guard ContinuousClock.now < end else { throw NotBlocked() }
-            Thread.sleep(forTimeInterval: 0.01)
+    /// What the other writer does.
+    enum Other: CaseIterable { case places, merges }
+
+    @Test("The writer that locked the queue gets the delivery too", arguments: Other.allCases)
+    func queueBeforeDelivery(other: Other) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            let waiting = try await test.database.transaction { transaction in
+                try transaction.script("SELECT FROM ledger.due_delivery FOR UPDATE")
+                let waiting = Task {
+                    switch other {
+                    case .places: try await test.ledger.deliveries.place()
+                    case .merges:
+                        _ = try await test.ledger.customers.merge(
+                            "ann", into: "ann's account", of: test.app.bundleID,
+                            deciding: ManualDecision(by: "kim", because: "a test"))
+                    }
+                }
+                try transaction.waitUntilAnotherIsBlocked()
+                try transaction.script(Self.skip)
+                return waiting
+            }
+            try await waiting.value
+            let customer = other == .places ? "ann" : "ann's account"
+            #expect(try await test.deliveries() == ["1 purchase a test \(customer) 100"])
+            try await test.expectSound()
         }
     }
 }

@@ -106,6 +106,7 @@ struct StatusTests {
                 """
                 UPDATE ledger.delivery SET created_at = now() - units * interval '1 minute';
                 UPDATE ledger.delivery SET created_at = now() - interval '59 minutes' WHERE units = 100;
+                UPDATE ledger.delivery SET environment = 'Sandbox' WHERE units = 400;
                 UPDATE ledger.due_delivery SET environment = 'Sandbox' WHERE delivery_id = 4;
                 """)
             let late = try await test.ledger.operations.status().lateDeliveries

@@ -18,12 +18,13 @@ struct AcknowledgementMigrationTests {
         SELECT d.id, d.position, 1, 'Production', 1, 'themes', 'non_consumable', 1, 'purchase', d.order_id::uuid, d.id,
                d.id, d.id, d.state::ledger.delivery_state, d.settled_at::timestamptz, d.settled_by, d.why, d.changed_since
         FROM (VALUES
-            (201, 1, NULL, 'acknowledged', '2026-03-01Z', 'key 1', NULL, false),
-            (203, 3, NULL, 'acknowledged', '2026-03-01Z', 'key 1', NULL, true),
+            (201, 1, NULL, 'acknowledged', '2026-03-01 00:00:00.2Z', 'key 1', NULL, false),
+            (203, 3, NULL, 'acknowledged', '2026-03-01 00:00:00.7Z', 'key 1', NULL, true),
             (202, 2, NULL, 'skipped', '2026-03-02Z', 'kim', 'a test', false),
             (204, 4, '00000000-0000-4000-8000-000000000001', 'due', NULL, NULL, NULL, false),
             (205, 5, NULL, 'due', NULL, NULL, NULL, true),
             (206, NULL, NULL, 'due', NULL, NULL, NULL, false),
+            (207, 7, NULL, 'due', NULL, NULL, NULL, false),
             (301, 6, NULL, 'acknowledged', '2026-03-03Z', 'key 2', NULL, false)
         ) AS d(id, position, order_id, state, settled_at, settled_by, why, changed_since);
         INSERT INTO ledger.due_delivery (app_id, environment, position, delivery_id)
@@ -41,9 +42,19 @@ struct AcknowledgementMigrationTests {
                 for migration in before { try transaction.script(migration.text) }
                 try transaction.script(Self.earlier)
             }
-            try await database.transaction { transaction in
-                for migration in after { try transaction.script(migration.text) }
+            // A program of before acknowledges a delivery while the migration begins.
+            let migration = try await database.transaction { transaction in
+                try transaction.script("SELECT ledger.settle_deliveries(1, ARRAY[207]::bigint[], 'key 3', NULL)")
+                let migration = Task {
+                    try await database.transaction { transaction in
+                        for migration in after { try transaction.script(migration.text) }
+                    }
+                }
+                try transaction.waitUntilAnotherIsBlocked()
+                return migration
             }
+            try await migration.value
+            let today = try await lines("SELECT to_char(now() AT TIME ZONE 'UTC', 'DD') AS line", of: database)[0]
             let states = """
                 SELECT concat_ws(' ', delivery_id, state, to_char(settled_at AT TIME ZONE 'UTC', 'DD'), settled_by) AS line
                 FROM ledger.delivery_now ORDER BY delivery_id
@@ -52,15 +63,16 @@ struct AcknowledgementMigrationTests {
                 try await lines(states, of: database) == [
                     "201 acknowledged 01 key 1", "202 skipped 02 kim", "203 acknowledged 01 key 1", "204 due",
                     "205 due",
-                    "206 due", "301 acknowledged 03 key 2",
+                    "206 due", "207 acknowledged \(today) key 3", "301 acknowledged 03 key 2",
                 ])
             let queue = """
                 SELECT concat_ws(' ', delivery_id, position, order_id IS NOT NULL, changed_since) AS line
                 FROM ledger.due_delivery ORDER BY delivery_id
                 """
             #expect(try await lines(queue, of: database) == ["204 4 t f", "205 5 f t", "206 f f"])
-            let calls = "SELECT array_to_string(delivery_ids, ' ') AS line FROM ledger.acknowledgement ORDER BY hundred"
-            #expect(try await lines(calls, of: database) == ["201 203", "301"])
+            let calls =
+                "SELECT array_to_string(delivery_ids, ' ') AS line FROM ledger.acknowledgement ORDER BY delivery_ids"
+            #expect(try await lines(calls, of: database) == ["201 203", "207", "301"])
         }
     }
 

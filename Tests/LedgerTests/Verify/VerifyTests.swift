@@ -93,8 +93,9 @@ struct VerifyTests {
         Broken(
             .deliveries, "turn 1 (purchase)", "DELETE FROM ledger.delivery WHERE subscription_id IS NOT NULL"),
         Broken(.deliveries, "is neither due nor", "DELETE FROM ledger.due_delivery WHERE delivery_id = 1"),
+        Broken(.deliveries, "is another one in", "UPDATE ledger.due_delivery SET position = 9 WHERE delivery_id = 1"),
         Broken(
-            .deliveries, "is more than one of", "SELECT ledger.store_acknowledgement(1, ARRAY[2]::bigint[], 'twice')"),
+            .deliveries, "is more than one of", "SELECT ledger.store_acknowledgement(ARRAY[2]::bigint[], 'twice')"),
         Broken(
             .events, "a later version than",
             "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),

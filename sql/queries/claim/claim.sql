@@ -26,6 +26,7 @@ WITH clock AS MATERIALIZED (
         leased_by = CASE WHEN NOT pick.quarantined THEN $1::int END,
         attempts = LEAST(s.attempts + 1, 32000),
         crashes = pick.crashes,
+        scheduled_for = LEAST(s.scheduled_for, CASE WHEN s.want_at <= clock.at THEN s.want_at END),
         want_at = CASE WHEN s.want_at > clock.at THEN s.want_at END
     FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,

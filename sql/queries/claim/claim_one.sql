@@ -12,6 +12,7 @@ WITH leased AS (
         lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
         attempts = LEAST(s.attempts + 1, 32000),
+        scheduled_for = LEAST(s.scheduled_for, CASE WHEN s.want_at <= now() THEN s.want_at END),
         want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,

@@ -23,12 +23,12 @@ WITH names AS MATERIALIZED (
       AND lower(k.acknowledged_by) IN (SELECT n.name FROM names n)
     RETURNING k.*
 ), acknowledgement_reworded AS (
-    INSERT INTO ledger.acknowledgement (app_id, hundred, delivery_ids, acknowledged_at, acknowledged_by)
-    SELECT k.app_id, k.hundred, array_agg(i.delivery_id), k.acknowledged_at,
+    INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
+    SELECT k.hundred, array_agg(i.delivery_id), k.acknowledged_at,
            CASE WHEN m.delivery_id IS NULL THEN k.acknowledged_by ELSE 'erased' END
     FROM by_namesake k CROSS JOIN unnest(k.delivery_ids) AS i(delivery_id)
     LEFT JOIN meant m ON m.delivery_id = i.delivery_id
-    GROUP BY 1, 2, 4, 5
+    GROUP BY 1, 3, 4
 ), gone AS (
     DELETE FROM ledger.due_delivery q USING ledger.delivery d
     WHERE d.delivery_id = q.delivery_id AND d.customer_id = ANY($1::bigint[])
