@@ -105,8 +105,11 @@ struct ServerCheck: Sendable {
     ) async throws(Ended) -> [UInt8]? {
         var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
         switch request.reading {
-        case .statuses:
-            break
+        case .statuses(let revision):
+            if try await readStatuses(into: &gathered, until: end, &reading) { return gathered.json }
+            gathered.from = revision
+            _ = try await readHistory(into: &gathered, until: end, &reading)
+            return gathered.json
         case .news(let revision):
             gathered.from = revision
             let count = try await readHistory(into: &gathered, until: end, &reading)
@@ -115,16 +118,24 @@ struct ServerCheck: Sendable {
             gathered.from = revision
             _ = try await readHistory(into: &gathered, until: end, &reading)
         }
-        do throws(Ended) {
-            gathered.statuses = try await ask(
-                .statuses(of: request.transactionID), in: environment, until: end, &reading
-            )
-            .bytes
-        } catch {
-            // A customer without subscriptions has a history alone.
-            guard gathered.pages != nil, case .unknownTransaction = error.verdict else { throw error }
-        }
+        _ = try await readStatuses(into: &gathered, until: end, &reading)
         return gathered.json
+    }
+
+    /// Reads the statuses. Returns whether the customer has a subscription; one without has a history alone.
+    private func readStatuses(
+        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> Bool {
+        let call = ServerCall.statuses(of: request.transactionID)
+        do throws(Ended) {
+            let page = try await ask(call, in: gathered.environment, until: end, &reading)
+            gathered.statuses = page.bytes
+            return page.members(JSONDocument.root)["data"].map { !page.elements($0).isEmpty } ?? false
+        } catch {
+            guard case .unknownTransaction(let code) = error.verdict, ServerErrorMeaning(code) == .unknownHere
+            else { throw error }
+            return false
+        }
     }
 
     /// Returns whether a history that was read on holds nothing but what is stored.

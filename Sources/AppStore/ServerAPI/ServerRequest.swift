@@ -27,8 +27,9 @@ package struct ServerAPIClient: Sendable {
 
 /// How much of what Apple knows a check reads.
 package enum ServerReading: Sendable, Hashable {
-    /// The status of all subscriptions, with the last transaction and the renewal of each: one call.
-    case statuses
+    /// The status of all subscriptions, with the last transaction and the renewal of each: one call. Where the customer
+    /// has none, the history after a revision too.
+    case statuses(since: String)
     /// The history after a revision. Where it holds something that is not stored, the statuses too.
     case news(since: String)
     /// The history from a revision on, from its start where nil, and the statuses.

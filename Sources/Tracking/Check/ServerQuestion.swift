@@ -54,7 +54,7 @@ extension ServerReading {
         if isSweep, claim.canConfirm {
             self = .news(since: revision)
         } else {
-            self = isSweep || history.goesOn || Self.isOld(claim) ? .all(from: revision) : .statuses
+            self = isSweep || history.goesOn || Self.isOld(claim) ? .all(from: revision) : .statuses(since: revision)
         }
     }
 

@@ -37,19 +37,27 @@ struct ServerOutcomeTests {
     func sandbox(_ code: Int) async throws {
         let store = self.store
         let text = try store.transaction("1", ["environment": "Sandbox"])
+        let page = try store.page([text], ["environment": "Sandbox"])
         let statuses = try store.statuses(text, ["environment": "Sandbox"])
-        var (answers, asked) = try await store.ask {
-            $0.path.hasPrefix("/sandbox") ? .text(statuses) : ServerStore.error(code)
+        var (answers, asked) = try await store.ask(store.request(.all(from: nil))) {
+            guard $0.path.hasPrefix("/sandbox") else { return ServerStore.error(code) }
+            return .text($0.path.contains("subscriptions") ? statuses : page)
         }
-        #expect(answers.first?.environment == .sandbox && answers.first?.server?.contents?.texts.count == 1)
-        #expect(asked.map(\.path) == ["/inApps/v1/subscriptions/1", "/sandbox/inApps/v1/subscriptions/1"])
+        #expect(answers.first?.environment == .sandbox && answers.first?.server?.contents?.texts.count == 2)
+        #expect(
+            asked.map(\.path) == [
+                "/inApps/v2/history/1", "/sandbox/inApps/v2/history/1", "/sandbox/inApps/v1/subscriptions/1",
+            ])
         for code in [4_040_010, 4_040_005, 4_040_001] {
-            (answers, asked) = try await store.ask {
+            (answers, asked) = try await store.ask(store.request(.all(from: nil))) {
                 ServerStore.error($0.path.hasPrefix("/sandbox") ? code : 4_040_010)
             }
             #expect(answers.first?.server == .unknownTransaction(code: code) && asked.count == 2)
         }
-        for request in [store.request(isFirstSight: false), store.request(sandboxAllowed: false)] {
+        for request in [
+            store.request(.all(from: nil), isFirstSight: false),
+            store.request(.all(from: nil), sandboxAllowed: false),
+        ] {
             (answers, asked) = try await store.ask(request) { _ in ServerStore.error(code) }
             #expect(answers.first?.server == .unknownTransaction(code: code) && asked.count == 1)
         }

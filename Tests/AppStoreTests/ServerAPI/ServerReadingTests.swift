@@ -139,6 +139,21 @@ struct ServerReadingTests {
         #expect(contents.statuses == nil && contents.transactions?.count == 1)
     }
 
+    @Test(
+        "Where there are no subscriptions, a check of statuses reads what the history has new",
+        arguments: [true, false])
+    func statusesOfPurchases(isKnown: Bool) async throws {
+        let page = try store.page([], revision: "r2")
+        let none = try store.statuses(nil)
+        let (answers, asked) = try await store.ask(store.request(.statuses(since: "r1"), isFirstSight: false)) {
+            guard $0.path.contains("subscriptions") else { return .text(page) }
+            return isKnown ? .text(none) : ServerStore.error(4_040_010)
+        }
+        let contents = try #require(answers.first?.server?.contents)
+        #expect(contents.confirms && contents.revision == "r2" && contents.statuses?.count == (isKnown ? 0 : nil))
+        #expect(asked.map { $0.path.contains("history") } == [false, true] && asked[1].target.contains("revision=r1"))
+    }
+
     @Test("A call waits for its turn, and is not made when the turn comes too late")
     func turns() async throws {
         let statuses = try store.statuses(try store.transaction())

@@ -93,7 +93,9 @@ struct ServerStore {
     }
 
     /// A request by the store's key.
-    func request(_ reading: ServerReading = .statuses, isFirstSight: Bool = true, sandboxAllowed: Bool = true)
+    func request(
+        _ reading: ServerReading = .statuses(since: "r"), isFirstSight: Bool = true, sandboxAllowed: Bool = true
+    )
         -> ServerRequest
     {
         ServerRequest(

@@ -95,7 +95,8 @@ struct ServerCheckTests {
     @Test(
         "How much is read",
         arguments: [
-            ("history_revision = 'r'", .statuses), ("history_revision = 'r', reads_whole = true", .all(from: nil)),
+            ("history_revision = 'r'", .statuses(since: "r")),
+            ("history_revision = 'r', reads_whole = true", .all(from: nil)),
             ("history_revision = 'r', history_goes_on = true, reads_whole = true", .all(from: "r")),
             ("reads_whole = false", .all(from: nil)),
         ] as [(String, ServerReading)])
@@ -112,7 +113,8 @@ struct ServerCheckTests {
     @Test(
         "A history that was last read three weeks ago is read on, also where only the statuses are urgent",
         arguments: [
-            ("now() - interval '20 days 23 hours'", .statuses), ("now() - interval '21 days'", .all(from: "r")),
+            ("now() - interval '20 days 23 hours'", .statuses(since: "r")),
+            ("now() - interval '21 days'", .all(from: "r")),
             ("NULL", .all(from: "r")),
         ] as [(String, ServerReading)])
     func oldHistory(_ readAt: String, _ reading: ServerReading) async throws {
