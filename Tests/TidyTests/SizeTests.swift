@@ -3,13 +3,13 @@ import Testing
 @Suite("Files are small and functions are short")
 struct SizeTests {
     /// Lines of one file at most.
-    static let fileLinesMax = 300
+    static let fileLinesMax = 500
     /// A function stays under this many lines.
     static let functionLinesLimit = 60
     /// Lines of README.md, which is an entrance, not a manual.
     static let readmeLinesLimit = 200
 
-    @Test("No Swift file, query, report or script is longer than 300 lines")
+    @Test("No Swift file, query, report or script is longer than 500 lines")
     func files() throws {
         let tree = SourceTree.here
         let files =
