@@ -27,7 +27,8 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(
                 name: "Run",
                 subcommands: [
-                    MigrateCommand.self, WorkerCommand.self, ServeCommand.self, AllCommand.self,
+                    DoctorCommand.self, MigrateCommand.self, WorkerCommand.self, ServeCommand.self,
+                    AllCommand.self,
                 ]),
             CommandGroup(name: "Set up", subcommands: [AppCommand.self, CatalogCommand.self, KeyCommand.self]),
             CommandGroup(

@@ -38,5 +38,5 @@ extension LedgerApps {
         return try ConnectKey(pem: pem, id: try row.text("key_id"), issuer: try row.textIfPresent("issuer_id"))
     }
 
-    private static func offerKeyOwner(_ bundleID: BundleID) -> String { "offer key of \(bundleID)" }
+    static func offerKeyOwner(_ bundleID: BundleID) -> String { "offer key of \(bundleID)" }
 }

@@ -47,5 +47,5 @@ extension LedgerApps {
             name: name, pem: try requiredSeal().open(sealed, for: Self.serverKeyOwner(app.bundleID)))
     }
 
-    private static func serverKeyOwner(_ bundleID: BundleID) -> String { "server key of \(bundleID)" }
+    static func serverKeyOwner(_ bundleID: BundleID) -> String { "server key of \(bundleID)" }
 }

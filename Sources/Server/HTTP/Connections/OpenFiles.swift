@@ -5,7 +5,7 @@ import Tracking
 /// The limit of this process's open files, which include sockets, and its division among their uses.
 package struct OpenFiles: Sendable, Hashable {
     /// Enough for every connection that the server accepts, for Apple and for PostgreSQL.
-    static let wanted = 8_192
+    package static let wanted = 8_192
     /// Files reserved for PostgreSQL, for other files and for connections that are about to close.
     private static let othersMax = 64
     /// Files that the event loop of each processor needs.

@@ -1,0 +1,67 @@
+import AppStoreSimulator
+import Foundation
+import Postgres
+
+import TestSupport
+import Testing
+
+/// `perennial doctor` as a process of its own, on a pretend store.
+@Suite("`perennial doctor` says what is wrong and what to do")
+struct DoctorProcessTests {
+    private func examine(
+        _ world: PretendWorld, _ arguments: [String] = [], _ further: [String: String] = [:], limit: String? = nil
+    ) async throws -> (status: Int32, said: String) {
+        let process = try PerennialProcess(["doctor"] + arguments, in: world, further: further, limit: limit)
+        let status = await process.end()
+        let said = process.said
+        try process.forget()
+        return (status, said)
+    }
+
+    @Test("What is wrong is one line each, and the status is 2; a healthy installation is 0", .timeLimit(.minutes(2)))
+    func findings() async throws {
+        try await PretendWorld.with(seed: 11, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
+            var found = try await examine(world)
+            #expect(found.status == 0 && found.said.contains("Nothing is wrong ("), "\(found)")
+            #expect(found.said.contains("the master key opens 2 sealed secrets"), "\(found)")
+            #expect(!found.said.contains(world.simulator.sharedSecret))
+
+            let otherKey = Data(repeating: 9, count: 32).base64EncodedString()
+            found = try await examine(world, [], ["PERENNIAL_MASTER_KEY": otherKey])
+            #expect(found.status == 2 && found.said.contains("or run `perennial app rotate-secret`"), "\(found)")
+
+            found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:1/verifyReceipt"])
+            #expect(found.status == 2 && found.said.contains("http://127.0.0.1:1/verifyReceipt: The store could not"))
+            found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(world.port)/simulator"])
+            #expect(found.status == 2, "\(found)")
+
+            found = try await examine(world, [], ["PERENNIAL_LAESE_SECONDS": "9"])
+            #expect(found.status == 2 && found.said.contains("did you mean PERENNIAL_LEASE_SECONDS?"), "\(found)")
+            found = try await examine(world, [], [:], limit: "-n 200")
+            #expect(found.status == 2 && found.said.contains("LimitNOFILE"), "\(found)")
+            found = try await examine(world, [], ["DATABASE_URL": "host=/nonexistent dbname=perennial"])
+            #expect(found.status == 2 && found.said.contains("WRONG  database"), "\(found)")
+            found = try await examine(world, [], ["PERENNIAL_LEASE_SECONDS": "soon"])
+            #expect(found.status == 78, "\(found)")
+        }
+    }
+
+    @Test("An empty database is told to be migrated; nothing is created in it", .timeLimit(.minutes(1)))
+    func emptyDatabase() async throws {
+        try await PretendWorld.with(seed: 12, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
+            try await withTestDatabase { database, connectionString in
+                let found = try await examine(world, ["--format", "json"], ["DATABASE_URL": connectionString])
+                #expect(found.status == 2, "\(found)")
+                let json = try #require(
+                    try JSONSerialization.jsonObject(with: Data(found.said.utf8)) as? [String: Any], "\(found)")
+                #expect(json["wrong"] as? Int == 1)
+                let checks = try #require(json["checks"] as? [[String: Any]])
+                let schema = try #require(checks.first { $0["check"] as? String == "schema" })
+                #expect((schema["detail"] as? String)?.contains("run `perennial migrate`") == true)
+                let schemas = try await database.query(
+                    .init(name: "schemas", sql: "SELECT FROM pg_namespace WHERE nspname IN ('ledger', 'perennial')"))
+                #expect(schemas.isEmpty)
+            }
+        }
+    }
+}
