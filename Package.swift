@@ -64,8 +64,7 @@ let package = Package(
             name: "AppStore", dependencies: [asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509],
             swiftSettings: optimizedSettings),
         .target(
-            name: "SQL", path: "sql", exclude: ["README.md"],
-            resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
+            name: "SQL", path: "sql", exclude: ["README.md", "migrations", "queries", "reports"],
             swiftSettings: optimizedSettings),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: optimizedSettings),
@@ -82,8 +81,7 @@ let package = Package(
                 "Subscriptions", "AppStore", "Ledger", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
                 serviceLifecycle, logging, metrics,
             ],
-            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")],
-            swiftSettings: optimizedSettings),
+            exclude: ["HTTP/openapi.yaml", "Admin/Templates"], swiftSettings: optimizedSettings),
         .target(
             name: "AppStoreSimulator",
             dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),

@@ -5,9 +5,8 @@ package struct SQLFile: Sendable, Hashable {
     /// The whole text, comments included.
     package let text: String
 
-    init(_ name: String, _ bytes: [UInt8]) {
-        self.name = name
-        self.text = String(decoding: bytes, as: UTF8.self)
+    init(_ name: String, _ text: String) {
+        (self.name, self.text) = (name, text)
     }
 
     /// The purpose of the file: its first line without the comment mark.

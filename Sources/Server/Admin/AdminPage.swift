@@ -59,18 +59,7 @@ struct AdminPage {
 enum AdminTemplates {
     /// All templates, or an error when one of them cannot be read.
     static let library = Result {
-        MustacheLibrary(
-            templates: try [
-                "layout": PackageResources.layout_mustache, "sign_in": PackageResources.sign_in_mustache,
-                "front": PackageResources.front_mustache,
-                "error": PackageResources.error_mustache, "table": PackageResources.table_mustache,
-                "cell": PackageResources.cell_mustache, "delivery": PackageResources.delivery_mustache,
-                "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,
-                "customers": PackageResources.customers_mustache, "customer": PackageResources.customer_mustache,
-                "act": PackageResources.act_mustache, "figures": PackageResources.figures_mustache,
-                "receipt": PackageResources.receipt_mustache, "support": PackageResources.support_mustache,
-                "incidents": PackageResources.incidents_mustache,
-            ].mapValues { try MustacheTemplate(string: String(decoding: $0, as: UTF8.self)) })
+        MustacheLibrary(templates: try EmbeddedFiles.templates.mapValues { try MustacheTemplate(string: $0) })
     }
 }
 
@@ -105,8 +94,8 @@ struct AdminFile: Sendable {
     let bytes: [UInt8]
 
     static let style = AdminFile(
-        path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: PackageResources.style_css)
-    static let icon = AdminFile(path: "/admin/icon.svg", type: "image/svg+xml", bytes: PackageResources.icon_svg)
+        path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: Array(EmbeddedFiles.styleCss.utf8))
+    static let icon = AdminFile(path: "/admin/icon.svg", type: "image/svg+xml", bytes: Array(EmbeddedFiles.iconSvg.utf8))
 
     /// Adds the route of the file, which a browser may cache for five minutes.
     func addRoute(to routes: RouterGroup<CallerContext>) {

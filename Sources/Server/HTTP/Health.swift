@@ -37,7 +37,7 @@ extension RouterMethods where Context == CallerContext {
         get("/openapi.yaml") { _, _ in
             Response(
                 status: .ok, headers: [.contentType: "application/yaml", .cacheControl: "public, max-age=3600"],
-                body: ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.openapi_yaml)))
+                body: ResponseBody(byteBuffer: ByteBuffer(string: EmbeddedFiles.openapi)))
         }
     }
 }

@@ -15,8 +15,7 @@ private struct Description {
     private let document: [String: Any]
 
     init() throws {
-        let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
-        document = try #require(try Yams.load(yaml: text) as? [String: Any])
+        document = try #require(try Yams.load(yaml: EmbeddedFiles.openapi) as? [String: Any])
     }
 
     var tags: [String] { (document["tags"] as? [[String: Any]] ?? []).compactMap { $0["name"] as? String } }

@@ -43,9 +43,10 @@ struct SourceTree {
         FileManager.default.fileExists(atPath: root.appending(path: path).path)
     }
 
-    /// All Swift files of the package: rooms, tests, the SQL list and the manifest.
+    /// All Swift files of the package that people write: rooms, tests, SQL and the manifest.
     func swiftFiles() throws -> [File] {
         try ["Sources", "Tests", "sql"].flatMap { try files(in: $0, ending: [".swift"]) }
+            .filter { !$0.path.contains("/Generated/") }
             + [try file("Package.swift")].compactMap { $0 }
     }
 
