@@ -1,4 +1,6 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import Testing
 
 @testable import AppStoreSimulator
@@ -62,6 +64,27 @@ import Testing
         }
     }
 
+    /// `SO_DEBUG` has the number of `TCP_NODELAY` at another level, and Linux allows it with a capability alone.
+    @Test("An accepted connection sends at once, and needs no privilege for it")
+    func optionsOfAcceptedSockets() async throws {
+        try await store().serving { port in
+            let client = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: port).get()
+            var accepted: [Int32] = []
+            let end = ContinuousClock.now + .seconds(10)
+            while accepted.isEmpty, client.isActive, ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(10))
+                accepted = AcceptedSocket.all(atPort: port)
+            }
+            #expect(accepted.count == 1, "the connection was closed")
+            for socket in accepted {
+                #expect(try AcceptedSocket.option(IPPROTO_TCP, TCP_NODELAY, of: socket) != 0)
+                #expect(try AcceptedSocket.option(SOL_SOCKET, SO_DEBUG, of: socket) == 0)
+            }
+            client.close(promise: nil)
+        }
+    }
+
     @Test("A body that is too large is refused")
     func tooLargeABody() async throws {
         try await store().serving { port in
@@ -79,6 +102,36 @@ import Testing
             let second = Simulator(options)
             await #expect(throws: (any Error).self) { try await second.run() }
         }
+    }
+}
+
+/// The sockets that this process accepted, as the system knows them.
+private enum AcceptedSocket {
+    private static let socketsMax: Int32 = 4_096
+
+    /// Those whose own port is `port` and which have a caller.
+    static func all(atPort port: Int) -> [Int32] {
+        (0..<socketsMax).filter { socket in
+            self.port(of: socket, by: getsockname) == port && self.port(of: socket, by: getpeername) != nil
+        }
+    }
+
+    static func option(_ level: some BinaryInteger, _ name: Int32, of socket: Int32) throws -> Int32 {
+        var (value, length) = (Int32(-1), socklen_t(MemoryLayout<Int32>.size))
+        try #require(getsockopt(socket, Int32(level), name, &value, &length) == 0)
+        return value
+    }
+
+    private static func port(
+        of socket: Int32, by ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> Int? {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { ask(socket, $0, &length) == 0 }
+        }
+        guard isKnown, address.sin_family == sa_family_t(AF_INET) else { return nil }
+        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
 
