@@ -10,13 +10,15 @@ enum RawConnection {
     /// Sends the parts one by one, each when the one before has left.
     static func exchange(_ parts: [String], port: Int) async throws -> String {
         let everything = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let connecting = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Collector(everything: everything))
                 }
             }
-            .connect(host: "127.0.0.1", port: port).get()
+            .connect(host: "127.0.0.1", port: port)
+        connecting.cascadeFailure(to: everything)
+        let channel = try await connecting.get()
         for part in parts { try await channel.writeAndFlush(ByteBuffer(string: part)) }
         return try await everything.futureResult.get()
     }

@@ -21,16 +21,13 @@ import Testing
                     try await writer.finish(nil)
                 })
         } _: { options in
-            let client = HTTPClient(
-                eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-                configuration: options.clientConfiguration)
-            let caller = HTTPCall(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1)
-            let exchange = await caller.call(
-                options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))
+            let exchange = try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+                await HTTPCall(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1).call(
+                    options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))
+            }
             #expect(exchange.failure == CallFailure.tooSlow)
             #expect(exchange.httpStatus == 200)
             #expect(exchange.body.isEmpty)
-            try await client.shutdown()
         }
     }
 

@@ -75,12 +75,10 @@ final class ScriptedHTTPStore: Sendable {
     ) async throws -> AppStoreAnswer {
         var configuration = options.clientConfiguration
         configure(&configuration)
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()), configuration: configuration)
-        let store = AppStoreClient.live(options, client: client) { note in self.noted.withLock { $0.append(note) } }
-        let answer = await store.verify(request)
-        try await client.shutdown()
-        return answer
+        return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
+            let store = AppStoreClient.live(options, client: client) { note in self.noted.withLock { $0.append(note) } }
+            return await store.verify(request)
+        }
     }
 }
 

@@ -108,10 +108,7 @@ struct PretendWorld {
         let options = AppStoreOptions(
             productionURL: "http://127.0.0.1:\(port)/verifyReceipt",
             sandboxURL: "http://127.0.0.1:\(port)/sandbox/verifyReceipt", deadline: .seconds(5))
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-            configuration: options.clientConfiguration)
-        do {
+        try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
             let key = [
                 "key_id": serverKeyID, "issuer_id": issuer, "public_key": serverKey.publicKey.pemRepresentation,
             ]
@@ -124,11 +121,7 @@ struct PretendWorld {
             try await body(
                 AppStoreClient.live(options, client: client, server: server) { print($0) },
                 .live(serverOptions, client: client))
-        } catch {
-            try await client.shutdown()
-            throw error
         }
-        try await client.shutdown()
     }
 
     private func importEverybody(_ imported: Imported) async throws {

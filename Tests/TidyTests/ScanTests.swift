@@ -90,6 +90,10 @@ struct ScanTests {
     func processEnds() {
         let source = SwiftSource("let a = try! f()\nlet b = try? g()\nfatalError(\"never\")\n// fatalError()")
         #expect(processEndingCalls(in: source) == ["line 1: a forced try", "line 3: a fatal error"])
+        let clients = SwiftSource(
+            "let client = HTTPClient(of: group)\nstatic let client = HTTPClient(of: group)\nHTTPClient.withHTTPClient()"
+        )
+        #expect(processEndingCalls(in: clients) == ["line 1: an HTTP client that a throw leaves running"])
     }
 
     @Test("Promises, issue numbers and home folders are found")

@@ -16,11 +16,14 @@ struct HTTPCeiling {
         let bodies = try await questions()
         var options = AppStoreOptions()
         options.connectionsPerHostMax = callers
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-            configuration: options.clientConfiguration)
+        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+            try await answers(to: bodies, count, by: client)
+        }
+    }
+
+    private func answers(to bodies: [ByteBuffer], _ count: Int, by client: HTTPClient) async throws -> Int {
         let url = "http://127.0.0.1:\(World.simulatorPort)/verifyReceipt"
-        let answered = try await withThrowingTaskGroup(of: Int.self) { group in
+        return try await withThrowingTaskGroup(of: Int.self) { group in
             for caller in 0..<callers {
                 group.addTask {
                     var answered = 0
@@ -36,8 +39,6 @@ struct HTTPCeiling {
             }
             return try await group.reduce(0, +)
         }
-        try await client.shutdown()
-        return answered
     }
 
     /// The bodies that the product would send.

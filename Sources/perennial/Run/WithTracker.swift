@@ -8,8 +8,7 @@ import NIOPosix
 import Server
 import Tracking
 
-/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client, and it shuts
-/// the client down.
+/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client.
 ///
 /// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
 /// for PostgreSQL and for lookups.
@@ -26,27 +25,29 @@ func withTracker<Result: Sendable>(
     options.trustedRoots = settings.appStoreRoots
     options.connectionsPerHostMax = OpenFiles.raised().callsMax
     let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let client = HTTPClient(eventLoopGroupProvider: .shared(thread), configuration: options.clientConfiguration)
     do {
-        let signedTexts = SignedTextVerifier(trusting: try settings.appStoreRoots.map(SigningRoot.init) ?? .apple)
-        let serverOptions = ServerAPIOptions(
-            productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
-            deadline: options.deadline)
-        let server = ServerAPIClient.live(serverOptions, client: client, verifier: signedTexts)
-        let tracker = Tracker(
-            ledger: ledger, appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
-            options: TrackerOptions(
-                leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
-                callsMax: options.connectionsPerHostMax),
-            logger: logger, metrics: metrics,
-            signedTexts: signedTexts, notificationHistory: .live(serverOptions, client: client))
-        let result = try await body(tracker)
-        try await client.shutdown()
+        let result = try await HTTPClient.withHTTPClient(
+            eventLoopGroup: thread, configuration: options.clientConfiguration
+        ) { client in
+            let signedTexts = SignedTextVerifier(trusting: try settings.appStoreRoots.map(SigningRoot.init) ?? .apple)
+            let serverOptions = ServerAPIOptions(
+                productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
+                deadline: options.deadline)
+            let server = ServerAPIClient.live(serverOptions, client: client, verifier: signedTexts)
+            return try await body(
+                Tracker(
+                    ledger: ledger,
+                    appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
+                    options: TrackerOptions(
+                        leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
+                        callsMax: options.connectionsPerHostMax),
+                    logger: logger, metrics: metrics,
+                    signedTexts: signedTexts, notificationHistory: .live(serverOptions, client: client)))
+        }
         try await thread.shutdownGracefully()
         return result
     } catch {
         // The first error is the one to report; a failed shutdown ends with the process anyway.
-        try? await client.shutdown()
         try? await thread.shutdownGracefully()
         throw error
     }

@@ -78,16 +78,14 @@ struct ServerStore {
         try await store.serving {
             try script($0)
         } _: { options in
-            let client = HTTPClient(
-                eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-                configuration: options.clientConfiguration)
-            let base = options.productionURL.replacing("/production", with: "")
-            let server = ServerAPIClient.live(
-                ServerAPIOptions(productionURL: base, sandboxURL: base + "/sandbox/", pagesMax: pagesMax),
-                client: client, verifier: verifier)
-            for _ in 0..<times { into.yield(await server.read(request)) }
-            into.finish()
-            try await client.shutdown()
+            defer { into.finish() }
+            try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+                let base = options.productionURL.replacing("/production", with: "")
+                let server = ServerAPIClient.live(
+                    ServerAPIOptions(productionURL: base, sandboxURL: base + "/sandbox/", pagesMax: pagesMax),
+                    client: client, verifier: verifier)
+                for _ in 0..<times { into.yield(await server.read(request)) }
+            }
         }
         return (await answers.reduce(into: []) { $0.append($1) }, store.asked)
     }

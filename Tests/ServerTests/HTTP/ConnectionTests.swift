@@ -98,13 +98,15 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
     /// A connection on which the server has said something.
     private func waiting(_ port: Int, saying text: String) async throws -> any Channel {
         let heard = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: Void.self)
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let connecting = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Hearing(heard))
                 }
             }
-            .connect(host: "127.0.0.1", port: port).get()
+            .connect(host: "127.0.0.1", port: port)
+        connecting.cascadeFailure(to: heard)
+        let channel = try await connecting.get()
         try await channel.writeAndFlush(ByteBuffer(string: text))
         try await heard.futureResult.get()
         return channel

@@ -11,14 +11,16 @@ enum RawExchange {
         _ request: String, awaiting awaited: String? = nil, then rest: String = "", port: Int, until end: String? = nil
     ) async throws -> String {
         let everything = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let connecting = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
                         Collector(everything, awaited: awaited, rest: rest, end: end))
                 }
             }
-            .connect(host: "127.0.0.1", port: port).get()
+            .connect(host: "127.0.0.1", port: port)
+        connecting.cascadeFailure(to: everything)
+        let channel = try await connecting.get()
         channel.writeAndFlush(ByteBuffer(string: request), promise: nil)
         return try await everything.futureResult.get()
     }

@@ -78,21 +78,13 @@ private struct HTTPSStore {
             productionURL: "https://localhost:\(port)/verifyReceipt",
             sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(5),
             trustedRoots: try TrustedRoots(pem: identity.rootPEM))
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-            configuration: options.clientConfiguration)
-        var logger = Logger(label: "https")
-        logger.logLevel = .error
-        let tracker = Tracker(
-            ledger: ledger, appStore: .live(options, client: client) { print($0) }, options: TrackerOptions(),
-            logger: logger)
-        do {
-            let result = try await body(tracker)
-            try await client.shutdown()
-            return result
-        } catch {
-            try await client.shutdown()
-            throw error
+        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+            var logger = Logger(label: "https")
+            logger.logLevel = .error
+            return try await body(
+                Tracker(
+                    ledger: ledger, appStore: .live(options, client: client) { print($0) }, options: TrackerOptions(),
+                    logger: logger))
         }
     }
 }

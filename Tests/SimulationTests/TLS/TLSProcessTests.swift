@@ -94,13 +94,10 @@ import Testing
     /// The body of what a server answers whose authority has this root.
     private static func fetch(_ url: String, trusting root: String) async throws -> Data {
         let options = AppStoreOptions(trustedRoots: try TrustedRoots(pem: root))
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
-            configuration: options.clientConfiguration)
-        let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
-        let body = try await response.body.collect(upTo: 1 << 20)
-        try await client.shutdown()
-        return Data(body.readableBytesView)
+        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+            let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
+            return Data(try await response.body.collect(upTo: 1 << 20).readableBytesView)
+        }
     }
 
     private static func folder() throws -> URL {

@@ -1,10 +1,13 @@
-/// Whether code calls something that ends the process.
+/// Whether code calls something that ends the process. An HTTP client that nothing shuts down ends it too, after a throw
+/// whose reason is then never seen; `withHTTPClient` shuts its client down, and one that is never freed needs no end.
 func processEndingCalls(in source: SwiftSource) -> [String] {
     let words = Word.all(in: source.code)
     return words.indices.dropLast().compactMap { index in
         switch (words[index].text, words[index + 1].text) {
         case ("try", "!"): "line \(words[index].line): a forced try"
         case ("fatalError", "("): "line \(words[index].line): a fatal error"
+        case ("HTTPClient", "(") where words[max(0, index - 4)].text != "static":
+            "line \(words[index].line): an HTTP client that a throw leaves running"
         default: nil
         }
     }
