@@ -58,11 +58,20 @@ final class OpenedSecrets: Sendable {
     private let byApp = Mutex<[BundleID: Opened]>([:])
 
     /// Returns the secrets of an app; opens them only if they are not cached.
-    func secrets(of app: App, open: ([UInt8]?) throws -> String?) rethrows -> AppSecrets {
+    ///
+    /// A previous secret that does not open is none: after the loss of a master key and a rotation it is sealed with the
+    /// lost key.
+    func secrets(of app: App, open: ([UInt8]?) throws -> String?) throws -> AppSecrets {
         let sealed = [app.sealedSecret, app.sealedPreviousSecret]
         if let known = byApp.withLock({ $0[app.bundleID] }), known.sealed == sealed { return known.secrets }
-        let secrets = AppSecrets(
-            current: try open(app.sealedSecret), previous: try open(app.sealedPreviousSecret))
+        let current = try open(app.sealedSecret)
+        let previous: String?
+        do {
+            previous = try open(app.sealedPreviousSecret)
+        } catch let error as LedgerError where error.kind == .mismatch {
+            previous = nil
+        }
+        let secrets = AppSecrets(current: current, previous: previous)
         byApp.withLock { $0[app.bundleID] = Opened(sealed: sealed, secrets: secrets) }
         return secrets
     }

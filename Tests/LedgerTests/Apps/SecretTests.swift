@@ -76,6 +76,28 @@ struct SecretTests {
         }
     }
 
+    @Test("After the loss of a master key one rotation is enough, and the secret before it is none")
+    func lostMasterKey() async throws {
+        try await withLedger { test in
+            try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: "sealed with the lost key")
+            let key = try SecretSeal(masterKey: Array(repeating: 9, count: 32))
+            let other = SubscriptionLedger(database: test.database, seal: key)
+            let before = try await test.appNow()
+            let lost = #expect(throws: LedgerError.self) { _ = try other.apps.secrets(of: before) }
+            #expect(lost?.kind == .mismatch)
+            try await other.apps.rotateSecret(of: test.app.bundleID, to: "new")
+            let opened = try other.apps.secrets(of: try await test.appNow())
+            #expect(opened.current == "new" && opened.previous == nil)
+            #expect(try await other.apps.checkPassword("new", of: test.app.bundleID) == .right)
+            // A missing key is another matter: nothing is judged without it.
+            let blind = SubscriptionLedger(database: test.database)
+            let app = try await test.appNow()
+            #expect(#expect(throws: LedgerError.self) { _ = try blind.apps.secrets(of: app) }?.kind == .invalid)
+            try await other.apps.rotateSecret(of: test.app.bundleID, to: "newer")
+            #expect(try other.apps.secrets(of: try await test.appNow()).previous == "new")
+        }
+    }
+
     @Test("A key is found by its secret until it is revoked")
     func keys() async throws {
         try await withLedger { test in
