@@ -28,6 +28,9 @@ package struct SubscriptionLedger: Sendable {
         self.seal = seal
     }
 
+    /// Shortens the waits for a database that is away, for a process that stops.
+    package func beginLeaving() { database.beginLeaving() }
+
     /// Returns the standing of the hot standby that lookups read from.
     package func standby() async -> StandbyStanding { await reads.look() }
 

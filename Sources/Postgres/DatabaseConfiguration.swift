@@ -2,6 +2,8 @@
 package struct DatabaseConfiguration: Sendable {
     /// A libpq URI or keyword string; empty means the `PG*` environment. May hold a password: never log it.
     package var connectionString: String
+    /// What gave the address, by its name in messages: a setting, or some.
+    package var addressSource: String
     /// The name shown in `pg_stat_activity`, unless the connection string sets `application_name` itself.
     package var applicationName: String
     /// Pipelined connections for reads, at least 1.
@@ -18,11 +20,12 @@ package struct DatabaseConfiguration: Sendable {
 
     /// Creates a configuration; numbers below their minimum are raised to the minimum.
     package init(
-        connectionString: String, applicationName: String = "perennial", readConnections: Int = 1,
-        writeConnections: Int = 4, connectTimeoutSeconds: Int = 5, statementTimeoutMilliseconds: Int = 30_000,
-        queueLimit: Int = 10_000
+        connectionString: String, addressSource: String = "DATABASE_URL", applicationName: String = "perennial",
+        readConnections: Int = 1, writeConnections: Int = 4, connectTimeoutSeconds: Int = 5,
+        statementTimeoutMilliseconds: Int = 30_000, queueLimit: Int = 10_000
     ) {
         self.connectionString = connectionString
+        self.addressSource = addressSource
         self.applicationName = applicationName
         self.readConnections = max(1, readConnections)
         self.writeConnections = max(1, writeConnections)
@@ -44,6 +47,9 @@ package struct DatabaseConfiguration: Sendable {
         options["dbname"] = name
         return options.keywordString
     }
+
+    /// The longest wait of a caller for a connection that is missing while the process stops: enough for one attempt.
+    static let leavingTimeout = Duration.milliseconds(500)
 
     var connectTimeout: Duration { .seconds(connectTimeoutSeconds) }
     var statementTimeout: Duration { .milliseconds(statementTimeoutMilliseconds) }

@@ -32,6 +32,23 @@ import Testing
         }
     }
 
+    @Test func `messages name what gives the location of the database`() throws {
+        let urls = ["DATABASE_URL": "postgresql:///a"]
+        let variables = ["PGHOST": "h", "PGPASSFILE": "f", "PGUSER": ""]
+        let cases: [([String: String], [SettingName: String], String)] = [
+            (urls, [:], "DATABASE_URL"), (variables, [:], "PGHOST, PGPASSFILE"),
+            (variables.merging(urls) { $1 }, [:], "DATABASE_URL"), ([:], [:], "DATABASE_URL"),
+            (urls, [.databaseURL: "postgresql:///b"], "--database-url"),
+            (["PERENNIAL_CONFIG": "f"], [:], "PGHOST, PGDATABASE"),
+            (["PERENNIAL_CONFIG": "f", "PGPASSWORD": "x"], [:], "PGHOST, PGDATABASE, PGPASSWORD"),
+        ]
+        for (environment, flags, source) in cases {
+            let (settings, _) = try Self.settings(
+                environment, flags: flags, files: ["f": "PGHOST=h\nPGDATABASE=d"])
+            #expect(settings.databaseSource == source, "\(environment)")
+        }
+    }
+
     @Test func `flags come before the environment, the environment before the file`() throws {
         let files = ["f": "PERENNIAL_HTTP_PORT=1\nPERENNIAL_HTTP_HOST=file\nPERENNIAL_POLL_SPEEDUP=7"]
         let environment = [

@@ -1,6 +1,8 @@
-import Postgres
+import Foundation
 import TestSupport
 import Testing
+
+@testable import Postgres
 
 @Suite("Every wait has an end, and says why it ended") struct LimitTests {
     private func configuration(_ connectionString: String) -> DatabaseConfiguration {
@@ -66,6 +68,62 @@ import Testing
             }
             await database.close()
         }
+    }
+
+    @Test(
+        "The reason names what gave the address, and what to check there",
+        arguments: [
+            (
+                "FATAL:  password authentication failed for user \"u\"",
+                "check the user and the password of PGHOST, PGPASSFILE"
+            ),
+            ("fe_sendauth: no password supplied", "check the user and the password of PGHOST, PGPASSFILE"),
+            ("connection refused", "check that it runs and PGHOST, PGPASSFILE"),
+            ("SSL error: certificate verify failed", "check sslmode"),
+        ])
+    func theReasonNamesTheAddress(_ reason: String, _ advice: String) {
+        let error = DatabaseError.cannotConnect(reason, by: "PGHOST, PGPASSFILE")
+        #expect(error.message.contains(reason) && error.message.contains(advice), "\(error)")
+        #expect(!error.message.contains("DATABASE_URL"), "\(error)")
+    }
+
+    @Test("A process that stops waits only briefly for a database that is away", .timeLimit(.minutes(1)))
+    func aProcessThatStopsWaitsBriefly() async throws {
+        let port = try SilentPort()
+        defer { port.close() }
+        let database = Database(
+            DatabaseConfiguration(
+                connectionString: "host=127.0.0.1 port=\(port.number)", addressSource: "PGHOST",
+                connectTimeoutSeconds: 20)
+        ) { print($0) }
+        database.beginLeaving()
+        let start = ContinuousClock.now
+        async let read = databaseError { _ = try await database.ask("SELECT 1") }
+        async let write = databaseError { _ = try await database.change("SELECT 1") }
+        for error in [await read, await write] {
+            #expect(error?.kind == .cannotConnect && error?.message.contains("check that it runs and PGHOST.") == true)
+        }
+        #expect(ContinuousClock.now - start < .seconds(5))
+        await database.close()
+    }
+
+    @Test("The end of a database that is away waits for no connection that is being made", .timeLimit(.minutes(1)))
+    func theEndWaitsForNoConnection() async throws {
+        let port = try SilentPort()
+        defer { port.close() }
+        let database = Database(
+            DatabaseConfiguration(
+                connectionString: "host=127.0.0.1 port=\(port.number)", writeConnections: 1, connectTimeoutSeconds: 20)
+        ) { print($0) }
+        async let write = databaseError { _ = try await database.change("SELECT 1") }
+        // The first attempt is refused; a later one is accepted and gets no answer.
+        try await Task.sleep(for: .milliseconds(300))
+        port.listen()
+        try await Task.sleep(for: .seconds(3))
+        let start = ContinuousClock.now
+        await database.close()
+        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(await write?.kind == .closed)
     }
 
     @Test(
@@ -183,4 +241,33 @@ import Testing
         _ = try await database.ask("SELECT pg_cancel_backend(pid) FROM (\(find)) AS holder")
         #expect(await databaseError { _ = try await held.value }?.kind == .timedOut)
     }
+}
+
+/// A port of this machine that refuses connections, and from `listen` on accepts them and says nothing.
+private struct SilentPort {
+    let number: UInt16
+    private let handle: Int32
+
+    init() throws {
+        #if canImport(Glibc)
+            handle = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            handle = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let handle = handle
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(handle, $0, length) == 0 && getsockname(handle, $0, &length) == 0
+            }
+        }
+        number = UInt16(bigEndian: address.sin_port)
+        try #require(isBound)
+    }
+
+    func listen() { #expect(Foundation.listen(handle, 16) == 0) }
+    func close() { _ = Foundation.close(handle) }
 }

@@ -2,6 +2,7 @@ import AppStoreSimulator
 import Foundation
 import Ledger
 import Subscriptions
+import TestSupport
 import Testing
 import Tracking
 
@@ -36,6 +37,31 @@ struct KillTests {
             }
             try await world.expectNoViolations()
         }
+    }
+
+    /// The answers come within the patience of a stop, so that they are to be settled when the database is away.
+    @Test("A worker that is asked to stop while PostgreSQL is away stops within its patience", .timeLimit(.minutes(2)))
+    func aWorkerStopsWithoutItsDatabase() async throws {
+        var options = SimulatorOptions(seed: 31)
+        (options.customers, options.sandboxCustomers, options.monthSeconds) = (300, 0, 86_400)
+        options.latencyMilliseconds = 3_000
+        let cluster = try await PrivateCluster()
+        try await cluster.start()
+        try await PretendWorld.with(options, leaseSeconds: 60, connectionString: cluster.connectionString) { world in
+            let worker = try PerennialProcess(["worker"], in: world, further: ["PERENNIAL_LEASE_SECONDS": "60"])
+            while world.simulator.callCount < 20, worker.process.isRunning {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            try await cluster.stop(immediate: true)
+            let asked = ContinuousClock.now
+            #expect(await worker.stop() == 0, "\(worker.said)")
+            let took = ContinuousClock.now - asked
+            print("stopped without a database in \(took)")
+            #expect(took < .seconds(12), "\(worker.said)")
+            #expect(worker.said.contains("worker stopped"), "\(worker.said)")
+            try worker.forget()
+        }
+        try await cluster.remove()
     }
 }
 

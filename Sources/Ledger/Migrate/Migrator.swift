@@ -73,7 +73,7 @@ extension LedgerOperations {
                 throw LedgerError(
                     .mismatch,
                     "Another version of Perennial made the schema of this database (migration \(name)), and this version "
-                        + "cannot change it: use that version, or name a new database in DATABASE_URL.")
+                        + "cannot change it: use that version, or name a new database.")
             }
         }
     }

@@ -16,12 +16,15 @@ struct ConnectionSettings: Sendable {
     /// The keywords without `options`, for a connection pooler that refuses them; every transaction then carries its
     /// settings.
     let plainKeywords: [(name: String, value: String)]
+    /// What gave the address, for messages.
+    let addressSource: String
     /// The same settings for one transaction.
     let transaction: TransactionSettings
 
     /// - Throws: `.cannotConnect` when the connection string is not valid.
     init(_ configuration: DatabaseConfiguration, for role: Role) throws(DatabaseError) {
         let given = try ConnectionOptions(parsing: configuration.connectionString)
+        addressSource = configuration.addressSource
         transaction = TransactionSettings(configuration, for: role)
         var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
         options += transaction.values.map { "-c \($0.sessionName)=\($0.value.replacing(" ", with: "\\ "))" }

@@ -7,19 +7,19 @@ extension DatabaseError {
                 + "use postgresql://user:password@host:port/database or host=… dbname=….")
     }
 
-    static func cannotConnect(_ reason: String) -> DatabaseError {
-        let advice =
-            isAboutTLS(reason)
-            ? "check sslmode, sslrootcert (the authority that signed the server's certificate) and the server's "
-                + "certificate, its name and its dates"
-            : "check that it runs and DATABASE_URL"
-        return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
-    }
-
-    /// Returns whether the server was reachable and TLS failed. libpq has no code for that, but its messages are not
+    /// The advice names what gave the address: `source`. libpq has no code for what failed, but its messages are not
     /// translated: Perennial sets no locale.
-    private static func isAboutTLS(_ reason: String) -> Bool {
-        reason.contains("certificate") || reason.contains("SSL")
+    static func cannotConnect(_ reason: String, by source: String) -> DatabaseError {
+        let advice =
+            if reason.contains("certificate") || reason.contains("SSL") {
+                "check sslmode, sslrootcert (the authority that signed the server's certificate) and the server's "
+                    + "certificate, its name and its dates"
+            } else if reason.contains("authentication failed") || reason.contains("no password supplied") {
+                "check the user and the password of \(source)"
+            } else {
+                "check that it runs and \(source)"
+            }
+        return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
     }
 
     static func connectionLost(during name: String, _ reason: String) -> DatabaseError {

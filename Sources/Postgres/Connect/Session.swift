@@ -14,17 +14,13 @@ extension Connection {
 
     /// Detects the kind of session, so that no configuration is needed. A pooler answers the start-up itself and makes
     /// its own cancel key, whose process id differs from that of the process that answers statements.
-    /// - Throws: `.cannotConnect` when there is no response within the limit.
+    /// - Throws: the reason why the server did not say it within the limit.
     func learnSession(within limit: Duration) throws(DatabaseError) {
         let expected = PQbackendPID(pointer)
-        do throws(DatabaseError) {
-            guard let row = try run(Self.askWhoAnswers, [], within: limit).rows.first else {
-                throw DatabaseError.cannotConnect("it does not say which process answers")
-            }
-            session = try row.int4("pid") == expected ? .own : .borrowed
-        } catch {
-            throw .cannotConnect(error.message)
+        guard let row = try run(Self.askWhoAnswers, [], within: limit).rows.first else {
+            throw DatabaseError(.cannotConnect, "it does not say which process answers")
         }
+        session = try row.int4("pid") == expected ? .own : .borrowed
     }
 }
 

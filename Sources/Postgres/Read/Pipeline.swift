@@ -58,7 +58,9 @@ struct Pipeline {
         self.connection = connection
         self.statementTimeout = statementTimeout
         firstSince = now
-        guard PQenterPipelineMode(connection.pointer) == 1 else { throw .cannotConnect(connection.complaint) }
+        guard PQenterPipelineMode(connection.pointer) == 1 else {
+            throw DatabaseError(.cannotConnect, "The connection for reads cannot be used: \(connection.complaint).")
+        }
     }
 
     /// Sends a batch followed by one Sync. Reads that cannot be sent count as in flight all the same; `lose` returns

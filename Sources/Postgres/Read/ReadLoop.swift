@@ -109,11 +109,11 @@ final class ReadLoop {
 
     private func enforceLimits(at now: Moment) {
         let configuration = pool.configuration
-        let limit = isUp ? configuration.waitLimit : configuration.connectTimeout
+        let limit = isUp ? configuration.waitLimit : pool.connectLimit
         let error =
             isUp
             ? DatabaseError.waitedTooLong(for: "a read", limit)
-            : outage ?? .cannotConnect("no answer within \(limit.components.seconds) seconds")
+            : outage ?? .cannotConnect("no answer within \(limit)", by: configuration.addressSource)
         for call in pool.takeWaiting(since: now - limit) { call.fail(error) }
         for attempt in again where now - attempt.waitStart >= limit { attempt.call.fail(error) }
         again.removeAll { $0.call.caller.isFinished }
@@ -179,11 +179,12 @@ final class ReadLoop {
         }
     }
 
-    /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second.
+    /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second. Without
+    /// any, callers of transactions may still wait for this thread to see their limit.
     private func sleepLimit(from now: Moment) -> Duration {
         let waiting = pool.park()
         if waiting > 0, idlePlace != nil { return .zero }
-        if waiting == 0, isIdle { return .seconds(1) }
+        if waiting == 0, isIdle { return min(.seconds(1), pool.connectLimit) }
         var limit = Duration.milliseconds(100)
         for case .down(let until) in places { limit = min(limit, max(until - now, .milliseconds(1))) }
         return limit

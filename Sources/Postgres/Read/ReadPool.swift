@@ -13,6 +13,7 @@ final class ReadPool: Sendable {
         var opened: [Opened] = []
         /// Whether the thread sleeps and must be woken for a new caller.
         var isParked = false
+        var isLeaving = false
     }
 
     let configuration: DatabaseConfiguration
@@ -82,6 +83,12 @@ final class ReadPool: Sendable {
         wakeUp.ring()
     }
 
+    /// Shortens the wait for a connection that is missing.
+    func beginLeaving() {
+        memory.withLock { $0.isLeaving = true }
+        wakeUp.ring()
+    }
+
     /// Waits until the thread has ended.
     func awaitEnd() async { await latch.wait() }
 }
@@ -90,6 +97,11 @@ final class ReadPool: Sendable {
 extension ReadPool {
     /// The number of waiting reads, and whether the queue is closed to new ones.
     var waiting: (count: Int, isClosed: Bool) { memory.withLock { ($0.line.count, $0.line.isClosed) } }
+
+    /// The longest wait of a caller for a connection.
+    var connectLimit: Duration {
+        memory.withLock { $0.isLeaving } ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
+    }
 
     func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] {
         memory.withLock { $0.line.take(atMost: most) }
@@ -125,7 +137,8 @@ extension ReadPool {
             self.deliver(Opened(place: place, outcome: outcome))
         }
         if !startThread(open) {
-            deliver(Opened(place: place, outcome: .failure(.cannotConnect("the system has no thread left"))))
+            let error = DatabaseError.cannotConnect("the system has no thread left", by: configuration.addressSource)
+            deliver(Opened(place: place, outcome: .failure(error)))
         }
     }
 

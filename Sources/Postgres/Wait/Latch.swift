@@ -23,6 +23,9 @@ final class Latch: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
+    /// Takes a `countDown` back, for a thread that was not to be waited for.
+    func countUp() { memory.withLock { $0.remaining += 1 } }
+
     /// Waits until all threads have ended.
     func wait() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

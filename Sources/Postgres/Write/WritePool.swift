@@ -7,6 +7,7 @@ final class WritePool: Sendable {
         var line: WaitQueue<WriteCall>
         var connectedWriters = 0
         var outage: DatabaseError?
+        var isLeaving = false
     }
 
     let configuration: DatabaseConfiguration
@@ -87,10 +88,10 @@ final class WritePool: Sendable {
     func expire(at now: Moment) {
         let (expired, error) = memory.withLock { memory -> ([WriteCall], DatabaseError) in
             let isConnected = memory.connectedWriters > 0
-            let limit = isConnected ? configuration.waitLimit : configuration.connectTimeout
+            let limit = isConnected ? configuration.waitLimit : connectLimit(memory)
             return (
                 memory.line.takeWaiting(since: now - limit),
-                isConnected ? .waitedTooLong(for: "a transaction", limit) : Self.outage(memory, limit)
+                isConnected ? .waitedTooLong(for: "a transaction", limit) : missing(memory)
             )
         }
         for call in expired { call.fail(error) }
@@ -103,11 +104,19 @@ final class WritePool: Sendable {
         for _ in 0..<configuration.writeConnections { work.signal() }
     }
 
-    /// Waits until all writers have ended.
+    /// Shortens the wait for a connection that is missing.
+    func beginLeaving() { memory.withLock { $0.isLeaving = true } }
+
+    /// Waits until all writers have ended, except those that try to connect during an outage.
     func awaitEnd() async { await latch.wait() }
 
-    private static func outage(_ memory: Memory, _ limit: Duration) -> DatabaseError {
-        memory.outage ?? .cannotConnect("no answer within \(limit.components.seconds) seconds")
+    private func connectLimit(_ memory: Memory) -> Duration {
+        memory.isLeaving ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
+    }
+
+    private func missing(_ memory: Memory) -> DatabaseError {
+        memory.outage
+            ?? .cannotConnect("no answer within \(connectLimit(memory))", by: configuration.addressSource)
     }
 }
 
@@ -117,7 +126,18 @@ extension WritePool {
     var load: (waiting: Int, connections: Int) { memory.withLock { ($0.line.count, $0.connectedWriters) } }
 
     /// The reason there is no connection.
-    var outage: DatabaseError { memory.withLock { Self.outage($0, configuration.connectTimeout) } }
+    var outage: DatabaseError { memory.withLock { missing($0) } }
+
+    /// The longest wait of a caller for a connection.
+    var connectLimit: Duration { memory.withLock { connectLimit($0) } }
+
+    /// Opens a connection. During an outage the end of the pool does not wait for it.
+    func open() throws(DatabaseError) -> Connection {
+        let isAwaited = memory.withLock { $0.outage == nil }
+        if !isAwaited { latch.countDown() }
+        defer { if !isAwaited { latch.countUp() } }
+        return try Connection.open(settings, within: connectLimit)
+    }
 
     /// Sleeps until a caller waits; returns false when the pool is closed and none does.
     func awaitCaller() -> Bool {

@@ -53,7 +53,7 @@ final class Writer {
     }
 
     private func connectedAgain(since begun: Moment) -> Connection? {
-        while ContinuousClock.now - begun < pool.configuration.connectTimeout {
+        while ContinuousClock.now - begun < pool.connectLimit {
             if let connection = connected() { return connection }
             pool.pause(for: backoff.next())
         }
@@ -67,7 +67,7 @@ final class Writer {
             disconnect()
         }
         do {
-            let opened = try Connection.open(pool.settings, within: pool.configuration.connectTimeout)
+            let opened = try pool.open()
             connection = opened
             backoff.reset()
             pool.connected()

@@ -15,7 +15,9 @@ extension Tracker {
                 conditions.clear(.work(what))
                 return result
             } catch {
-                guard attempt < tries, error.storageFailure?.mayPass ?? false else {
+                // A process that stops does not wait for a database that is away.
+                let isLost = isStopping() && error.storageFailure?.isLoss == true
+                guard attempt < tries, error.storageFailure?.mayPass ?? false, !isLost else {
                     failed(to: what, error)
                     return nil
                 }

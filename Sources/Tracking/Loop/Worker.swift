@@ -31,7 +31,8 @@ package struct Worker: Service {
         try await withHeartbeat(as: worker, while: Checking(worker: self, id: worker))
     }
 
-    /// Sends heartbeats while `work` runs. When a heartbeat shows that this program is out of date, `work` stops
+    /// Sends heartbeats while `work` runs. From a graceful stop on, its steps wait only briefly for a database that is
+    /// away: what they leave undone, another worker takes over within one lease. When a heartbeat shows that this program is out of date, `work` stops
     /// gracefully and the error is thrown.
     func withHeartbeat(as worker: WorkerID, while work: any Service) async throws {
         let configuration = ServiceGroupConfiguration(
@@ -42,7 +43,11 @@ package struct Worker: Service {
                     successTerminationBehavior: .gracefullyShutdownGroup,
                     failureTerminationBehavior: .gracefullyShutdownGroup),
             ], logger: tracker.logger)
-        try await ServiceGroup(configuration: configuration).run()
+        try await withGracefulShutdownHandler {
+            try await ServiceGroup(configuration: configuration).run()
+        } onGracefulShutdown: {
+            tracker.ledger.beginLeaving()
+        }
     }
 
     /// All of a worker's jobs except the heartbeat.

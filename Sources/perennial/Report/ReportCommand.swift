@@ -133,6 +133,8 @@ struct ReportCommand: AsyncParsableCommand {
         let database = Database(
             DatabaseConfiguration(
                 connectionString: settings.readDatabase ?? settings.database,
+                addressSource: settings.readDatabase == nil
+                    ? settings.databaseSource : SettingName.databaseReadURL.rawValue,
                 statementTimeoutMilliseconds: minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {

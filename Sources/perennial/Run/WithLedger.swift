@@ -14,12 +14,15 @@ func withUncheckedLedger<Result: Sendable>(
     let logger = settings.logger
     let database = Database(
         DatabaseConfiguration(
-            connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds),
+            connectionString: settings.database, addressSource: settings.databaseSource,
+            statementTimeoutMilliseconds: statementTimeoutMilliseconds),
         note: DatabaseNotes(.database, logger: logger, isBrief: isBrief).take)
     let reads = settings.readDatabase.map { address in
         // The primary answers instead, so the wait for an unreachable standby is short.
         Database(
-            DatabaseConfiguration(connectionString: address, connectTimeoutSeconds: 1),
+            DatabaseConfiguration(
+                connectionString: address, addressSource: SettingName.databaseReadURL.rawValue, connectTimeoutSeconds: 1
+            ),
             note: DatabaseNotes(.standby, logger: logger, isBrief: isBrief).take)
     }
     do {

@@ -6,6 +6,8 @@ import Postgres
 struct Settings: Sendable {
     /// A libpq connection string; empty when the `PG*` variables are sufficient.
     var database = ""
+    /// What gave the location of the database, for messages.
+    var databaseSource = "DATABASE_URL"
     /// A hot standby for lookups.
     var readDatabase: String?
     /// 32 bytes; nil when none is set.
@@ -39,6 +41,7 @@ extension Settings {
     init(_ values: SettingsValues, needing needs: Set<SettingsNeed>, mistakes: inout [String]) {
         var check = SettingsCheck(values: values)
         database = check.database(isNeeded: needs.contains(.database))
+        databaseSource = values.databaseSource
         readDatabase = check.connectionString(.databaseReadURL)
         masterKey = check.masterKey(isNeeded: needs.contains(.masterKey))
         httpHost = values[.httpHost] ?? httpHost

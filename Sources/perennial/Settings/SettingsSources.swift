@@ -31,10 +31,19 @@ struct SettingsSources {
                 provider(of: environment),
                 provider(of: file.values),
             ]),
-            libpq: LibpqVariable.connectionString(environment: environment, file: file.values), read: read)
+            libpq: LibpqVariable.connectionString(environment: environment, file: file.values),
+            databaseSource: databaseSource(environment: environment, file: file.values), read: read)
         let settings = Settings(values, needing: needs, mistakes: &mistakes)
         guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
         return (settings, Self.warnings(about: environment) + file.warnings)
+    }
+
+    private func databaseSource(environment: [String: String], file: [String: String]) -> String {
+        if flags[.databaseURL] != nil { return "--database-url" }
+        let name = SettingName.databaseURL.rawValue
+        let given = LibpqVariable.allCases.map(\.rawValue).filter { environment[$0] != nil || file[$0] != nil }
+        guard environment[name] == nil, file[name]?.isEmpty ?? true, !given.isEmpty else { return name }
+        return given.joined(separator: ", ")
     }
 
     /// Names of the environment that look like settings and are none, one sentence each. Tests and examples have names
@@ -73,6 +82,8 @@ struct SettingsValues {
     let reader: ConfigReader
     /// The connection string of the `PG*` variables; nil when none is set.
     let libpq: String?
+    /// What gives the location of the database, by name: a flag, a setting, or the `PG*` variables that are set.
+    let databaseSource: String
     /// Reads a file as text.
     let read: @Sendable (String) throws -> String
 
