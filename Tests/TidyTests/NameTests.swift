@@ -50,8 +50,7 @@ struct NameTests {
         let statements = try tree.files(in: "sql", ending: [".sql", ".md"])
         let top = try [
             "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile", "docker-compose.yml",
-            ".ci/run",
-            ".github/workflows/ci.yml",
+            "docker-compose.override.yml", ".ci/run", ".ci/demo", ".github/workflows/ci.yml",
         ].compactMap { try tree.file($0) }
         for file in folders + statements + top {
             let found =
