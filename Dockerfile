@@ -1,5 +1,5 @@
-# The build stage: the usual toolchain, with the standard library linked statically.
-FROM swift:6.2-bookworm AS build
+# The build stage: the usual toolchain, that of continuous integration, with the standard library linked statically.
+FROM swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libpq-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*

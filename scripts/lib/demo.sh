@@ -14,17 +14,20 @@ demo_customer=c1000048
 # The uploads of so many seconds are fetched at once after a stop, so that a long one does not fill the memory.
 uploads_seconds_max=600
 
-# 1 if a secret was created just now. Existing data in the database are then sealed with another one.
-secrets_are_new=0
-
 # The file appears complete or not at all, and only its owner can read it.
-make_secret() {
+write_private() {
     local file=$1
     shift
-    if [[ -s $file ]]; then return 0; fi
     (umask 077 && "$@" >"$file.new") || fail "Cannot write $file: make its folder writable for this account."
     mv "$file.new" "$file"
-    secrets_are_new=1
+}
+
+# Existing data in the database are sealed with another secret than a new one; the mark stays until the apps have it.
+make_secret() {
+    local file=$1
+    if [[ -s $file ]]; then return 0; fi
+    touch "$state/secrets-are-new" || fail "Cannot write to $state: make it writable for this account."
+    write_private "$@"
 }
 
 # 32 bytes in Base64, as PERENNIAL_MASTER_KEY_FILE requires.
@@ -37,28 +40,41 @@ random_shared_secret() {
     head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n'
 }
 
-# The simulator and the app must agree on the secret, so both read the same file.
-make_secrets() {
+# Seals the secrets of the apps.
+make_master_key() {
     make_secret "$state/master-key" random_master_key
+}
+
+# The simulator and the app must agree on the secret, so both read the same file.
+make_shared_secret() {
     make_secret "$state/shared-secret" random_shared_secret
+}
+
+# libpq's form of a password (PGPASSFILE), in which a colon and a backslash are escaped.
+password_line() {
+    printf '*:*:*:*:%s\n' "$(sed 's/[\\:]/\\&/g' "$1")"
+}
+
+# The id of the feed is that of the database: another one has another. Nothing while the database is away.
+feed_id() {
+    { "$perennial" status --format json 2>/dev/null || true; } | tr -d ' \n' |
+        sed -nE 's/.*"feed":\{[^}]*"id":"([^"]+)".*/\1/p'
 }
 
 # A key and an import belong to one database. With another database they are created again.
 remember_database() {
-    if [[ ! -f $state/database || "$(cat "$state/database")" != "$1" ]]; then
-        forget_database
-        (umask 077 && printf '%s\n' "$1" >"$state/database")
+    local feed
+    feed=$(feed_id)
+    [[ -n $feed ]] || return 0
+    if [[ -s $state/feed && "$(cat "$state/feed")" != "$feed" ]]; then
+        rm -f "$state/api-key" "$state/imported" "$state/uploads-since"
     fi
+    printf '%s\n' "$feed" >"$state/feed"
 }
 
-# The next steps fill a new database under the same name.
-forget_database() {
-    rm -f "$state/api-key" "$state/imported" "$state/epoch" "$state/uploads-since"
-}
-
-# After a restart of the simulator, the pretend customers continue where they were.
+# After a restart of the simulator, the pretend customers whose receipts were imported continue where they were.
 simulator_epoch() {
-    if [[ ! -s $state/epoch ]]; then date -u +%Y-%m-%dT%H:%M:%SZ >"$state/epoch"; fi
+    if [[ ! -s $state/epoch || ! -f $state/imported ]]; then date -u +%Y-%m-%dT%H:%M:%SZ >"$state/epoch"; fi
     cat "$state/epoch"
 }
 
@@ -77,7 +93,7 @@ register_app() {
     if ! "$perennial" app show "$app" >/dev/null 2>&1; then
         "$perennial" app add --bundle-id "$app" --name "$name" --shared-secret-file "$state/shared-secret" \
             --sandbox allow --rate 0
-    elif [[ $secrets_are_new -eq 1 ]]; then
+    elif [[ -f $state/secrets-are-new ]]; then
         "$perennial" app rotate-secret "$app" --shared-secret-file "$state/shared-secret"
     fi
 }
@@ -90,6 +106,7 @@ register_apps() {
     register_app "$calendar_app" "Journal, with a year of history"
     sed 's/tracker/journal/g' "$catalog" >"$state/journal.yaml"
     "$perennial" catalog apply "$state/journal.yaml"
+    rm -f "$state/secrets-are-new"
 }
 
 # The simulator listens a moment after its start. A simulator that ended never listens.

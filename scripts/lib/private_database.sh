@@ -53,7 +53,6 @@ make_persistent_cluster() {
     rm -rf "$folder/data"
     create_cluster "$folder/data" "$sockets" ""
     touch "$folder/complete"
-    rm -f "$state/database"
 }
 
 # CREATE DATABASE has no IF NOT EXISTS.
@@ -83,7 +82,6 @@ migrate_database() {
     "$postgres/psql" --no-psqlrc -q -d "$(database_uri "$(socket_folder)" postgres)" \
         -c "ALTER DATABASE perennial RENAME TO $aside" || return 1
     make_database "$(database_uri "$(socket_folder)" postgres)"
-    forget_database
     "$perennial" migrate
 }
 

@@ -2,23 +2,41 @@ import Foundation
 import Testing
 import Yams
 
-/// `docker-compose.yml` as an engine reads it, with every place inside the containers replaced by one of this machine.
+/// What an engine runs: `docker-compose.yml` alone in production, with `docker-compose.override.yml` for the demo. Every
+/// place inside the containers is replaced by one of this machine.
 struct ComposeFile {
     static let root = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     let services: [String: ComposeService]
     let volumes: Set<String>
+    /// The file of each secret.
+    let secrets: [String: String]
 
-    /// Reads the file; `places` are replaced in its text, those that come first before others.
-    init(replacing places: [(String, String)] = []) throws {
-        let text = try String(contentsOf: Self.root.appending(path: "docker-compose.yml"), encoding: .utf8)
-        let replaced = places.reduce(text.replacing(/\$\{[A-Z_]+:-([^}]*)\}/) { $0.output.1 }) {
-            $0.replacing($1.0, with: $1.1)
+    /// Reads the files; `places` are replaced in their text, those that come first before others.
+    init(production: Bool = false, replacing places: [(String, String)] = []) throws {
+        func read(_ name: String) throws -> [String: Any] {
+            let text = try String(contentsOf: Self.root.appending(path: name), encoding: .utf8)
+            let replaced = places.reduce(text.replacing(/\$\{[A-Z_]+:-([^}]*)\}/) { $0.output.1 }) {
+                $0.replacing($1.0, with: $1.1)
+            }
+            return try #require(try Yams.load(yaml: replaced) as? [String: Any])
         }
-        let file = try #require(try Yams.load(yaml: replaced) as? [String: Any])
+        let file = try read("docker-compose.yml")
         volumes = Set(try #require(file["volumes"] as? [String: Any]).keys)
-        services = try #require(file["services"] as? [String: [String: Any]]).mapValues(ComposeService.init)
+        secrets = try #require(file["secrets"] as? [String: [String: String]]).compactMapValues { $0["file"] }
+        var services = try #require(file["services"] as? [String: [String: Any]])
+        if !production {
+            let override = try #require(try read("docker-compose.override.yml")["services"] as? [String: [String: Any]])
+            services.merge(override) { $0.merging($1, uniquingKeysWith: Self.merged) }
+        }
+        self.services = services.mapValues(ComposeService.init)
+    }
+
+    /// A field that both files have: of mappings, such as the environment, both parts stay.
+    private static func merged(_ first: Any, _ second: Any) -> Any {
+        guard let first = first as? [String: Any], let second = second as? [String: Any] else { return second }
+        return first.merging(second, uniquingKeysWith: merged)
     }
 
     /// The services in an order in which each comes after what it depends on.
@@ -47,6 +65,11 @@ struct ComposeService {
     let healthRetries: Int
     let volumes: [String]
     let isRestarted: Bool
+    /// Whether process 1 is one that hands signals on.
+    let hasInit: Bool
+    let logDriver: String?
+    let secrets: [String]
+    let sharedMemory: String?
     let stopGraceSeconds: Int
     let isOurs: Bool
     let isBuilt: Bool
@@ -64,7 +87,11 @@ struct ComposeService {
         healthCheck = check?["test"] as? [String]
         healthRetries = check?["retries"] as? Int ?? 3
         volumes = fields["volumes"] as? [String] ?? []
-        isRestarted = fields["restart"] != nil
+        isRestarted = fields["restart"] as? String == "unless-stopped"
+        hasInit = fields["init"] as? Bool ?? false
+        logDriver = (fields["logging"] as? [String: Any])?["driver"] as? String
+        secrets = fields["secrets"] as? [String] ?? []
+        sharedMemory = fields["shm_size"] as? String
         stopGraceSeconds = (fields["stop_grace_period"] as? String).flatMap { Int($0.dropLast()) } ?? 10
         isOurs = fields["image"] as? String == "perennial"
         isBuilt = fields["build"] != nil

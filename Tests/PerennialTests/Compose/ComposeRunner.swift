@@ -4,7 +4,7 @@ import Testing
 
 /// Starts services of a compose file as processes of this machine.
 final class ComposeRunner {
-    private let file: ComposeFile
+    let file: ComposeFile
     private let folder: String
     private let further: [String: String]
     private(set) var running: [String: Process] = [:]
@@ -43,6 +43,13 @@ final class ComposeRunner {
         try process.runHearingSignals()
         running[name] = process
         try await becomeWell(name)
+    }
+
+    /// Runs a command as inside a service's container; its status.
+    func run(_ arguments: [String], in service: String) async throws -> Int32 {
+        let process = try process("\(service)-command", arguments, of: service)
+        try process.runHearingSignals()
+        return await process.ended()
     }
 
     /// SIGTERM, as an engine sends it; the status with which it ended, within its grace period.
