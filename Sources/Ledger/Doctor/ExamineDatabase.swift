@@ -35,8 +35,6 @@ package struct UnreadableSecret: Sendable, Hashable {
     package enum Kind: String, Sendable {
         /// The shared secret of an app.
         case shared
-        /// The shared secret before the last rotation.
-        case previous
         /// The key that signs requests to the Server API.
         case serverKey = "server_key"
         /// The key that signs promotional offers.
@@ -76,7 +74,7 @@ extension LedgerOperations {
             let bundleID = BundleID(try row.text("bundle_id"))
             let owner =
                 switch kind {
-                case .shared, .previous: bundleID.text
+                case .shared: bundleID.text
                 case .serverKey: LedgerApps.serverKeyOwner(bundleID)
                 case .offerKey: LedgerApps.offerKeyOwner(bundleID)
                 case .order: LedgerOrders.keyOwner(try row.text("order_id"))

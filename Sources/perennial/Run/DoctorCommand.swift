@@ -257,10 +257,16 @@ extension Diagnosis {
     mutating func lookAtStores(of apps: [App]) async {
         var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
         options.trustedRoots = settings.appStoreRoots
-        let client = HTTPClient(
-            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
-            configuration: options.clientConfiguration)
-        let reach = StoreReach(client: client)
+        do {
+            try await HTTPClient.withHTTPClient(
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: options.clientConfiguration
+            ) { await look(through: StoreReach(client: $0), of: apps) }
+        } catch {
+            // Only the end of the client throws; the process ends now, and that changes no finding.
+        }
+    }
+
+    private mutating func look(through reach: StoreReach, of apps: [App]) async {
         let sandbox = apps.isEmpty || apps.contains(where: \.sandboxAllowed)
         let keys = apps.contains { $0.serverKey != nil }
         for url in [settings.appStoreURL] + (sandbox ? [settings.appStoreSandboxURL] : []) {
@@ -271,8 +277,6 @@ extension Diagnosis {
                 note("app_store", at: url, await reach.failure(ofServerAPIAt: url))
             }
         }
-        // The process ends now; a failed shutdown changes no finding.
-        try? await client.shutdown()
     }
 
     private mutating func note(_ check: String, at url: String, _ failure: String?) {
@@ -287,7 +291,6 @@ extension UnreadableSecret {
         let lost = "does not open with this master key; set the key that it was sealed with"
         return switch kind {
         case .shared: "the shared secret of \(name) \(lost), or run `perennial app rotate-secret`."
-        case .previous: "the previous shared secret of \(name) \(lost), or run `perennial app rotate-secret`."
         case .serverKey: "the server key of \(name) \(lost), or run `perennial app server-key`."
         case .offerKey: "the offer key of \(name) \(lost), or run `perennial app offer-key`."
         case .order: "the keys of orders of \(name) \(lost). Otherwise devices cannot prove earlier orders."
