@@ -2068,15 +2068,14 @@ SELECT current_setting('server_version_num')::int AS version, current_setting('s
        ARRAY(SELECT l.first FROM lacking l ORDER BY l.role) AS lacking
 
 """#)
-    /// Doctor: returns every sealed secret of apps, and the newest one of orders, with what it is.
+    /// Doctor: returns every sealed secret of apps, and the newest one of orders, with what it is. A previous shared secret
     package static let readSealedSecrets = SQLFile("read_sealed_secrets", #"""
--- Doctor: returns every sealed secret of apps, and the newest one of orders, with what it is.
+-- Doctor: returns every sealed secret of apps, and the newest one of orders, with what it is. A previous shared secret
+-- that does not open counts as none.
 SELECT s.kind, a.bundle_id, s.order_id, s.sealed
 FROM ledger.app a
 CROSS JOIN LATERAL (
     SELECT 'shared' AS kind, NULL::text AS order_id, a.sealed_secret AS sealed
-    UNION ALL
-    SELECT 'previous', NULL, a.sealed_previous_secret
     UNION ALL
     SELECT 'server_key', NULL, k.sealed_key FROM ledger.server_key k WHERE k.app_id = a.app_id
     UNION ALL
