@@ -80,15 +80,16 @@ import Testing
             [
                 "PERENNIAL_HTTP_PORT": "70000", "PERENNIAL_LOG_FORMAT": "xml", "PERENNIAL_LOG_LEVEL": "loud",
                 "PERENNIAL_LEASE_SECONDS": "0", "PERENNIAL_POLL_SPEEDUP": "0", "PERENNIAL_APPSTORE_URL": "ftp://x",
-                "PERENNIAL_MASTER_KEY": "c2VjcmV0c2VjcmV0",
+                "PERENNIAL_MASTER_KEY": "c2VjcmV0c2VjcmV0", "PERENNIAL_TRUSTED_PROXIES": "10.0.0.0/8,10.0.0.0/40",
             ], needing: [.database, .masterKey])
         for name in [
             "PERENNIAL_HTTP_PORT", "PERENNIAL_LOG_FORMAT", "PERENNIAL_LOG_LEVEL", "PERENNIAL_LEASE_SECONDS",
             "PERENNIAL_POLL_SPEEDUP", "PERENNIAL_APPSTORE_URL", "PERENNIAL_MASTER_KEY", "DATABASE_URL",
+            "PERENNIAL_TRUSTED_PROXIES",
         ] {
             #expect(lines.filter { $0.hasPrefix(name + " ") }.count == 1, "\(name): \(lines)")
         }
-        #expect(lines.count == 8)
+        #expect(lines.count == 9)
         #expect(!lines.contains { $0.contains("c2VjcmV0") })
     }
 

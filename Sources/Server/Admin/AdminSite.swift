@@ -8,6 +8,7 @@ import Tracking
 struct AdminSite: Sendable {
     let tracker: Tracker
     let keys: KeyCache
+    let proxies: TrustedProxies
     let attempts = SignInAttempts()
 
     /// Adds every path of the pages. Only the files and the sign-in need no session.

@@ -20,16 +20,10 @@ struct CallerContext: RequestContext {
         channel = source.channel
     }
 
-    /// Returns the source address of a request. Behind a reverse proxy on this machine, it is the last entry of
-    /// `X-Forwarded-For`.
-    ///
-    /// The caller wrote the earlier entries. A peer on another machine could forge the header, so it is ignored there.
-    func source(of request: Request) -> SourceAddress {
-        let peer = SourceAddress(channel.remoteAddress)
-        guard peer.isLoopback, let name = HTTPField.Name("X-Forwarded-For"),
-            let last = request.headers[values: name].last?.split(separator: ",").last
-        else { return peer }
-        return SourceAddress(last.filter { $0 != " " && $0 != "\t" }) ?? peer
+    /// Returns the source address of a request, which came through `proxies` or directly.
+    func source(of request: Request, behind proxies: TrustedProxies) -> SourceAddress {
+        let name = HTTPField.Name("X-Forwarded-For")
+        return proxies.source(of: channel.remoteAddress, forwarded: name.map { request.headers[values: $0] } ?? [])
     }
 }
 

@@ -30,14 +30,17 @@ package struct HTTPServer: Service {
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
     ///   - files: The number of files that the process may have open; nil where there is no limit.
+    ///   - trustedProxies: The reverse proxies that say whose requests they pass on.
     ///   - servesAdmin: Whether the pages under `/admin` are served too.
     ///   - onListening: Called with the port once connections are accepted.
     package init(
         tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int, logger: Logger, files: OpenFiles? = nil,
-        servesAdmin: Bool = true, onListening: (@Sendable (Int) async -> Void)? = nil
+        trustedProxies: TrustedProxies = TrustedProxies(), servesAdmin: Bool = true,
+        onListening: (@Sendable (Int) async -> Void)? = nil
     ) {
         var limits = ServerLimits()
         if let files { limits.connectionsMax = files.connectionsMax }
+        limits.trustedProxies = trustedProxies
         self.init(
             tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, onListening: onListening,
             limits: limits,
@@ -110,7 +113,8 @@ package struct HTTPServer: Service {
         let brief = router.group().add(middleware: RequireWholePath())
         let routes = brief.group().add(middleware: OffEventLoop())
         let keyed = routes.behind(authenticator)
-        let (uploads, calls) = (ReceiptUploads(tracker: tracker, limits: limits), DeviceCalls(limits: limits))
+        let uploads = ReceiptUploads(tracker: tracker, limits: limits)
+        let calls = DeviceCalls(orders: tracker.ledger.orders, limits: limits)
         PostReceipt(uploads: uploads).addRoute(to: keyed)
         GetReceipt(ledger: tracker.ledger).addRoute(to: keyed)
         GetEntitlements(tracker: tracker, apps: apps, counters: counters).addRoute(to: brief.behind(authenticator))
@@ -129,7 +133,7 @@ package struct HTTPServer: Service {
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: brief)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         routes.addDescription()
-        if servesAdmin { AdminSite(tracker: tracker, keys: keys).addRoutes(to: routes) }
+        if servesAdmin { AdminSite(tracker: tracker, keys: keys, proxies: limits.trustedProxies).addRoutes(to: routes) }
         return router
     }
 }

@@ -30,6 +30,9 @@ struct ServerLimits: Sendable {
     /// The most open connections. Beyond it, the connection that has been silent longest is closed for a new one.
     var connectionsMax = connectionsWanted
 
+    /// The reverse proxies that say whose requests they pass on, for limits of an address.
+    var trustedProxies = TrustedProxies()
+
     /// How long the sender of an upload waits at the most, in seconds.
     func waitSeconds(for purpose: UploadPurpose) -> Double {
         switch purpose {

@@ -86,7 +86,7 @@ struct ListeningServer: Service {
         let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
         let server = HTTPServer(
             tracker: tracker, metrics: metrics, host: settings.httpHost, port: settings.httpPort, logger: logger,
-            files: .raised(), servesAdmin: servesAdmin
+            files: .raised(), trustedProxies: settings.trustedProxies, servesAdmin: servesAdmin
         ) { port in
             logger.info("listening on http://\(host):\(port)")
         }

@@ -14,6 +14,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case httpHost = "PERENNIAL_HTTP_HOST"
     /// The port the API listens on.
     case httpPort = "PERENNIAL_HTTP_PORT"
+    /// The addresses and ranges of reverse proxies whose X-Forwarded-For counts.
+    case trustedProxies = "PERENNIAL_TRUSTED_PROXIES"
     /// Apple's production endpoint.
     case appStoreURL = "PERENNIAL_APPSTORE_URL"
     /// Apple's sandbox endpoint.
@@ -40,7 +42,8 @@ enum SettingName: String, CaseIterable, Sendable {
     var isSecret: Bool {
         switch self {
         case .databaseURL, .databaseReadURL, .masterKey: true
-        case .masterKeyFile, .httpHost, .httpPort, .appStoreURL, .appStoreSandboxURL, .appStoreServerURL,
+        case .masterKeyFile, .httpHost, .httpPort, .trustedProxies, .appStoreURL, .appStoreSandboxURL,
+            .appStoreServerURL,
             .appStoreServerSandboxURL, .appStoreRootFile, .logLevel, .logFormat, .leaseSeconds, .pollSpeedup:
             false
         }

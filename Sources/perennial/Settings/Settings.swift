@@ -1,6 +1,7 @@
 import AppStore
 import Logging
 import Postgres
+import Server
 
 /// The settings of this process, after every value was checked.
 struct Settings: Sendable {
@@ -16,6 +17,8 @@ struct Settings: Sendable {
     var httpHost = "127.0.0.1"
     /// The port the API listens on; 0 takes any free one.
     var httpPort = 8080
+    /// The reverse proxies whose X-Forwarded-For counts.
+    var trustedProxies = TrustedProxies()
     /// Apple's production endpoint.
     var appStoreURL = AppStoreOptions.appleProductionURL
     /// Apple's sandbox endpoint.
@@ -46,6 +49,7 @@ extension Settings {
         masterKey = check.masterKey(isNeeded: needs.contains(.masterKey))
         httpHost = values[.httpHost] ?? httpHost
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
+        trustedProxies = check.trustedProxies(.trustedProxies) ?? trustedProxies
         appStoreURL = check.url(.appStoreURL) ?? appStoreURL
         appStoreSandboxURL = check.url(.appStoreSandboxURL) ?? appStoreSandboxURL
         appStoreServerURL = check.url(.appStoreServerURL) ?? appStoreServerURL

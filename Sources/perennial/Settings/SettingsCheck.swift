@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Postgres
+import Server
 
 /// A conversion of raw values into typed ones that collects the mistakes in them. Secrets never appear in a sentence.
 struct SettingsCheck {
@@ -80,6 +81,19 @@ struct SettingsCheck {
             return nil
         }
         return number
+    }
+
+    /// Returns a list of addresses and ranges.
+    mutating func trustedProxies(_ name: SettingName) -> TrustedProxies? {
+        guard let text = values[name] else { return nil }
+        do throws(TrustedProxies.UnknownRange) {
+            return try TrustedProxies(text)
+        } catch {
+            mistakes.append(
+                "\(name.rawValue) has '\(error.text)'; give up to \(TrustedProxies.rangesMax) addresses and ranges with "
+                    + "commas between them, such as 10.0.0.7,192.168.0.0/16,fd00::/8.")
+            return nil
+        }
     }
 
     /// Returns an HTTP or HTTPS address.

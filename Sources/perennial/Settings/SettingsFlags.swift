@@ -76,11 +76,14 @@ struct HTTPFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_HTTP_PORT (8080).", valueName: "port"))
     var httpPort: String?
 
+    @Option(help: ArgumentHelp("Overrides PERENNIAL_TRUSTED_PROXIES.", valueName: "list"))
+    var trustedProxies: String?
+
     @Flag(help: "Serve no pages under /admin.")
     var noAdmin = false
 
     /// The flags that were given.
     var values: [SettingName: String?] {
-        [.httpHost: httpHost, .httpPort: httpPort]
+        [.httpHost: httpHost, .httpPort: httpPort, .trustedProxies: trustedProxies]
     }
 }

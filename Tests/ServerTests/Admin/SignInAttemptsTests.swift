@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import NIOCore
 import Subscriptions
 import TestSupport
 import Testing
@@ -41,6 +42,46 @@ import Tracking
         #expect(attempts.secondsToWait(before: attempt("192.0.2.1", "perennial_1123456789")) == nil)
         for number in 0..<SignInAttempts.attemptsMax { attempts.count(failed: attempt("192.0.2.3", "\(number)")) }
         #expect(attempts.secondsToWait(before: failed) == nil, "more is remembered than there is room for")
+    }
+
+    @Test(
+        "The last address that is no trusted proxy's counts",
+        arguments: [
+            // setting, peer, headers, source
+            ("", "192.0.2.1", ["198.51.100.7"], "192.0.2.1"),
+            ("", "127.0.0.1", ["198.51.100.7, 10.0.0.3"], "10.0.0.3"),
+            ("10.0.0.0/8", "127.0.0.1", ["198.51.100.7, 10.0.0.3"], "198.51.100.7"),
+            ("10.0.0.0/8", "10.200.0.9", ["203.0.113.5, 198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.0/8", "10.200.0.9", ["203.0.113.5", "198.51.100.7, 10.1.1.1"], "198.51.100.7"),
+            ("10.0.0.7,10.0.0.8", "10.0.0.8", ["198.51.100.7,10.0.0.7"], "198.51.100.7"),
+            ("10.0.0.7", "10.0.0.8", ["198.51.100.7"], "10.0.0.8"),
+            ("10.0.0.0/9", "10.127.255.255", ["198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.0/9", "10.128.0.0", ["198.51.100.7"], "10.128.0.0"),
+            ("10.0.0.0/8", "10.0.0.1", ["10.0.0.2, 10.0.0.3"], "10.0.0.2"),
+            ("10.0.0.0/8", "10.0.0.1", ["198.51.100.7, nonsense, 10.0.0.3"], "10.0.0.3"),
+            ("10.0.0.0/8", "10.0.0.1", [], "10.0.0.1"),
+            ("10.0.0.0/8", "10.0.0.1", ["198.51.100.7:5123"], "198.51.100.7"),
+            ("fd00::/8", "fd12::1", ["[2001:db8:1:2:3::4]:443"], "2001:db8:1:2::/64"),
+            ("fd00::/8", "fe12::1", ["198.51.100.7"], "fe12:0:0:0::/64"),
+            (" 10.0.0.0/8 , fd00::/8 ", "fd12::1", ["198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.0/8", "::ffff:10.0.0.1", ["198.51.100.7"], "198.51.100.7"),
+            ("0.0.0.0/0", "203.0.113.5", ["2001:db8:1:2::3"], "2001:db8:1:2::/64"),
+        ])
+    func trustedProxies(_ setting: String, _ peer: String, _ headers: [String], _ source: String) throws {
+        let proxies = setting.isEmpty ? TrustedProxies() : try TrustedProxies(setting)
+        let address = try SocketAddress(ipAddress: peer, port: 1)
+        #expect(proxies.source(of: address, forwarded: headers).description == source)
+    }
+
+    @Test(
+        "What is no address and no range is refused",
+        arguments: [
+            "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/8", "10.0.0.0/-1", "fd00::/129", "proxy.example.com", "10.0.0.1,",
+            ",",
+            "10.0.0.0/ 8x", "10.0.0.0/0008",
+        ])
+    func unknownRanges(_ setting: String) {
+        #expect(throws: TrustedProxies.UnknownRange.self) { try TrustedProxies(setting) }
     }
 
     /// Only a proxy on this machine is believed, and of what it passes on only its own word, which is the last.

@@ -94,6 +94,44 @@ struct DeviceUploadTests {
         }
     }
 
+    /// All devices behind a proxy have one address.
+    @Test("A proof passes whatever others from the same address did, within its order's own rate")
+    func strangersFailures() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let (order, other) = (try await order(client, served), try await order(client, served, by: "bob"))
+            /// Fails until the address may fail no more; each second gives back one failure.
+            func exhaust() async throws -> Int {
+                for number in 0..<1_000 {
+                    let unknown = number % 2 == 0 ? UUID().uuidString : order.id
+                    let status = try await send(Sample.receipt(), for: unknown, proof: "wrong", client).status
+                    if status == .tooManyRequests { return number }
+                    #expect(status == .forbidden)
+                }
+                return .max
+            }
+            #expect((60..<1_000).contains(try await exhaust()))
+            let proof = try order.proof(of: Sample.receipt())
+            var statuses: [HTTPResponse.Status] = []
+            while statuses.count < 100, statuses.last != .tooManyRequests {
+                statuses.append(try await send(Sample.receipt(), for: order.id, proof: proof, client).status)
+            }
+            #expect(statuses.count > 10 && statuses.last == .tooManyRequests && statuses.first == .ok, "\(statuses)")
+            _ = try await exhaust()
+            let another = try await send(
+                Sample.receipt(), for: other.id, proof: other.proof(of: Sample.receipt()), client)
+            #expect(another.status != .tooManyRequests && another.status != .forbidden)
+            let huge = String(repeating: "A", count: DeviceCalls.bodyBytesMax)
+            var refusedUnread = false
+            for _ in 0..<20 where !refusedUnread {
+                _ = try await exhaust()
+                let status = try await send(huge, for: UUID().uuidString, proof: "", client).status
+                refusedUnread = status == .tooManyRequests
+            }
+            #expect(refusedUnread)
+        }
+    }
+
     @Test("A purchase that Apple's answer lacks is asked about again, and a temporary problem of Apple's too")
     func askedAgain() async throws {
         var limits = ServerLimits()

@@ -48,7 +48,7 @@ extension AdminSite {
     func signIn(_ request: Request, _ context: CallerContext) async throws -> Response {
         let form = try await AdminForm(request)
         let (secret, wanted) = (form["key"].filter { !$0.isWhitespace }, SignIn.wanted(form["to"]))
-        let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
+        let attempt = SignInAttempts.Attempt(from: context.source(of: request, behind: proxies), withSecret: secret)
         if let seconds = attempts.secondsToWait(before: attempt) {
             var page = try signInPage(
                 "Too many sign-ins with this key failed. Try again in \(seconds.of("second", "seconds")).",

@@ -40,6 +40,14 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
         take(of: caller, at: rate)?.waitSeconds
     }
 
+    /// Returns whether the next request of a caller would have to wait. Takes none.
+    func isExhausted(_ caller: ID, at rate: RequestRate) -> Bool {
+        let moment = now()
+        return buckets.withLock { buckets in
+            buckets[caller].map { $0.tokens + (moment - $0.at).inSeconds * rate.perSecond < 1 } ?? false
+        }
+    }
+
     /// Takes one request of a caller. Returns what is left; nil where the rate is unlimited.
     func take(of caller: ID, at rate: RequestRate) -> RateStanding? {
         guard rate.perSecond > 0 else { return nil }

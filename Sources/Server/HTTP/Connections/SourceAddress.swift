@@ -8,8 +8,10 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
     let isLoopback: Bool
 
     /// Creates the source of a socket's address.
-    init(_ address: SocketAddress?) {
-        let bytes = address?.ipBytes ?? []
+    init(_ address: SocketAddress?) { self.init(ip: address?.ipBytes ?? []) }
+
+    /// Creates the source of an address of 4 or 16 bytes; without an address of any other number.
+    init(ip bytes: [UInt8]) {
         switch bytes.count {
         case 4: self.init(v4: bytes)
         case 16: self.init(v6: bytes)
@@ -30,15 +32,9 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
 
     private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
 
-    /// Creates the source of an IPv6 address. An IPv4 address on an IPv6 socket has ten zero bytes and two of ones
-    /// before it (RFC 4291, section 2.5.5.2).
     private init(v6 bytes: [UInt8]) {
-        if bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) {
-            self.init(v4: Array(bytes.suffix(4)))
-        } else {
-            let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
-            self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
-        }
+        let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+        self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
     }
 
     /// The address in its usual notation.
@@ -56,16 +52,108 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
+/// The reverse proxies whose `X-Forwarded-For` counts: those on this machine, and those of the setting
+/// `PERENNIAL_TRUSTED_PROXIES`.
+package struct TrustedProxies: Sendable {
+    /// The most addresses and ranges.
+    package static let rangesMax = 1_000
+
+    /// A part of the setting that is neither an address nor a range.
+    package struct UnknownRange: Error {
+        /// The part.
+        package let text: String
+    }
+
+    /// The addresses that share their first bits.
+    private struct Network: Sendable {
+        let first: [UInt8]
+        let bits: Int
+
+        init?(_ text: String) {
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count <= 2, let first = TrustedProxies.ipBytes(String(parts[0])) else { return nil }
+            let most = first.count * 8
+            guard parts.count == 2 else {
+                (self.first, bits) = (first, most)
+                return
+            }
+            guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+                let bits = Int(parts[1]), bits <= most
+            else { return nil }
+            (self.first, self.bits) = (first, bits)
+        }
+
+        func contains(_ address: [UInt8]) -> Bool {
+            guard address.count == first.count else { return false }
+            let (whole, rest) = (bits / 8, bits % 8)
+            guard address.prefix(whole).elementsEqual(first.prefix(whole)) else { return false }
+            return rest == 0 || (address[whole] ^ first[whole]) >> (8 - rest) == 0
+        }
+    }
+
+    private let ranges: [Network]
+
+    /// Trusts the proxies on this machine alone.
+    package init() { ranges = [] }
+
+    /// Trusts also a list of addresses and ranges, such as `10.0.0.7, 192.168.0.0/16, fd00::/8`.
+    package init(_ list: String) throws(UnknownRange) {
+        var ranges: [Network] = []
+        for part in list.split(separator: ",", omittingEmptySubsequences: false) {
+            let text = String(part.filter { $0 != " " && $0 != "\t" })
+            guard ranges.count < Self.rangesMax, let range = Network(text) else { throw UnknownRange(text: text) }
+            ranges.append(range)
+        }
+        self.ranges = ranges
+    }
+
+    /// Returns the source of a request from `peer`: the last address in its headers `X-Forwarded-For` that is no trusted
+    /// proxy's, as every proxy adds the address that it saw.
+    ///
+    /// The caller wrote the entries before. A peer that is not trusted could have written all of them.
+    func source(of peer: SocketAddress?, forwarded headers: [String]) -> SourceAddress {
+        var nearest = peer?.ipBytes ?? []
+        for entry in headers.reversed().lazy.flatMap({ $0.split(separator: ",").reversed() }) {
+            guard trusts(nearest), let address = Self.ipBytes(Self.withoutPort(entry)) else { break }
+            nearest = address
+        }
+        return SourceAddress(ip: nearest)
+    }
+
+    private func trusts(_ address: [UInt8]) -> Bool {
+        SourceAddress(ip: address).isLoopback || ranges.contains { $0.contains(address) }
+    }
+
+    /// Removes the port that some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`.
+    private static func withoutPort(_ entry: Substring) -> String {
+        let text = entry.filter { $0 != " " && $0 != "\t" }
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") { return String(text[..<end].dropFirst()) }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        return parts.count == 2 ? String(parts[0]) : text
+    }
+
+    private static func ipBytes(_ text: String) -> [UInt8]? {
+        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
+        let bytes = address.ipBytes
+        return bytes.isEmpty ? nil : bytes
+    }
+}
+
 extension SocketAddress {
     /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
+    ///
+    /// An IPv4 address on an IPv6 socket has ten zero bytes and two of ones before it (RFC 4291, section 2.5.5.2), which are
+    /// left out.
     fileprivate var ipBytes: [UInt8] {
-        withSockAddr { address, size in
+        let bytes: [UInt8] = withSockAddr { address, size in
             let bytes = UnsafeRawBufferPointer(start: address, count: size)
             return switch self {
             case .v4: Array(bytes[4..<8])
             case .v6: Array(bytes[8..<24])
-            case .unixDomainSocket: []
+            case .unixDomainSocket: [UInt8]()
             }
         }
+        let isMapped = bytes.count == 16 && bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF])
+        return isMapped ? Array(bytes.suffix(4)) : bytes
     }
 }

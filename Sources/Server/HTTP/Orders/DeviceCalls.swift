@@ -6,39 +6,56 @@ import Ledger
 struct DeviceCalls: Sendable {
     /// The largest body, in bytes.
     static let bodyBytesMax = 1024 * 1024
-    /// The calls about one order: 10 a minute.
+    /// The calls about one order with its proof: 10 a minute.
     static let orderRate = RequestRate(perSecond: 10.0 / 60, burst: 10)
-    /// The calls of one address: 60 a minute.
-    static let addressRate = RequestRate(perSecond: 1, burst: 60)
+    /// The failed calls of one address: 60 a minute.
+    static let failureRate = RequestRate(perSecond: 1, burst: 60)
     /// The problem of an unknown order and of a wrong proof: a device learns no more.
     static let refused = Problem(.proofRefused, "No order of this id has a key that makes this proof.")
 
+    private let ledger: LedgerOrders
     private let limits: ServerLimits
     private let orders = RateLimiter<String>()
-    private let addresses = RateLimiter<SourceAddress>()
+    private let failures = RateLimiter<SourceAddress>()
 
-    init(limits: ServerLimits) {
+    init(orders: LedgerOrders, limits: ServerLimits) {
         var limits = limits
         limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
         self.limits = limits
+        ledger = orders
     }
 
-    /// Returns the body of a call about an order. Throws a problem for one call too many, or another body.
+    /// Returns the body of a call about an order that `isProved` accepts. Throws a problem for any other, and for one
+    /// call too many.
+    ///
+    /// Many devices share an address, so only its failures count, and a proved call passes whatever others did: the proof
+    /// is checked first. Once an address failed too often, a call about an order that does not exist is refused
+    /// before its body is read.
     func body<Body: KnownFields>(
-        _ type: Body.Type, of request: Request, about order: String, _ context: CallerContext
+        _ type: Body.Type, of request: Request, about order: String, _ context: CallerContext,
+        isProved: (Body) async throws -> Bool
     ) async throws -> Body {
-        try admit(order, from: context.source(of: request))
-        return try await limits.json(type, of: request)
+        let address = context.source(of: request, behind: limits.trustedProxies)
+        let body: Body
+        do {
+            if failures.isExhausted(address, at: Self.failureRate), try await ledger.party(to: order) == nil {
+                throw Self.refused
+            }
+            body = try await limits.json(type, of: request)
+            guard try await isProved(body) else { throw Self.refused }
+        } catch {
+            guard Problem(telling: error).kind.status.kind == .clientError,
+                let seconds = failures.secondsToWait(of: address, at: Self.failureRate)
+            else { throw error }
+            throw Self.tooMany("Too many calls from this address failed.", seconds)
+        }
+        if let seconds = orders.secondsToWait(of: order, at: Self.orderRate) {
+            throw Self.tooMany("A device calls at most 10 times a minute about an order.", seconds)
+        }
+        return body
     }
 
-    private func admit(_ order: String, from address: SourceAddress) throws {
-        let waits = [
-            addresses.secondsToWait(of: address, at: Self.addressRate),
-            orders.secondsToWait(of: order, at: Self.orderRate),
-        ]
-        guard let seconds = waits.compactMap(\.self).max() else { return }
-        throw Problem(
-            .tooMany, "A device calls at most 10 times a minute about an order.",
-            headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+    private static func tooMany(_ detail: String, _ seconds: Double) -> Problem {
+        Problem(.tooMany, detail, headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
     }
 }
