@@ -8,6 +8,7 @@ package struct SubscriptionLedger: Sendable {
     let reads: Reads
     let seal: SecretSeal?
     let openedSecrets = OpenedSecrets()
+    let acceptedSecrets = AcceptedSecrets()
     let knownChains = KnownChains()
     /// The orders that are being placed.
     let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)

@@ -14,6 +14,9 @@ package struct TrackerOptions: Sendable {
     /// Seconds from the start of a worker to its first look for a turn to verify the ledger, and between two looks.
     package var verifyRestSeconds = 30.0
 
+    /// Seconds between two trials of a shared secret that Apple refuses, of an app and environment.
+    package var secretTrialSeconds = 60.0
+
     /// Creates options, with the defaults of production.
     package init(
         leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil, callsMax: Int = Worker.callsMax

@@ -322,8 +322,8 @@ ORDER BY c.since, n.month
 -- Returns the schedule of receipt $1; no row means that it is no longer checked.
 SELECT s.lane::text AS lane, s.due_at, s.scheduled_for, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AND s.due_at > now() AS in_flight,
-       CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
-FROM ledger.poll_schedule s LEFT JOIN ledger.app_budget b USING (app_id)
+       CASE WHEN b.paused_until > now() THEN b.paused_because ELSE r.paused_because END AS paused_because
+FROM ledger.poll_schedule s LEFT JOIN ledger.app_budget b USING (app_id) LEFT JOIN perennial.receipt_now r USING (receipt_id)
 WHERE s.receipt_id = $1::bigint
 
 """#)
@@ -397,16 +397,29 @@ ON CONFLICT (app_id) DO UPDATE SET rate = EXCLUDED.rate, burst = EXCLUDED.burst,
 RETURNING b.app_id
 
 """#)
-    /// Returns receipts of app $1 that can test its shared secret, at most $2: Apple vouched for them in its latest answer,
+    /// Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
     package static let findProbeReceipts = SQLFile("find_probe_receipts", #"""
--- Returns receipts of app $1 that can test its shared secret, at most $2: Apple vouched for them in its latest answer,
--- and they contain subscriptions; production receipts first.
+-- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
+-- them in its latest answer, and they contain subscriptions; production receipts first.
 SELECT r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
 FROM ledger.subscription s
 JOIN ledger.receipt r ON r.receipt_id = s.polled_by
-WHERE s.app_id = $1::int AND r.outcome = 'verified' AND r.erased_at IS NULL
+WHERE s.app_id = $1::int AND s.environment = COALESCE($3::text::ledger.environment, s.environment)
+  AND r.outcome = 'verified' AND r.erased_at IS NULL
 ORDER BY s.environment, s.original_transaction_id DESC
 LIMIT $2::int
+
+"""#)
+    /// Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3. An earlier refusal
+    package static let noteRefusedSecret = SQLFile("note_refused_secret", #"""
+-- Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3. An earlier refusal
+-- that was not followed by a trial stays, and then nothing is written or locked.
+INSERT INTO ledger.secret_trial AS t (app_id, environment, refused_at)
+SELECT $1::int, $2::text::ledger.environment, $3::timestamptz
+WHERE NOT EXISTS (
+    SELECT FROM ledger.secret_trial k
+    WHERE k.app_id = $1::int AND k.environment = $2::text::ledger.environment AND k.refused_at IS NOT NULL)
+ON CONFLICT (app_id, environment) DO UPDATE SET refused_at = COALESCE(t.refused_at, EXCLUDED.refused_at)
 
 """#)
     /// Stops claiming for app $1 for $2 seconds because of $3; a pause that lasts longer stays.
@@ -415,6 +428,17 @@ LIMIT $2::int
 UPDATE ledger.app_budget
 SET paused_until = now() + make_interval(secs => $2::float8), paused_because = $3::text
 WHERE app_id = $1::int AND paused_until < now() + make_interval(secs => $2::float8)
+
+"""#)
+    /// Records that Apple accepted the shared secret of app $1 in environment $2, unless that is known or the sealed secret is
+    package static let proveSecret = SQLFile("prove_secret", #"""
+-- Records that Apple accepted the shared secret of app $1 in environment $2, unless that is known or the sealed secret is
+-- no longer $3. Refusals before it were about single receipts.
+INSERT INTO ledger.secret_trial AS t (app_id, environment, proved_at)
+SELECT a.app_id, $2::text::ledger.environment, now()
+FROM ledger.app a WHERE a.app_id = $1::int AND a.sealed_secret = $3::bytea
+ON CONFLICT (app_id, environment) DO UPDATE SET proved_at = now(), refused_at = NULL
+WHERE t.proved_at IS NULL AND t.paused_since IS NULL
 
 """#)
     /// Returns every app that was not removed, with its settings, sealed secrets, server key and budget; an app pauses for its own reasons
@@ -429,11 +453,17 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.paused_until, 'epoch') AS app_paused_until,
        now() AS at, g.failures AS apple_failures,
        CASE WHEN GREATEST(b.paused_until, g.paused_until) > now() THEN GREATEST(b.paused_until, g.paused_until) END AS paused_until,
-       CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because
+       CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
+       CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
+       CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
+       COALESCE(p.refused_at, x.refused_at) IS NOT NULL AND COALESCE(p.proved_at, x.proved_at, p.paused_since, x.paused_since) IS NULL
+           AS secret_is_doubtful
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
 LEFT JOIN ledger.sweep_trust t USING (app_id)
+LEFT JOIN ledger.secret_trial p ON p.app_id = a.app_id AND p.environment = 'Production'
+LEFT JOIN ledger.secret_trial x ON x.app_id = a.app_id AND x.environment = 'Sandbox'
 WHERE a.removed_at IS NULL
 ORDER BY a.bundle_id
 
@@ -463,10 +493,10 @@ WHERE c.app_id = $1::int AND c.erased_at IS NULL AND c.merged_into IS NULL
 ORDER BY c.name LIMIT $2::int
 
 """#)
-    /// Removes app $1 unless receipts of it are stored: its secrets, its keys and its address of notifications go, and its
+    /// Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
     package static let removeApp = SQLFile("remove_app", #"""
--- Removes app $1 unless receipts of it are stored: its secrets, its keys and its address of notifications go, and its
--- API keys end. Returns no row where receipts are left.
+-- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
+-- notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -479,6 +509,10 @@ WITH removed AS (
     DELETE FROM ledger.offer_key k USING removed n WHERE k.app_id = n.app_id
 ), unkeyed AS (
     DELETE FROM ledger.server_key k USING removed n WHERE k.app_id = n.app_id
+), untried AS (
+    DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
+), uncounted AS (
+    DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
 )
 SELECT n.app_id FROM removed n
 
@@ -499,19 +533,34 @@ WHERE a.app_id = k.app_id AND a.bundle_id = $1::text
 RETURNING k.key_id
 
 """#)
-    /// Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one), and ends its
+    /// Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one). A pause because
     package static let rotateSecret = SQLFile("rotate_secret", #"""
--- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one), and ends its
--- pause.
+-- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one). A pause because
+-- Apple refused the former one ends by the next trial, which is due now. Receipts that Apple never vouched for are due at
+-- once where the last call brought nothing: the former secret may be why.
 WITH changed AS (
     UPDATE ledger.app
     SET sealed_previous_secret = COALESCE($3::bytea, sealed_secret), sealed_secret = $2::bytea
     WHERE bundle_id = $1::text
     RETURNING app_id
+), untried AS (
+    UPDATE ledger.secret_trial t
+    SET proved_at = NULL, refused_at = NULL, unanswered = 0, try_at = '-infinity'
+    FROM changed c WHERE t.app_id = c.app_id
+), waiting AS MATERIALIZED (
+    SELECT s.receipt_id
+    FROM changed c
+    JOIN ledger.poll_schedule s USING (app_id)
+    JOIN ledger.receipt r USING (receipt_id)
+    WHERE s.backs_off AND s.leased_by IS NULL AND s.due_at > now() AND r.verified_at IS NULL
+      AND s.lane IN ('new', 'sweep')
+    ORDER BY s.receipt_id
+    FOR NO KEY UPDATE OF s SKIP LOCKED
+), woken AS (
+    UPDATE ledger.poll_schedule s SET due_at = now(), scheduled_for = now(), lane = 'new'
+    FROM waiting w WHERE s.receipt_id = w.receipt_id
 )
-UPDATE ledger.app_budget b SET paused_until = '-infinity', paused_because = NULL
-FROM changed c WHERE b.app_id = c.app_id
-RETURNING b.app_id
+SELECT app_id FROM changed
 
 """#)
     /// Changes the given settings (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5,
@@ -545,6 +594,25 @@ WHERE b.app_id = c.app_id
 RETURNING b.app_id
 
 """#)
+    /// Records the verdict of a trial: app $1, environment $2, the sealed secret $3 that was tried (another one now: nothing
+    package static let settleSecretTrial = SQLFile("settle_secret_trial", #"""
+-- Records the verdict of a trial: app $1, environment $2, the sealed secret $3 that was tried (another one now: nothing
+-- changes), when it began $4, verdict $5 (accepted, refused, unanswered, untold), whether it proves the present secret
+-- $6, seconds between trials $7. A trial without an answer changes no pause, and the next one waits twice as long, up to
+-- sixteen times.
+UPDATE ledger.secret_trial t
+SET refused_at = CASE WHEN t.refused_at > $4::timestamptz OR $5::text = 'unanswered' THEN t.refused_at END,
+    paused_since = CASE $5::text
+        WHEN 'refused' THEN COALESCE(t.paused_since, now()) WHEN 'unanswered' THEN t.paused_since END,
+    proved_at = CASE WHEN $6::boolean THEN COALESCE(t.proved_at, now()) ELSE t.proved_at END,
+    unanswered = CASE $5::text WHEN 'unanswered' THEN LEAST(t.unanswered + 1, 100) ELSE 0 END,
+    try_at = CASE $5::text
+        WHEN 'unanswered' THEN now() + make_interval(secs => $7::float8 * (1 << LEAST(t.unanswered + 1, 4))) ELSE t.try_at END
+FROM ledger.app a
+WHERE t.app_id = $1::int AND t.environment = $2::text::ledger.environment
+  AND a.app_id = t.app_id AND a.sealed_secret IS NOT DISTINCT FROM $3::bytea
+
+"""#)
     /// Gives the app with bundle $1 the offer key $2 of issuer $3 (null: unknown), sealed as $4, in place of an earlier one.
     package static let storeOfferKey = SQLFile("store_offer_key", #"""
 -- Gives the app with bundle $1 the offer key $2 of issuer $3 (null: unknown), sealed as $4, in place of an earlier one.
@@ -568,6 +636,19 @@ WITH stored AS (
 UPDATE ledger.app_budget b SET paused_until = '-infinity', paused_because = NULL
 FROM stored s WHERE b.app_id = s.app_id
 RETURNING b.app_id
+
+"""#)
+    /// Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
+    package static let takeSecretTrials = SQLFile("take_secret_trials", #"""
+-- Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
+-- $1 seconds. That are those of environments that are paused, and those that Apple refused about some receipt after it had
+-- accepted them.
+UPDATE ledger.secret_trial t
+SET try_at = now() + make_interval(secs => $1::float8)
+FROM ledger.app a
+WHERE t.try_at <= now() AND (t.paused_since IS NOT NULL OR t.refused_at IS NOT NULL AND t.proved_at IS NOT NULL)
+  AND a.app_id = t.app_id AND a.removed_at IS NULL AND t.app_id = COALESCE($2::int, t.app_id)
+RETURNING t.app_id, t.environment::text AS environment, t.refused_at, t.paused_since IS NOT NULL AS paused, now() AS began_at
 
 """#)
     /// Records an action: API key $1 or operating-system user $2, action $3, about app $4 (null: the receipt's), its
@@ -1010,7 +1091,8 @@ FROM leased l JOIN ledger.receipt r USING (receipt_id)
 -- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
--- A paused app has no row until its pause ends. Each row, and the row without an app when nothing is due, has the time
+-- A paused app has no row until its pause ends: neither one that waits, nor one whose secret Apple refuses in production,
+-- which ends by a trial alone (secret_trial). Each row, and the row without an app when nothing is due, has the time
 -- this kept the database busy: the caller's own clock would include the wait for a connection.
 WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
@@ -1025,6 +1107,10 @@ WITH waiting AS MATERIALIZED (
           AND s.due_at >= COALESCE(low.due_at, '-infinity')
         ORDER BY s.due_at LIMIT 1) first
     WHERE GREATEST(a.paused_until, g.paused_until) <= now()
+      AND NOT EXISTS (
+        SELECT FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
+        WHERE t.app_id = a.app_id AND t.environment = 'Production' AND t.paused_since IS NOT NULL
+          AND p.verifier = 'verify_receipt')
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )
@@ -1093,10 +1179,11 @@ WITH unasked AS MATERIALIZED (
           AND s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz) s
 )
 SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE u.is_leased) AS leased,
-       CASE WHEN b.paused_until > now() THEN b.paused_because WHEN g.paused_until > now() THEN g.paused_because END AS paused_because
+       CASE WHEN b.paused_until > now() THEN b.paused_because WHEN g.paused_until > now() THEN g.paused_because
+            ELSE ledger.secret_pause(a.app_id) END AS paused_because
 FROM unasked u JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
-GROUP BY a.bundle_id, b.paused_until, b.paused_because, g.paused_until, g.paused_because ORDER BY a.bundle_id
+GROUP BY a.app_id, a.bundle_id, b.paused_until, b.paused_because, g.paused_until, g.paused_because ORDER BY a.bundle_id
 
 """#)
     /// Stops calls of kind $3 about app $1 in environment $2 for $4 seconds; a pause that lasts longer stays.
@@ -2475,6 +2562,36 @@ JOIN ledger.customer c USING (app_id, name)
 ORDER BY n.place
 
 """#)
+    /// Counts receipts that were refused because they name another app than $1: the bundle ids $2, each so often $3. Of an app
+    package static let countRefusedBundles = SQLFile("count_refused_bundles", #"""
+-- Counts receipts that were refused because they name another app than $1: the bundle ids $2, each so often $3. Of an app
+-- $4 ids are kept: where there is no room, a new one takes the place of the rarest and counts on from it.
+WITH named AS MATERIALIZED (
+    SELECT n.bundle_id, n.receipts
+    FROM unnest($2::text[], $3::bigint[]) AS n(bundle_id, receipts) ORDER BY n.bundle_id
+), known AS (
+    UPDATE ledger.refused_bundle b SET receipts = b.receipts + n.receipts, last_at = now()
+    FROM named n WHERE b.app_id = $1::int AND b.bundle_id = n.bundle_id
+    RETURNING b.bundle_id
+), new AS MATERIALIZED (
+    SELECT n.*, row_number() OVER (ORDER BY n.receipts DESC, n.bundle_id) AS place,
+           $4::int - (SELECT count(*) FROM ledger.refused_bundle b WHERE b.app_id = $1::int) AS room
+    FROM named n WHERE n.bundle_id NOT IN (SELECT k.bundle_id FROM known k)
+), rare AS MATERIALIZED (
+    SELECT b.bundle_id, row_number() OVER (ORDER BY b.receipts, b.last_at) AS place
+    FROM ledger.refused_bundle b
+    WHERE b.app_id = $1::int AND b.bundle_id NOT IN (SELECT k.bundle_id FROM known k)
+), replaced AS (
+    UPDATE ledger.refused_bundle b
+    SET bundle_id = n.bundle_id, receipts = b.receipts + n.receipts, last_at = now()
+    FROM new n JOIN rare r ON r.place = n.place - GREATEST(0, n.room)
+    WHERE n.place > n.room AND b.app_id = $1::int AND b.bundle_id = r.bundle_id
+)
+INSERT INTO ledger.refused_bundle AS b (app_id, bundle_id, receipts)
+SELECT $1::int, n.bundle_id, n.receipts FROM new n WHERE n.place <= n.room
+ON CONFLICT (app_id, bundle_id) DO UPDATE SET receipts = b.receipts + EXCLUDED.receipts, last_at = now()
+
+"""#)
     /// Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
     package static let countUploaded = SQLFile("count_uploaded", #"""
 -- Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
@@ -2882,7 +2999,7 @@ ORDER BY r.receipt_id DESC LIMIT $4::int
 -- For metrics: each app's present calls a second (0: unlimited) and calls left, whether calls are paused, and
 -- incidents.
 SELECT a.bundle_id, ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) AS rate, b.tokens, b.failures,
-       GREATEST(b.paused_until, g.paused_until) > now() AS is_paused,
+       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id) IS NOT NULL AS is_paused,
        EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL) AS has_incident
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 ORDER BY a.bundle_id
@@ -3243,6 +3360,17 @@ FROM (
     LIMIT $1::int) w
 
 """#)
+    /// For status: the bundle ids that refused receipts named, at most $1, the newest first; is_only says that the app has no
+    package static let statusRefusedBundles = SQLFile("status_refused_bundles", #"""
+-- For status: the bundle ids that refused receipts named, at most $1, the newest first; is_only says that the app has no
+-- other receipt.
+SELECT a.bundle_id, b.bundle_id AS named, b.receipts, b.last_at,
+       NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = b.app_id) AS is_only
+FROM ledger.refused_bundle b JOIN ledger.app a USING (app_id)
+WHERE a.removed_at IS NULL
+ORDER BY b.last_at DESC, a.bundle_id, b.bundle_id LIMIT $1::int
+
+"""#)
     /// Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
     package static let statusTotals = SQLFile("status_totals", #"""
 -- Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
@@ -3333,7 +3461,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.catch_up, ledger.sweep_trust, ledger.sweep_proof
+    ledger.catch_up, ledger.sweep_trust, ledger.sweep_proof, ledger.secret_trial, ledger.refused_bundle
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -4307,7 +4435,7 @@ WHERE s.subscription_id = ANY($1::bigint[]) AND l.omitted_at IS NOT NULL
 -- Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
 -- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules.sql.
 SELECT r.receipt_id, r.rejections, r.rejected_since, r.equal_empty_answers, r.observation_id, r.meaning, r.verified_at,
-       r.observed_at, r.settled_token, r.erased_at IS NOT NULL AS erased, r.receipt_created_at,
+       r.observed_at, r.settled_token, r.erased_at IS NOT NULL AS erased, r.receipt_created_at, r.received_at,
        r.outcome IS NOT DISTINCT FROM 'rejected' AS refused, o.first_as_of AS observed_from
 FROM ledger.receipt r
 LEFT JOIN ledger.observation o ON o.observation_id = r.observation_id AND o.recorded_at = r.observed_at

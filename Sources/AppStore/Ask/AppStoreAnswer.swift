@@ -25,6 +25,8 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// Apple's id of the final call, to quote in a support case (`x-apple-jingle-correlation-key` or
     /// `x-apple-request-uuid`).
     package let correlationID: String?
+    /// Whether Apple was not asked, because it refuses the app's shared secret.
+    package var isHeldBack = false
     /// The wait that Apple asked for with HTTP other than 200, in seconds, of any length.
     package let retryAfterSeconds: Double?
 

@@ -22,7 +22,7 @@ enum StatusCheck: Sendable, Equatable {
             case (.sandbox, .production): self = .sandboxReceiptInProduction
             case (.production, .sandbox): self = .productionReceiptInSandbox
             case (.production, .production), (.sandbox, .sandbox):
-                self = password == secret ? .genuine(identity) : .wrongSecret
+                self = password == secret && !identity.isDisguised ? .genuine(identity) : .wrongSecret
             }
         }
     }

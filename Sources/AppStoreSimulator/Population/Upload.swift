@@ -26,6 +26,8 @@ package enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
     case undated
     /// A receipt of another app.
     case foreign
+    /// A receipt of another app, whose secret is another one, that also names this app: only the store can tell.
+    case disguised
 }
 
 extension Account {

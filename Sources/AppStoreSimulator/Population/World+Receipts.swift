@@ -18,6 +18,7 @@ extension World {
         var identity = ReceiptIdentity(
             customer: account.index, creation: creation, environment: account.environment, restore: restore)
         identity.isForeign = kind == .foreign
+        identity.isDisguised = kind == .disguised
         if account.script.sendsLegacyReceipts || kind == .undated, let life = account.begun.first,
             let period = life.periods.last(where: { $0.bookedAt <= creation })
         {

@@ -65,7 +65,7 @@ struct ReceiptCodec: Sendable {
             ReceiptIdentity(
                 customer: customer, creation: StoreTime(milliseconds: milliseconds),
                 environment: trailer[16] == 0 ? .production : .sandbox, restore: Int(trailer[17]), form: form,
-                isForeign: trailer[18] == 1))
+                isForeign: trailer[18] == 1, isDisguised: trailer[18] == 2))
     }
 
     func trailer(of identity: ReceiptIdentity) -> [UInt8] {
@@ -75,7 +75,7 @@ struct ReceiptCodec: Sendable {
             case .sandbox: 1
             }
         return bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
-            + [environment, UInt8(clamping: identity.restore), identity.isForeign ? 1 : 0]
+            + [environment, UInt8(clamping: identity.restore), identity.isDisguised ? 2 : identity.isForeign ? 1 : 0]
             + [UInt8](repeating: 0, count: 13)
     }
 

@@ -15,6 +15,8 @@ struct ReceiptIdentity: Sendable, Hashable {
     var form = Form.unified
     /// Whether another app of the same store wrote it.
     var isForeign = false
+    /// Whether it is the receipt of an app with another secret, which names this app too.
+    var isDisguised = false
 }
 
 /// The readable part of a receipt: the attributes Apple documents for local validation.
@@ -37,6 +39,7 @@ struct ReceiptPayload: Sendable {
             }
             attribute(12, to: &der) { $0.ia5(AppleDates.internet(identity.creation)) }
             attribute(3, to: &der) { $0.utf8("42") }
+            if identity.isDisguised { attribute(2, to: &der) { $0.utf8("\(bundleID).other") } }
             attribute(2, to: &der) { $0.utf8(bundleID) }
             attribute(0, to: &der) { $0.utf8(kind) }
         }

@@ -44,8 +44,12 @@ package struct App: Sendable, Hashable {
     package let callsPerSecondNow: Double
     /// The number of consecutive rounds of calls, for any app, that brought no answer.
     package let appleFailures: Int
-    /// The current pause of the app's checks, with its end and reason; nil when there is none.
+    /// The current pause of the app's scheduled checks, with its end and reason; nil when there is none.
     package let pause: Pause?
+    /// Where Apple refuses the shared secret, so that nothing is asked there; `until` is the next trial.
+    package let secretPauses: [StoreEnvironment: Pause]
+    /// Whether Apple refused the present shared secret about a receipt and accepted it about none.
+    package let isSecretDoubtful: Bool
     /// The divisor of all delays with an accelerated App Store; 1 in production.
     package var speedup: Int
     let sealedSecret: [UInt8]?
@@ -59,6 +63,9 @@ package struct App: Sendable, Hashable {
         /// The reason, in one sentence.
         package let reason: String
     }
+
+    /// Every pause: of the scheduled checks, and of the sandbox alone.
+    package var pauses: [Pause] { [pause, secretPauses[.sandbox]].compactMap(\.self) }
 
     /// Whether a shared secret is stored.
     package var hasSecret: Bool { sealedSecret != nil }

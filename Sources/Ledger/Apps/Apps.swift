@@ -68,8 +68,8 @@ extension LedgerApps {
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
-    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given; a pause of the
-    /// app ends.
+    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given. A pause because
+    /// of the former one ends by the next trial, which is due at once.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret,
@@ -222,7 +222,14 @@ extension App {
         callsPerSecondNow = rateLimit.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))
         let reason = try row.textIfPresent("paused_because") ?? "paused"
-        pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
+        let production = try row.instantIfPresent("production_tried_at").map {
+            Pause(forSecretIn: .production, triedAt: $0)
+        }
+        let sandbox = try row.instantIfPresent("sandbox_tried_at").map { Pause(forSecretIn: .sandbox, triedAt: $0) }
+        secretPauses = [StoreEnvironment.production: production, .sandbox: sandbox].compactMapValues { $0 }
+        isSecretDoubtful = try row.bool("secret_is_doubtful")
+        let waiting = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
+        pause = production ?? waiting
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")
     }

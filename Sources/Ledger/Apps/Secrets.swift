@@ -89,9 +89,14 @@ package struct ProbeReceipt: Sendable {
 
 extension LedgerApps {
     /// Returns receipts to test an app's shared secret with, at most `limit`: verified receipts that contain
-    /// subscriptions, since Apple checks the secret only for those.
-    package func tellingReceipts(of app: App, limit: Int) async throws -> [ProbeReceipt] {
-        try await query(Queries.findProbeReceipts, [.int4(app.id), .int4(Int32(clamping: limit))]).map { row in
+    /// subscriptions, since Apple checks the secret only for those; of one environment where one is given.
+    package func tellingReceipts(
+        of app: App, in environment: StoreEnvironment? = nil, limit: Int
+    ) async throws -> [ProbeReceipt] {
+        let rows = try await query(
+            Queries.findProbeReceipts,
+            [.int4(app.id), .int4(Int32(clamping: limit)), .text(environment?.rawValue)])
+        return try rows.map { row in
             ProbeReceipt(
                 receiptID: ReceiptID(try row.int8("receipt_id")), environment: try row.wordIfPresent("environment"),
                 receipt: try row.bytea("data"))

@@ -38,6 +38,24 @@ package struct LedgerStatus: Sendable {
         package let isNamed: Bool
     }
 
+    /// Receipts that were refused because they name another app.
+    package struct RefusedBundle: Sendable, Hashable {
+        /// The app that they were sent for.
+        package let bundleID: BundleID
+        /// The app that they name.
+        package let named: BundleID
+        /// How many; where more ids were named than are kept, at most that many.
+        package let receipts: Int64
+        /// When the last one came.
+        package let lastAt: Instant
+        /// Whether the app has no other receipt: its bundle id is probably mistyped.
+        package let isOnly: Bool
+    }
+
+    /// The most bundle ids that are kept of an app, and that a status lists.
+    package static let bundlesKept: Int32 = 20
+    package static let bundlesMax: Int32 = 100
+
     /// The most products without a kind that a status lists.
     package static let productsMax: Int32 = 100
 
@@ -80,6 +98,10 @@ package struct LedgerStatus: Sendable {
     package let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
     package let pauses: [(bundleID: BundleID, pause: App.Pause)]
+    /// Apps whose shared secret Apple refused about a receipt and accepted about none.
+    package let doubtfulSecrets: [BundleID]
+    /// The apps that refused receipts name, the newest first, at most `bundlesMax`.
+    package let refusedBundles: [RefusedBundle]
     /// Apps with a lower rate limit than configured, because Apple asked for fewer calls or was overloaded: the calls a
     /// second at present, and those that the operator allows (0 is any number).
     package let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
@@ -112,7 +134,7 @@ extension LedgerOperations {
             LedgerStatus.LaneStatus.init(row:))
         let provisional = try await provisionalCount()
         let apps = try await ledger.apps.all()
-        let pauses = apps.compactMap { app in app.pause.map { (app.bundleID, $0) } }
+        let pauses = apps.flatMap { app in app.pauses.map { (app.bundleID, $0) } }
         let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
         guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
@@ -127,6 +149,8 @@ extension LedgerOperations {
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses,
+            doubtfulSecrets: apps.filter(\.isSecretDoubtful).map(\.bundleID),
+            refusedBundles: try await refusedBundles(),
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
             productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in
                 LedgerStatus.ProductWithoutKind(
@@ -177,5 +201,31 @@ extension LedgerOperations {
         let rows = try await query(Queries.statusProvisional, [.int4(Int32(clamping: ProvisionalCount.countedMax))])
         guard let row = rows.first else { return ProvisionalCount(receipts: 0, until: nil) }
         return ProvisionalCount(receipts: try row.int8("receipts"), until: try row.instantIfPresent("until"))
+    }
+}
+
+extension LedgerIntake {
+    /// Counts receipts that were sent for `app` and refused because they name another one, by that one. Of each app a
+    /// bounded number of names is kept, the most frequent ones.
+    package func countRefused(_ named: [BundleID: Int], of app: App) async throws {
+        // A new name counts on from the rarest, so that what is sent often stays whatever else is sent.
+        let most = named.sorted { ($1.value, $0.key.text) < ($0.value, $1.key.text) }
+            .prefix(Int(LedgerStatus.bundlesKept))
+        _ = try await write(
+            Queries.countRefusedBundles,
+            [
+                .int4(app.id), .texts(most.map(\.key.text)), .int8s(most.map { Int64($0.value) }),
+                .int4(LedgerStatus.bundlesKept),
+            ])
+    }
+}
+
+extension LedgerOperations {
+    func refusedBundles() async throws -> [LedgerStatus.RefusedBundle] {
+        try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in
+            LedgerStatus.RefusedBundle(
+                bundleID: BundleID(try row.text("bundle_id")), named: BundleID(try row.text("named")),
+                receipts: try row.int8("receipts"), lastAt: try row.instant("last_at"), isOnly: try row.bool("is_only"))
+        }
     }
 }

@@ -18,6 +18,8 @@ struct RememberedReceipt: Sendable {
     let verifiedAt: Instant?
     /// When the device made it, as far as Apple reported it.
     let createdAt: Instant?
+    /// When it was first sent.
+    let receivedAt: Instant
     /// Whether its last answer was a refusal, which may have been forgiven.
     let wasRefused: Bool
     /// The token of the lease under which the last answer about it was settled.
@@ -36,6 +38,7 @@ struct RememberedReceipt: Sendable {
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
         createdAt = try row.instantIfPresent("receipt_created_at")
+        receivedAt = try row.instant("received_at")
         wasRefused = try row.bool("refused")
         settledToken = try row.int8("settled_token")
         isErased = try row.bool("erased")

@@ -36,8 +36,8 @@ struct Repetition: Sendable {
 }
 
 extension SettlementRun {
-    /// How long an app pauses after Apple refused its shared secret, in seconds.
-    static let wrongSecretPauseSeconds: Int64 = 300
+    /// How long an app pauses after Apple refused its server key, in seconds.
+    static let refusedKeyPauseSeconds: Int64 = 300
 
     /// How often to retry soon a receipt that Apple never vouched for and calls malformed (21002), which may pass:
     /// about half an hour of retries. After that the receipt is scheduled like one that no customer waits for.
@@ -144,13 +144,16 @@ extension SettlementRun {
         let countsNot = refusal.kind == .wrongSecret
         let rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
         let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
+        let isKnown = before?.verifiedAt != nil
         return ReceiptPlan(
             settlement: settlement,
             next: planWithoutAnswer(
                 settlement,
-                outcome: .rejected(refusal.kind, since: since ?? recordedAt, wasVerified: before?.verifiedAt != nil),
+                outcome: .rejected(
+                    refusal.kind, since: (countsNot ? before?.receivedAt : since) ?? recordedAt, wasVerified: isKnown),
                 attempts: rejections),
-            lane: settlement.claim.lane,
+            // What is probably a receipt of another app takes no turn from customers who wait.
+            lane: countsNot && !isKnown && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
             attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
             rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0)
     }
@@ -165,7 +168,8 @@ extension SettlementRun {
         let readsWhole = awaitingWhole.contains(settlement.claim.receiptID)
         return ReceiptPlan(
             settlement: settlement, next: readsWhole ? next.by(recordedAt) : next,
-            lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
+            lane: isProbablyMalformed(settlement) && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
+            attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
             isForgiven: isForgiven(settlement), readsWhole: readsWhole ? true : nil)
     }

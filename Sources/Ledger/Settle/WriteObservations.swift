@@ -119,10 +119,19 @@ extension Finding {
         }
     }
 
-    /// Whether Apple refuses the app itself: that says nothing about the receipt.
+    /// Whether Apple refuses the app itself, or is not asked because it does: that says nothing about the receipt.
     var isOfTheApp: Bool {
         guard case .indeterminate(let failure) = self else { return false }
-        return failure.kind == .appRefused
+        switch failure.kind {
+        case .appRefused, .heldBack: return true
+        case .noUsableAnswer, .clockAhead: return false
+        }
+    }
+
+    /// Why the whole app has to wait: Apple refused its key. Nil for every other answer.
+    var appRefusal: String? {
+        guard case .indeterminate(let failure) = self, failure.kind == .appRefused else { return nil }
+        return failure.reason
     }
 
     var refusal: Refusal.Kind? {

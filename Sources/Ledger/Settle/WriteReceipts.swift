@@ -17,8 +17,8 @@ extension SettlementRun {
             Queries.writeReceipts, [.int4s(vouched.map(\.app)), .int8s(vouched.map(\.answers))], rows: rows)
     }
 
-    /// Gives back the leases that this worker still has, with the time of the next check, and pauses apps with a wrong
-    /// secret. Returns the receipts that were rescheduled.
+    /// Gives back the leases that this worker still has, with the time of the next check, and pauses apps whose server key
+    /// Apple refuses. Returns the receipts that were rescheduled.
     func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
         var due: [ScheduleWrite] = []
         var retired: [ReceiptPlan] = []
@@ -47,11 +47,11 @@ extension SettlementRun {
     private func pauseApps(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         // In the same order everywhere, because two settlements may pause the same apps.
         let reasons = Dictionary(
-            plans.compactMap { plan in plan.appRefusal.map { (plan.settlement.claim.app.id, $0) } }
+            plans.compactMap { plan in plan.settlement.finding.appRefusal.map { (plan.settlement.claim.app.id, $0) } }
         ) { first, _ in first }
         for (app, reason) in reasons.sorted(by: { $0.key < $1.key }) {
             try transaction.query(
-                Queries.pauseApp, [.int4(app), .float8(Double(Self.wrongSecretPauseSeconds)), .text(reason)])
+                Queries.pauseApp, [.int4(app), .float8(Double(Self.refusedKeyPauseSeconds)), .text(reason)])
         }
     }
 
@@ -65,12 +65,6 @@ extension SettlementRun {
 
 extension ReceiptPlan {
     fileprivate var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
-
-    /// Why the whole app has to wait: Apple refused its secret or its key. Nil for every other answer.
-    fileprivate var appRefusal: String? {
-        if isForWrongSecret { return "Apple refused the shared secret (21004); run `perennial app rotate-secret`" }
-        return settlement.finding.isOfTheApp ? settlement.finding.reason : nil
-    }
 }
 
 /// A receipt as a row of `write_receipts`.

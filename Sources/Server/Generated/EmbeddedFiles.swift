@@ -135,7 +135,7 @@ paths:
           description: |
             `not-a-receipt`: the text cannot be a receipt, and nothing was stored. `receipt-rejected`: Apple does not
             vouch for it; the problem then has `receipt_id` and `outcome`, and `Location` has the receipt's path, unless it
-            is a signed transaction, which is not stored.
+            is a signed transaction or the receipt of another app, which `detail` names: those are not stored.
           headers:
             Location: {$ref: "#/components/headers/Location"}
           content:
@@ -660,8 +660,8 @@ paths:
         token, and has no owner, or one who merely uploaded it and got nothing. The answer is that of an upload with
         `purpose: purchase`, but shows what the order is about and nothing else: `customer` is null.
 
-        An unknown order and a wrong proof get the same 403. At most 10 calls a minute about an order, and 60 from an
-        address; bodies of at most 1 MiB. Five new receipts of an order are outside the hourly limit of its customer.
+        An unknown order and a wrong proof get the same 403. At most 10 proved calls a minute about an order, and 60
+        failed ones from an address; bodies of at most 1 MiB. A receipt of another app is refused with 422. Five new receipts of an order are outside the hourly limit of its customer.
       operationId: createOrderReceipt
       tags: [devices]
       security: []
@@ -752,7 +752,8 @@ paths:
       description: >-
         Needs no API key. `proof` is the lower-case hex of HMAC-SHA256 with the order's key over
         `<order id>.<state>.<code, or nothing>`. A paid order does not change. An unknown order and a wrong proof get
-        the same 403. At most 10 calls a minute about an order, and 60 from an address; bodies of at most 1 MiB.
+        the same 403. At most 10 proved calls a minute about an order, and 60 failed ones from an address; bodies of at
+        most 1 MiB.
       operationId: setOrderState
       tags: [devices]
       security: []

@@ -56,6 +56,8 @@ package struct CheckFailure: Sendable, Hashable {
         case clockAhead
         /// Apple does not accept the app's key, or does not know the app: the whole app waits.
         case appRefused
+        /// Apple was not asked, because it refuses the app's shared secret in that environment.
+        case heldBack
     }
 
     /// One sentence for people.

@@ -72,12 +72,20 @@ struct CheckMoments {
     }
 
     /// Returns the check after a refusal: three tries in 24 hours. For a receipt Apple vouched for before, or an
-    /// account that is gone, it is daily until three equal refusals over 72 hours. A wrong secret is the app's fault
-    /// and does not count as an attempt of the receipt.
+    /// account that is gone, it is daily until three equal refusals over 72 hours.
+    ///
+    /// A refused secret does not count as an attempt of the receipt. About one that Apple never vouched for, which may be
+    /// another app's, Apple is asked less often the longer ago it was first sent (`since`).
     func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
         switch kind {
-        case .wrongSecret:
+        case .wrongSecret where wasVerified:
             return after(PollingIntervals.wrongSecret, from: now)
+        case .wrongSecret:
+            let age = (now - since).times(Int64(policy.speedup))
+            return after(
+                min(
+                    max(age.divided(by: PollingIntervals.wrongSecretPart), PollingIntervals.wrongSecret),
+                    PollingIntervals.wrongSecretLongest), from: now)
         case .accountGone:
             return daily(attempts: attempts, since: since)
         case .unknownTransaction:
@@ -143,10 +151,10 @@ package enum CheckPlan: Sendable, Hashable {
 package enum CheckOutcome: Sendable, Hashable {
     /// Apple vouched for the receipt.
     case verified
-    /// Apple, or the app's rule, did not. `since` is the instant of the first of the consecutive refusals;
-    /// `wasVerified` says whether Apple vouched for the receipt before.
+    /// Apple, or the app's rule, did not. `since` is the instant of the first of the consecutive refusals, with a refused
+    /// secret that of the first upload; `wasVerified` says whether Apple vouched for the receipt before.
     case rejected(Refusal.Kind, since: Instant, wasVerified: Bool)
-    /// Apple refuses the app itself, which says nothing about the receipt.
+    /// Apple refuses the app itself, or is not asked because it does, which says nothing about the receipt.
     case refusedApp
     /// There was no usable answer. A customer is waiting for the answer to a `new` receipt.
     case indeterminate(new: Bool)

@@ -88,8 +88,10 @@ enum PollingIntervals {
     static let refusedDaily = Delay.days(1)
     static let refusalsFinal = 3
     static let refusedFinally = Delay.hours(72)
-    /// The app pauses this long too, so that a corrected secret is noticed soon.
+    /// After a refused secret; about a receipt that Apple never vouched for, a part of its age, at most a day.
     static let wrongSecret = Delay.minutes(5)
+    static let wrongSecretPart = 4
+    static let wrongSecretLongest = Delay.days(1)
     /// After failed calls: the first and the longest limit of the back-off, for a new receipt and for others.
     static let retryNew: (first: Delay, longest: Delay) = (.seconds(2), .minutes(5))
     static let retryOthers: (first: Delay, longest: Delay) = (.seconds(30), .hours(1))

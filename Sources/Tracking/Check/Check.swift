@@ -30,6 +30,7 @@ extension Tracker {
         let settled = try await ledger.settlements.settle(answers.map { $0.pending(chains: chains) })
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
+        await noteSecrets(answers)
         await compareChannels(of: answers)
         let batch = CheckedBatch(settled, of: answers)
         let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)
@@ -63,6 +64,7 @@ extension Tracker {
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
+        guard claim.secretPause == nil else { return .heldBack(from: endpoint) }
         do {
             let secrets = try ledger.apps.secrets(of: claim.app)
             conditions.clear(.sealedSecret(claim.app.bundleID))
@@ -77,5 +79,26 @@ extension Tracker {
                 failure: "The app's shared secret cannot be read here; the log says why.", calls: 0,
                 usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         }
+    }
+}
+
+extension Claim {
+    /// The pause of the environment in which Apple would be asked about the receipt; nil where it accepts the secret.
+    var secretPause: App.Pause? {
+        guard !app.secretPauses.isEmpty else { return nil }
+        let own = environment ?? LocalReading(of: receipt).receipt?.store.map { StoreEnvironment($0) }
+        return app.secretPauses[own ?? .production]
+    }
+}
+
+extension AppStoreAnswer {
+    /// No answer: Apple refuses the app's secret, so that it is not asked.
+    fileprivate static func heldBack(from endpoint: Endpoint) -> AppStoreAnswer {
+        var answer = AppStoreAnswer(
+            environment: endpoint, httpStatus: nil, body: [], response: nil,
+            failure: "Apple refuses the app's shared secret (21004); receipts wait until it accepts it.", calls: 0,
+            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+        answer.isHeldBack = true
+        return answer
     }
 }

@@ -12,7 +12,10 @@ extension Finding {
     package init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
             let reason = answer.failure ?? "Apple's answer is not one of verifyReceipt."
-            self = .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true))
+            self = .indeterminate(
+                CheckFailure(
+                    reason: reason, status: nil, retryable: true, kind: answer.isHeldBack ? .heldBack : .noUsableAnswer)
+            )
             return
         }
         if let http = answer.httpStatus, http != 200 {

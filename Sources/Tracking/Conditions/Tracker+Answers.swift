@@ -36,14 +36,48 @@ extension Tracker {
         if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
         for seen in answers.lazy.compactMap(\.secretEvidence) {
             switch seen {
-            case .refused(let receipt): conditions.raise(.wrongSecret(app), by: "receipt \(receipt)")
-            case .current: conditions.clear([.wrongSecret(app), .previousSecret(app)])
-            case .previous(let receipt):
-                conditions.clear(.wrongSecret(app))
-                conditions.raise(.previousSecret(app), by: "receipt \(receipt)")
+            // A refusal about one receipt, which may be another app's, is no problem yet: trials decide.
+            case .refused: break
+            case .current: conditions.clear(.previousSecret(app))
+            case .previous(let receipt): conditions.raise(.previousSecret(app), by: "receipt \(receipt)")
             }
         }
     }
+
+    /// Records in the ledger what answers show about shared secrets: the first refused call of each app and environment,
+    /// and the last accepted one.
+    func noteSecrets(_ answers: [Checked]) async {
+        var seen: [SecretPlace: (app: App, refusedAt: Instant?, acceptedAt: Instant?)] = [:]
+        for answer in answers {
+            guard let evidence = answer.secretEvidence else { continue }
+            let place = SecretPlace(
+                appID: answer.claim.app.id, environment: StoreEnvironment(answer.answer.environment))
+            var notes = seen[place] ?? (answer.claim.app, nil, nil)
+            switch evidence {
+            case .refused: notes.refusedAt = min(notes.refusedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+            case .current: notes.acceptedAt = max(notes.acceptedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+            case .previous: continue
+            }
+            seen[place] = notes
+        }
+        guard !seen.isEmpty else { return }
+        await attempt("note what Apple says of shared secrets") {
+            for (place, notes) in seen {
+                if let instant = notes.acceptedAt {
+                    try await ledger.apps.noteAcceptedSecret(of: notes.app, in: place.environment, at: instant)
+                }
+                if let instant = notes.refusedAt {
+                    try await ledger.apps.noteRefusedSecret(of: notes.app, in: place.environment, at: instant)
+                }
+            }
+        }
+    }
+}
+
+/// One app's secret in one environment.
+private struct SecretPlace: Hashable {
+    let appID: Int32
+    let environment: StoreEnvironment
 }
 
 /// The information in an answer about an app's shared secret.

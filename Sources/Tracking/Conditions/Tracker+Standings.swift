@@ -13,6 +13,7 @@ extension Tracker {
             conditions.see(.appStore, isAppleAway ? whyAway : nil)
             for app in apps {
                 // While Apple answers about no app, each app waits for the same reason, which is logged once.
+                conditions.see(.wrongSecret(app.bundleID), app.secretProblem)
                 if !isAppleAway { see(pauseOf: app) }
                 conditions.see(.slowness(app.bundleID), app.slowness)
                 let incident = incidents.first { $0.bundleID == app.bundleID }
@@ -32,6 +33,13 @@ extension Tracker {
 }
 
 extension App {
+    /// What Apple says against the shared secret; nil for nothing.
+    fileprivate var secretProblem: String? {
+        let refusing = secretPauses.keys.map(\.rawValue).sorted()
+        if !refusing.isEmpty { return "nothing is asked in \(refusing.joined(separator: " and "))" }
+        return isSecretDoubtful ? "refused about a receipt, and accepted about none yet" : nil
+    }
+
     /// How much slower the app's calls are than allowed; nil at the full rate.
     fileprivate var slowness: String? {
         guard callsPerSecondNow != callsPerSecond else { return nil }

@@ -44,6 +44,10 @@ extension Tracker {
     }
 
     private func takeBudgetAndCheck(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> Settled {
+        if let pause = claim.secretPause, !ServerQuestion(about: claim).asksServer {
+            try await ledger.claims.release([claim])
+            throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(pause.reason).")
+        }
         guard try await ledger.claims.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
             try await ledger.claims.release([claim])
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."

@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 package import Ledger
+import Logging
 import Subscriptions
 
 /// Apple's verdict on a shared secret.
@@ -36,6 +37,65 @@ extension Tracker {
             }
         }
         return trial
+    }
+}
+
+extension Tracker {
+    /// Tries the shared secrets that Apple refused, of one app or of all, each at most once a minute in all processes: on
+    /// receipts that are known to be of the app. An acceptance in this process since the refused call began needs no call.
+    ///
+    /// Only this begins and ends the pause of an environment.
+    package func trySecrets(of app: App? = nil) async {
+        await attempt("try refused secrets") {
+            let trials = try await ledger.apps.takeSecretTrials(of: app, every: options.secretTrialSeconds)
+            guard !trials.isEmpty else { return }
+            let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps.all().map { ($0.id, $0) })
+            // An app that Apple is slow about keeps no other one waiting.
+            await withTaskGroup(of: Void.self) { group in
+                for trial in trials {
+                    guard let app = apps[trial.appID] else { continue }
+                    group.addTask { await attempt("try a refused secret") { try await run(trial, of: app) } }
+                }
+            }
+            await seeStandings()
+        }
+    }
+
+    private func run(_ trial: SecretTrial, of app: App) async throws {
+        if !trial.isPaused, let refusedAt = trial.refusedAt,
+            let acceptedAt = ledger.apps.acceptedSecret(of: app, in: trial.environment), acceptedAt >= refusedAt
+        {
+            return try await settle(trial, of: app, .accepted, isProof: true)
+        }
+        let secrets = try ledger.apps.secrets(of: app)
+        var (verdict, isProof) = (SecretTrial.Verdict.untold, false)
+        for receipt in try await ledger.apps.tellingReceipts(
+            of: app, in: trial.environment, limit: Self.trialReceiptsMax)
+        {
+            let answer = await appStore.verify(
+                AppStoreRequest(
+                    receipt: Data(receipt.receipt).base64EncodedString(), secret: secrets.current,
+                    previousSecret: secrets.previous, askFirst: Endpoint(trial.environment),
+                    sandboxAllowed: app.sandboxAllowed))
+            switch SecretProbe(of: answer, about: receipt.receiptID) {
+            case .accepted: (verdict, isProof) = (.accepted, !answer.usedPreviousSecret)
+            case .refused: verdict = .refused
+            case .inconclusive, .noReceipt:
+                verdict = .unanswered
+                continue
+            }
+            break
+        }
+        // A call that a stop ended says nothing.
+        guard !Task.isCancelled || verdict != .unanswered else { return }
+        try await settle(trial, of: app, verdict, isProof: isProof)
+    }
+
+    private func settle(
+        _ trial: SecretTrial, of app: App, _ verdict: SecretTrial.Verdict, isProof: Bool
+    ) async throws {
+        logger.debug("tried a shared secret", metadata: ["app": "\(app.bundleID)", "verdict": "\(verdict)"])
+        try await ledger.apps.settle(trial, of: app, verdict, isProof: isProof, every: options.secretTrialSeconds)
     }
 }
 

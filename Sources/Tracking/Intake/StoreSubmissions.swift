@@ -14,6 +14,10 @@ extension Tracker {
         var uploads: [Result<Upload, any Error>] = []
         uploads.reserveCapacity(submissions.count)
         for submission in submissions { uploads.append(await upload(of: submission, among: apps)) }
+        for (bundleID, refused) in Dictionary(grouping: zip(submissions, uploads), by: { $0.0.bundleID }) {
+            guard let app = apps[bundleID] else { continue }
+            await count(refused.compactMap { $0.1.refusal }, of: app)
+        }
         let good = uploads.compactMap { try? $0.get() }
         var part = part
         part?.badLines += Int64(uploads.count - good.count)
@@ -38,6 +42,14 @@ extension Tracker {
         }
     }
 
+    /// Counts the apps that refused receipts name instead of `app`, so that a mistyped bundle id is seen.
+    func count(_ refusals: [UploadRefusal], of app: App) async {
+        let named = Dictionary(refusals.compactMap(\.otherApp).map { ($0, 1) }, uniquingKeysWith: +)
+        guard !named.isEmpty else { return }
+        metrics.refused(named.values.reduce(0, +), of: app.bundleID)
+        await attempt("count refused bundle ids") { try await ledger.intake.countRefused(named, of: app) }
+    }
+
     /// Stores all uploads at once, or one by one when the database refuses a value of one of them.
     private func storeEach(
         _ uploads: [Upload], completing part: ImportedPart?
@@ -58,6 +70,16 @@ extension Tracker {
             part?.badLines += Int64(stored.count { if case .failure = $0 { true } else { false } })
             _ = try await ledger.intake.store([], completing: part)
             return stored
+        }
+    }
+}
+
+extension Result<Upload, any Error> {
+    /// Why the upload is refused; nil where it is not, or for another reason.
+    fileprivate var refusal: UploadRefusal? {
+        switch self {
+        case .success: nil
+        case .failure(let error): error as? UploadRefusal
         }
     }
 }

@@ -5,14 +5,20 @@ import Subscriptions
 extension Tracker {
     /// Stores a receipt and asks Apple about it immediately.
     ///
-    /// Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for a signed transaction that is not Apple's
-    /// or of another app, `LedgerError` for an unknown app or an invalid customer id, or when `limits` are exceeded. A stored receipt stays stored: when Apple cannot be asked now, the
+    /// Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for what is of another app or not Apple's,
+    /// `LedgerError` for an unknown app or an invalid customer id, or when `limits` are exceeded. A stored receipt stays stored: when Apple cannot be asked now, the
     /// answer is `pending` and the schedule continues.
     package func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
         -> SubmissionAnswer
     {
         let app = try await ledger.apps.app(submission.bundleID)
-        let upload = try await Upload(submission, app: app, verifier: signedTexts)
+        let upload: Upload
+        do {
+            upload = try await Upload(submission, app: app, verifier: signedTexts)
+        } catch let refusal as UploadRefusal {
+            await count([refusal], of: app)
+            throw refusal
+        }
         guard let stored = try await ledger.intake.store([upload], newReceiptsMax: limits?.newReceiptsMax).first else {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }

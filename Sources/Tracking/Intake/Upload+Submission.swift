@@ -1,14 +1,14 @@
 import AppStore
 import Ledger
-import Subscriptions
+package import Subscriptions
 
 extension Upload {
     /// The longest id of a transaction, in characters; Apple's have up to 20.
     static let transactionIDCharactersMax = 64
 
     /// Creates the upload of a submission. Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for a
-    /// signed transaction that is not Apple's or of another app, `LedgerError` for an invalid id, for an imported receipt
-    /// that names another app, and where the app has no server key to ask by.
+    /// receipt or a signed transaction of another app and for a text that is not Apple's, `LedgerError` for an invalid id
+    /// and where the app has no server key to ask by.
     init(_ submission: Submission, app: App, verifier: SignedTextVerifier) async throws {
         if let customer = submission.customer { try Self.requireValidCustomerID(customer) }
         self.init(
@@ -20,7 +20,7 @@ extension Upload {
         case .receipt(let text):
             let data = try ReceiptData(normalising: text)
             receipt = data.bytes
-            if submission.imported { try readLocally(data, app: app) }
+            try readLocally(data, app: app)
         case .signedTransaction(let text):
             try Self.requireServerKey(of: app)
             try await take(Array(text.utf8), of: app, verifier: verifier)
@@ -74,12 +74,15 @@ extension Upload {
         if environment == .sandbox { provisional?.environment = .sandbox }
     }
 
-    /// Reads the receipt itself. Its contents may refuse the upload and decide its place in the queue, but never grant.
+    /// Reads the receipt itself. Its contents may refuse the upload, and decide the place of an imported one in the queue,
+    /// but never grant.
     private mutating func readLocally(_ receipt: ReceiptData, app: App) throws {
         guard let local = LocalReading(of: receipt.bytes).receipt else { return }
-        if let other = local.bundleID, local.isOfAnotherApp(than: app.bundleID.text) {
-            throw LedgerError(.invalid, "The receipt is for \(other.printable), not for \(app.bundleID).")
+        if let other = local.otherApp(than: app.bundleID.text)?.printable {
+            throw UploadRefusal(
+                sentence: "The receipt is for \(other), not for \(app.bundleID).", otherApp: BundleID(other))
         }
+        guard imported else { return }
         expiresAt = expiresAt ?? local.latestExpiry.map(Instant.init(milliseconds:))
         guard local.store == .sandbox else { return }
         provisional?.environment = .sandbox
@@ -91,6 +94,8 @@ extension Upload {
 package struct UploadRefusal: Error, Sendable, CustomStringConvertible {
     /// One sentence.
     package let sentence: String
+    /// The app that a receipt names instead, in printable characters; nil where that is not why.
+    package var otherApp: BundleID?
 
     /// The sentence.
     package var description: String { sentence }

@@ -29,6 +29,7 @@ extension Worker {
         let worker = try await tracker.startWorker()
         await tracker.attempt(Tracker.catchingUp) { while try await tracker.catchUp(as: worker), !isStopping() {} }
         try await tracker.applyNotifications()
+        await tracker.trySecrets()
         let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
         let tally = OnceTally()
         let asking = AskingOnce(
@@ -45,6 +46,7 @@ extension Worker {
         while try await ledger.customers.renewEntitlements(), !isStopping() {}
         while try await ledger.deliveries.release(), !isStopping() {}
         try await ledger.operations.watchCanaries()
+        await tracker.trySecrets()
         await tracker.seeStandings()
         try await ledger.feed.sequenceAll()
         try await ledger.deliveries.place()

@@ -67,6 +67,7 @@ package struct Worker: Service {
                 group.addTask {
                     await worker.catchUp("deliver what a catalog released") { try await $0.deliveries.release() }
                 }
+                group.addTask { await worker.keepTryingSecrets() }
                 group.addTask { await worker.keepApplyingNotifications() }
                 group.addTask { await worker.keepCatchingUp(as: id) }
                 group.addTask { await worker.runVerification(as: id) }
@@ -123,6 +124,14 @@ package struct Worker: Service {
             }
             rounds += 1
             await rest(seconds: 0.5)
+        }
+    }
+
+    /// Tries the shared secrets that Apple refused. A stop does not wait for Apple's answer.
+    private func keepTryingSecrets() async {
+        while !isStopping() {
+            await cancelWhenGracefulShutdown { await tracker.trySecrets() }
+            await rest(seconds: 1)
         }
     }
 

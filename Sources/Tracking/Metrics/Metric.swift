@@ -8,6 +8,7 @@ package enum Metric: String, CaseIterable, Sendable {
     case clockAhead = "perennial_clock_ahead_answers_total"
     case appStoreCalls = "perennial_appstore_calls_total"
     case appStoreSeconds = "perennial_appstore_answer_seconds"
+    case refusedBundles = "perennial_refused_bundle_receipts_total"
     case inFlight = "perennial_in_flight_receipts"
     case claimReceipts = "perennial_claim_receipts"
     case settlementReceipts = "perennial_settlement_receipts"
@@ -52,6 +53,7 @@ package enum Metric: String, CaseIterable, Sendable {
         case .clockAhead: "Answers dated too far ahead of the database's clock, clamped to it or not believed."
         case .appStoreCalls: "Requests sent to verifyReceipt and, with the prefix server_, to the Server API."
         case .appStoreSeconds: "How long Apple took for an answer, all its calls together."
+        case .refusedBundles: "Receipts refused without a call, because they name another app."
         case .inFlight: "Receipts this process is asking Apple about."
         case .claimReceipts: "Receipts in one claim."
         case .settlementReceipts: "Answers settled together."
@@ -111,7 +113,8 @@ package enum Metric: String, CaseIterable, Sendable {
     /// Its kind.
     package var kind: Kind {
         switch self {
-        case .answers, .clockAhead, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests,
+        case .answers, .clockAhead, .appStoreCalls, .refusedBundles, .settledReceipts, .events, .notifications,
+            .lookups, .requests,
             .seriesDropped:
             .counter
         case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])

@@ -82,6 +82,11 @@ struct TrackerMetrics: Sendable {
         }
     }
 
+    /// Records receipts that were refused because they name another app.
+    func refused(_ receipts: Int, of app: BundleID) {
+        factory.counter(.refusedBundles, [("app", app.text)]).increment(by: receipts)
+    }
+
     private func count(_ receipts: Int, as way: String) {
         guard receipts > 0 else { return }
         factory.counter(.settledReceipts, [("way", way)]).increment(by: receipts)

@@ -3,9 +3,23 @@ import Ledger
 
 /// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
 ///
-/// While Apple answers well, it writes nothing.
+/// While Apple answers well, it writes nothing. A receipt that Apple never vouched for may be made by a stranger so that no
+/// answer about it comes. So where Apple answered about one that it vouched for before, only those count, unless Apple
+/// asks for fewer calls.
 actor OutcomeWindows {
-    private var rounds: [RateLimitOwner: OutcomeWindow] = [:]
+    private struct Round {
+        var all = OutcomeWindow()
+        /// Those about receipts that Apple vouched for before.
+        var known = OutcomeWindow()
+
+        /// What the round says about Apple.
+        var verdict: OutcomeWindow {
+            let asksForLess = all.tooMany > 0 || all.retryAfterSeconds != nil
+            return known.failed < known.asked && !asksForLess ? known : all
+        }
+    }
+
+    private var rounds: [RateLimitOwner: Round] = [:]
 
     /// Records settled answers; returns the rounds that change a rate limit.
     func record(_ batch: [Checked]) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
@@ -25,19 +39,25 @@ actor OutcomeWindows {
         _ owner: RateLimitOwner, _ answers: [Checked], whileFailing isFailing: Bool
     ) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
         guard !answers.isEmpty else { return [] }
-        var round = rounds[owner] ?? OutcomeWindow()
+        var round = rounds[owner] ?? Round()
         for answer in answers {
+            let isKnown = answer.claim.environment != nil
             switch owner {
-            case .app: round.count(answer)
-            case .everyone: round.countCall(answer)
+            case .app:
+                round.all.count(answer)
+                if isKnown { round.known.count(answer) }
+            case .everyone:
+                round.all.countCall(answer)
+                if isKnown { round.known.countCall(answer) }
             }
         }
-        guard round.hasEnoughSamples(whileFailing: isFailing) else {
+        guard round.all.hasEnoughSamples(whileFailing: isFailing) else {
             rounds[owner] = round
             return []
         }
         rounds[owner] = nil
-        return round.isFailure || isFailing ? [(owner, round)] : []
+        let verdict = round.verdict
+        return verdict.isFailure || isFailing ? [(owner, verdict)] : []
     }
 }
 

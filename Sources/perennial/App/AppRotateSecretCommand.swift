@@ -12,7 +12,7 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
             The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret \
             (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be \
             tried is put in place; the log says when Apple refuses it later. A pause because Apple refused the old \
-            secret ends.
+            secret ends as soon as Apple accepts the new one about a stored receipt, which is tried at once.
 
             Example:
               perennial app rotate-secret com.example.app --shared-secret-file secret
@@ -35,10 +35,14 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
         let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         let trial = try await withLedger(settings) { ledger in
             let app = try await ledger.apps.app(bundleID)
-            let trial = try await withTracker(settings, ledger: ledger) { try await $0.probeSecret(secret, of: app) }
-            if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
-            try await ledger.apps.rotateSecret(of: bundleID, to: secret)
-            return trial
+            return try await withTracker(settings, ledger: ledger) { tracker in
+                let trial = try await tracker.probeSecret(secret, of: app)
+                if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
+                try await ledger.apps.rotateSecret(of: bundleID, to: secret)
+                // A pause ends by a trial alone.
+                await tracker.trySecrets(of: app)
+                return trial
+            }
         }
         printLine("Replaced the shared secret of \(bundleID). \(trial.sentence)")
     }

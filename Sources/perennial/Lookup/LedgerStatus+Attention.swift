@@ -6,6 +6,10 @@ extension LedgerStatus {
     /// What an operator should look at, one phrase each; empty while all is well.
     var attention: [String] {
         var phrases = pauses.map { "\($0.bundleID) is paused" }
+        phrases += doubtfulSecrets.map { "Apple refuses the shared secret of \($0)" }
+        phrases += refusedBundles.filter(\.isOnly).map {
+            "every receipt for \($0.bundleID) names another app, \($0.named)"
+        }
         let overdue = lanes.reduce(0) { $0 + $1.overdue }
         if overdue > 0 {
             let waiting = overdue.of("receipt is", "receipts are")

@@ -16,6 +16,11 @@ extension LedgerStatus {
         for pause in pauses {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
+        parts += doubtfulSecrets.map {
+            "Secret: Apple refused the shared secret of \($0) (21004) about a receipt, and accepted it about none yet. "
+                + "Compare it with App Store Connect: `perennial app rotate-secret`"
+        }
+        parts += refusedBundles.map(\.text)
         for (bundleID, now, most) in slowed {
             parts.append(
                 "Slowed: \(bundleID) to \(now.tenths) calls a second of \(most == 0 ? "any number" : most.tenths), for Apple "
@@ -69,6 +74,8 @@ extension LedgerStatus {
                         "reason": .string(pause.pause.reason),
                     ]
                 }),
+            "doubtful_secrets": .array(doubtfulSecrets.map { .string($0.text) }),
+            "refused_bundles": .array(refusedBundles.map(\.json)),
             "slowed": .array(
                 slowed.map { bundleID, now, most in
                     [
@@ -192,6 +199,22 @@ extension CatchUpStanding {
             "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
             "complete_until": .string(completeUntil.iso8601), "behind": .bool(isBehind),
             "reason": reason.map { .string($0) } ?? .null,
+        ]
+    }
+}
+
+extension LedgerStatus.RefusedBundle {
+    /// What to look at, in one sentence.
+    fileprivate var text: String {
+        let advice = isOnly ? "; it has no other receipt, so compare its bundle id" : ""
+        let count = receipts.of("receipt", "receipts")
+        return "Refused: \(count) sent for \(bundleID), of \(named), the last at \(lastAt.iso8601)\(advice)"
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "bundle_id": .string(bundleID.text), "named": .string(named.text), "receipts": .integer(receipts),
+            "last_at": .string(lastAt.iso8601), "only": .bool(isOnly),
         ]
     }
 }

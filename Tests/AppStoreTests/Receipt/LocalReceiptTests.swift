@@ -26,13 +26,22 @@ import Testing
         #expect(receipt.latestExpiry == 1_769_904_000_000 && receipt.store == .sandbox)
     }
 
-    @Test("A receipt of another app is refused and an unnamed one is not")
-    func aReceiptOfAnotherAppIsRefusedAndAnUnnamedOneIsNot() throws {
+    @Test("A receipt is certainly another app's only where one attribute names an app and every part can be read")
+    func otherApp() throws {
         let receipt = try read(Writer.ordinary)
-        #expect(receipt.isOfAnotherApp(than: "com.example.other") && receipt.isOfAnotherApp(than: "com.example.ap"))
-        #expect(!receipt.isOfAnotherApp(than: "com.example.app"))
-        let unnamed = try read(Writer.receipt(Writer.attribute(3, Writer.text("1"))))
-        #expect(!unnamed.isOfAnotherApp(than: "x"))
+        #expect(receipt.otherApp(than: "com.example.other") == "com.example.app")
+        #expect(receipt.otherApp(than: "com.example.ap") == "com.example.app")
+        #expect(receipt.otherApp(than: "com.example.app") == nil)
+        let named = Writer.attribute(2, Writer.text("com.example.other"))
+        #expect(try read(Writer.receipt(named)).otherApp(than: "x") == "com.example.other")
+        for doubtful in [
+            Writer.attribute(3, Writer.text("1")),
+            named + Writer.attribute(2, Writer.text("x")), Writer.attribute(2, Writer.text("x")) + named,
+            named + Writer.attribute(2, [0x01, 0x01, 0xFF]), Writer.attribute(2, [0x01, 0x01, 0xFF]) + named,
+            named + [0x30, 0x03, 0x02, 0x01, 0x02], named + Writer.attribute(17, [0x04, 0x00]),
+        ] {
+            #expect(try read(Writer.receipt(doubtful)).otherApp(than: "x") == nil, "\(doubtful)")
+        }
     }
 
     @Test(

@@ -37,6 +37,9 @@ struct MalformedTests {
             #expect((150...300).contains(last))
             #expect((1800...3600).contains(first))
             #expect((150...300).contains(away))
+            // Those that are probably no receipts take no turn from customers who wait.
+            try await test.expectRows(
+                "SELECT lane, count(*) FROM ledger.poll_schedule GROUP BY 1 ORDER BY 1", [["new", 48], ["sweep", 24]])
         }
     }
 }

@@ -70,7 +70,7 @@ struct IncidentTests {
                 [["verified", 4], ["rejected", 5]])
             let wrongSecret = try await test.refuse([receipts[3]], .wrongSecret)
             #expect(wrongSecret.map(\.outcome) == [.rejected])
-            #expect(try await test.appNow().pause != nil)
+            #expect(try await test.appNow().pause == nil)
         }
     }
 

@@ -94,6 +94,12 @@ struct RoleTests {
                 try await own.upload("a", by: "bob")
                 try await own.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
                 try await own.check(receipt, rejected(.wrongSecret, status: 21004))
+                try await ledger.apps.noteAcceptedSecret(of: own.app, in: .production, at: test.at(-1))
+                try await ledger.apps.noteRefusedSecret(of: own.app, in: .production, at: test.at(0))
+                for trial in try await ledger.apps.takeSecretTrials(every: 60) {
+                    try await ledger.apps.settle(trial, of: own.app, .accepted, isProof: true, every: 60)
+                }
+                try await ledger.intake.countRefused(["com.other": 1], of: own.app)
                 let old = try await own.upload("old")
                 try await own.check(old, Answer(from: test.at(-70), asOf: test.at(-41)).but { $0.subscription = "old" })
                 #expect(try await endAllowances(ledger) == 1)

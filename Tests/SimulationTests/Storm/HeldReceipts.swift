@@ -35,7 +35,8 @@ struct HeldReceipts {
         let position = Int.random(in: 0..<simulator.customerCount, using: &random)
         guard let truth = simulator.truth(from: position, count: 1).first, !truth.accountDeleted else { return nil }
         switch Int.random(in: 0..<8, using: &random) {
-        case 0: return receipt(of: truth, sentBy: truth.customer, .foreign)
+        case 0:
+            return receipt(of: truth, sentBy: truth.customer, Bool.random(using: &random) ? .foreign : .disguised)
         case 1: return receipt(of: truth, sentBy: truth.customer, .undated)
         case 2: return receipt(of: truth, sentBy: "guest\(position % 10)", .dated)
         case 3...4: return sent.randomElement(using: &random)

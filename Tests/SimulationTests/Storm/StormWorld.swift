@@ -83,7 +83,13 @@ struct StormWorld {
 
     private func upload(_ submissions: [Submission]) async -> Bool {
         do {
-            for result in try await world.tracker.store(submissions) { _ = try result.get() }
+            for result in try await world.tracker.store(submissions) {
+                do {
+                    _ = try result.get()
+                } catch is UploadRefusal {
+                    // A receipt of another app.
+                }
+            }
             return true
         } catch {
             print("upload: \(error)")

@@ -8,10 +8,16 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.paused_until, 'epoch') AS app_paused_until,
        now() AS at, g.failures AS apple_failures,
        CASE WHEN GREATEST(b.paused_until, g.paused_until) > now() THEN GREATEST(b.paused_until, g.paused_until) END AS paused_until,
-       CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because
+       CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
+       CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
+       CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
+       COALESCE(p.refused_at, x.refused_at) IS NOT NULL AND COALESCE(p.proved_at, x.proved_at, p.paused_since, x.paused_since) IS NULL
+           AS secret_is_doubtful
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
 LEFT JOIN ledger.sweep_trust t USING (app_id)
+LEFT JOIN ledger.secret_trial p ON p.app_id = a.app_id AND p.environment = 'Production'
+LEFT JOIN ledger.secret_trial x ON x.app_id = a.app_id AND x.environment = 'Sandbox'
 WHERE a.removed_at IS NULL
 ORDER BY a.bundle_id

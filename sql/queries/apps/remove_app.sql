@@ -1,5 +1,5 @@
--- Removes app $1 unless receipts of it are stored: its secrets, its keys and its address of notifications go, and its
--- API keys end. Returns no row where receipts are left.
+-- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
+-- notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -12,5 +12,9 @@ WITH removed AS (
     DELETE FROM ledger.offer_key k USING removed n WHERE k.app_id = n.app_id
 ), unkeyed AS (
     DELETE FROM ledger.server_key k USING removed n WHERE k.app_id = n.app_id
+), untried AS (
+    DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
+), uncounted AS (
+    DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
 )
 SELECT n.app_id FROM removed n

@@ -2,7 +2,8 @@
 -- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
--- A paused app has no row until its pause ends. Each row, and the row without an app when nothing is due, has the time
+-- A paused app has no row until its pause ends: neither one that waits, nor one whose secret Apple refuses in production,
+-- which ends by a trial alone (secret_trial). Each row, and the row without an app when nothing is due, has the time
 -- this kept the database busy: the caller's own clock would include the wait for a connection.
 WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
@@ -17,6 +18,10 @@ WITH waiting AS MATERIALIZED (
           AND s.due_at >= COALESCE(low.due_at, '-infinity')
         ORDER BY s.due_at LIMIT 1) first
     WHERE GREATEST(a.paused_until, g.paused_until) <= now()
+      AND NOT EXISTS (
+        SELECT FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
+        WHERE t.app_id = a.app_id AND t.environment = 'Production' AND t.paused_since IS NOT NULL
+          AND p.verifier = 'verify_receipt')
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )

@@ -16,7 +16,8 @@ WITH unasked AS MATERIALIZED (
           AND s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz) s
 )
 SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE u.is_leased) AS leased,
-       CASE WHEN b.paused_until > now() THEN b.paused_because WHEN g.paused_until > now() THEN g.paused_because END AS paused_because
+       CASE WHEN b.paused_until > now() THEN b.paused_because WHEN g.paused_until > now() THEN g.paused_because
+            ELSE ledger.secret_pause(a.app_id) END AS paused_because
 FROM unasked u JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
-GROUP BY a.bundle_id, b.paused_until, b.paused_because, g.paused_until, g.paused_because ORDER BY a.bundle_id
+GROUP BY a.app_id, a.bundle_id, b.paused_until, b.paused_because, g.paused_until, g.paused_because ORDER BY a.bundle_id

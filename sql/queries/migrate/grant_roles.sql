@@ -18,7 +18,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.catch_up, ledger.sweep_trust, ledger.sweep_proof
+    ledger.catch_up, ledger.sweep_trust, ledger.sweep_proof, ledger.secret_trial, ledger.refused_bundle
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;

@@ -19,8 +19,10 @@ enum LegacyReceipt {
             cancelledAt: instant(in: fields, "cancellation-date-ms", "cancellation-date"))
         return .read(
             LocalReceipt(
-                form: .legacy, bundleID: fields["bid"], environment: outer["environment"], createdAt: nil,
-                purchases: [purchase], unreadableParts: 0))
+                form: .legacy, bundleID: fields["bid"],
+                bundleAttributes: outer.count(of: "purchase-info") == 1 ? fields.count(of: "bid") : 0,
+                environment: outer["environment"], createdAt: nil, purchases: [purchase],
+                unreadableParts: outer.isWhole && fields.isWhole ? 0 : 1))
     }
 
     /// Returns milliseconds if they are given (also in a legacy `expires-date`), else reads the text form.
@@ -40,6 +42,9 @@ struct PropertyListTexts {
     static let pairsMax = 256
 
     private var texts: [String: String] = [:]
+    private var counts: [String: Int] = [:]
+    /// Whether no pair was left out for being one too many.
+    private(set) var isWhole = true
 
     /// Reads the pairs in `bytes`; of duplicate names, the last counts.
     init(in bytes: [UInt8]) {
@@ -51,9 +56,14 @@ struct PropertyListTexts {
             rest = rest.dropFirst().drop(while: \.isWhiteSpace)
             guard rest.first == UInt8(ascii: "\""), let text = Self.quoted(&rest) else { continue }
             texts[name] = text
+            counts[name, default: 0] += 1
             pairs += 1
         }
+        isWhole = pairs < Self.pairsMax
     }
+
+    /// Returns how many pairs have this name.
+    func count(of name: String) -> Int { counts[name] ?? 0 }
 
     /// The text called `name`; nil when it is missing or empty.
     subscript(_ name: String) -> String? { texts[name].flatMap { $0.isEmpty ? nil : $0 } }

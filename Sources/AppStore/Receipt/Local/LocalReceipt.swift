@@ -14,6 +14,8 @@ package struct LocalReceipt: Sendable, Hashable {
     package let form: ReceiptForm
     /// The app that made the receipt, as the receipt claims.
     package let bundleID: String?
+    /// How many attributes of the receipt name an app, readable or not.
+    package let bundleAttributes: Int
     /// The receipt's own value, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or
     /// `Xcode`; in legacy receipts `Sandbox` or nothing.
     package let environment: String?
@@ -44,9 +46,14 @@ package struct LocalReceipt: Sendable, Hashable {
         }
     }
 
-    /// Returns whether the receipt names an app other than `bundleID`: Apple would vouch for it, but not to us.
-    package func isOfAnotherApp(than bundleID: String) -> Bool {
-        self.bundleID.map { $0 != bundleID } ?? false
+    /// Returns the app that the receipt is of where it is certainly another one than `bundleID`: Apple would vouch for it,
+    /// but not to us. Nil where Apple has to be asked.
+    ///
+    /// It is certain only where exactly one attribute names an app and every part can be read: of two, or of one in a
+    /// part that this reader does not understand, Apple may believe another one.
+    package func otherApp(than bundleID: String) -> String? {
+        guard bundleAttributes == 1, unreadableParts == 0, self.bundleID != bundleID else { return nil }
+        return self.bundleID
     }
 }
 

@@ -46,6 +46,7 @@ enum UnifiedReceipt {
     /// A receipt while its attributes are read. Of duplicate attributes, the last counts.
     private struct Draft {
         var bundleID: String?
+        var bundleAttributes = 0
         var environment: String?
         var createdAt: Int64?
         var purchases: [LocalPurchase] = []
@@ -58,7 +59,9 @@ enum UnifiedReceipt {
                 readable += 1
                 switch type {
                 case 0: environment = value.text ?? environment
-                case 2: bundleID = value.text ?? bundleID
+                case 2:
+                    bundleID = value.text ?? bundleID
+                    bundleAttributes += 1
                 case 12: createdAt = value.instant ?? createdAt
                 case 17: readPurchase(value)
                 default: continue
@@ -102,7 +105,8 @@ enum UnifiedReceipt {
 
         var receipt: LocalReceipt {
             LocalReceipt(
-                form: .unified, bundleID: bundleID, environment: environment, createdAt: createdAt,
+                form: .unified, bundleID: bundleID, bundleAttributes: bundleAttributes, environment: environment,
+                createdAt: createdAt,
                 purchases: purchases, unreadableParts: unreadable)
         }
     }

@@ -16,8 +16,8 @@ struct IncidentsPage {
     init(_ incidents: [Incident], apps: [App], invariants: [InvariantStanding]) {
         pauses = AdminTable(
             "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
-            apps.compactMap { app in
-                app.pause.map { [.text(app.bundleID.text), .instant($0.until), .text($0.reason)] }
+            apps.flatMap { app in
+                app.pauses.map { [.text(app.bundleID.text), .instant($0.until), .text($0.reason)] }
             })
         notified = AdminTable(
             "Apps whose notifications can be tried", ["App", "Action"], empty: "No app has a server key.",

@@ -45,7 +45,8 @@ struct ReceiptUploads: Sendable {
         switch settled.outcome {
         case .verified:
             return .verified(settled, customer: name, try await result(upload, settled))
-        case .rejected where try await isPaused(upload.submission.bundleID):
+        // Apple refused our secret, which says nothing about the receipt.
+        case .rejected where settled.refusal == .wrongSecret:
             return .waiting(
                 settled.receiptID, outcome: "pending",
                 reason: settled.reason
@@ -100,12 +101,6 @@ struct ReceiptUploads: Sendable {
         } catch let error as LedgerError where error.kind == .notFound {
             throw Problem.unknownApp(submission.bundleID.text)
         }
-    }
-
-    /// Returns whether the app's checks are paused. Then Apple refused our secret (21004), which says nothing about the
-    /// receipt.
-    private func isPaused(_ bundleID: BundleID) async throws -> Bool {
-        try await tracker.ledger.apps.app(bundleID).pause != nil
     }
 }
 
