@@ -4520,8 +4520,7 @@ FOR UPDATE OF o
     /// Prune: locks and returns notifications after $1 that came before $2, have their texts and are not to be applied; at most $3.
     package static let findReducibleNotifications = SQLFile("find_reducible_notifications", #"""
 -- Prune: locks and returns notifications after $1 that came before $2, have their texts and are not to be applied; at most $3.
--- `counts`: their facts are part of the ledger, so that a rebuild reads them.
-SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims, n.effect = 'applied' AS counts
+SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims
 FROM ledger.notification n
 WHERE n.notification_id > $1::bigint AND n.received_at < $2::timestamptz AND n.texts IS NOT NULL AND n.apply_at IS NULL
 ORDER BY n.notification_id LIMIT $3::int
@@ -4553,9 +4552,9 @@ FROM unnest($1::bigint[], $2::bytea[]) AS r(observation_id, body)
 WHERE o.observation_id = r.observation_id AND o.recorded_at < $3::timestamptz
 
 """#)
-    /// Prune: keeps of notifications ($1) their claims ($2; null: nothing) in place of their texts.
+    /// Prune: keeps of notifications ($1) their claims ($2) in place of their texts.
     package static let writeReducedNotifications = SQLFile("write_reduced_notifications", #"""
--- Prune: keeps of notifications ($1) their claims ($2; null: nothing) in place of their texts.
+-- Prune: keeps of notifications ($1) their claims ($2) in place of their texts.
 UPDATE ledger.notification n SET texts = NULL, claims = r.claims
 FROM unnest($1::bigint[], $2::text[]::json[]) AS r(notification_id, claims)
 WHERE n.notification_id = r.notification_id

@@ -1,58 +1,60 @@
-/// What is kept of signed texts once they are old: the claims that facts rest on, and their neighbours that say what was
-/// bought, when, by which offer and at which price. Names of devices, storefronts and Apple Accounts are not among them.
+/// What is kept of signed texts once they are old: every claim, also those that no code reads yet, with all that is nested
+/// in it. What must go is listed; certificates and signatures go with the texts that they belong to.
 enum KeptClaims {
-    /// Claims of transactions and of renewal information.
-    private static let signed: Set<String> = [
-        "transactionId", "originalTransactionId", "webOrderLineItemId", "bundleId", "environment", "productId", "type",
-        "subscriptionGroupIdentifier", "quantity", "purchaseDate", "originalPurchaseDate", "expiresDate",
-        "revocationDate", "revocationReason", "revocationPercentage", "revocationType", "isUpgraded", "offerType",
-        "offerIdentifier", "offerDiscountType", "offerPeriod", "inAppOwnershipType", "appAccountToken", "price",
-        "currency", "transactionReason", "signedDate", "autoRenewProductId", "autoRenewStatus", "expirationIntent",
-        "isInBillingRetryPeriod", "gracePeriodExpiresDate", "priceIncreaseStatus", "renewalDate", "renewalPrice",
-    ]
-    /// Claims of notifications.
-    private static let notification: Set<String> = [
-        "notificationType", "subtype", "notificationUUID", "version", "signedDate",
-    ]
-    /// Claims within a notification: what it is about.
-    private static let subject: Set<String> = [
-        "bundleId", "appAppleId", "environment", "status", "consumptionRequestReason",
+    /// Claims that go, wherever they are: what verifies a device, numbers used once, certificates, raw receipts, and the
+    /// app transaction, which is about a device that no erasure could find.
+    private static let dropped: Set<String> = [
+        "deviceVerification", "deviceVerificationNonce", "nonce", "x5c", "receipt", "receiptData", "receipt-data",
+        "latest_receipt", "latestReceipt", "unified_receipt", "transactionReceipt", "signedAppTransactionInfo",
     ]
 
-    /// Returns the kept claims of a transaction or of renewal information; nil for anything else than an object.
-    static func signed(_ payload: [UInt8]) -> [UInt8]? {
+    /// Returns the kept claims of a payload, each as it came; nil for anything else than an object.
+    ///
+    /// - Parameter others: Claims of the outermost object's members that go too, because they are kept elsewhere.
+    static func kept(of payload: [UInt8], without others: Set<String> = []) -> [UInt8]? {
         guard let text = try? JSONReader.read(payload), text.nodes[JSONDocument.root].isObject else { return nil }
-        return object(members(of: text, at: JSONDocument.root, named: signed))
+        var kept: [UInt8] = []
+        append(JSONDocument.root, of: text, without: dropped.union(others), to: &kept)
+        return kept
     }
 
-    /// Returns the kept claims of a notification's payload; nil for anything else than an object.
-    static func notification(_ payload: [UInt8]) -> [UInt8]? {
-        guard let text = try? JSONReader.read(payload), text.nodes[JSONDocument.root].isObject else { return nil }
-        var kept = members(of: text, at: JSONDocument.root, named: notification)
-        let values = text.members(JSONDocument.root)
-        for name in ["data", "summary", "appData"] {
-            guard let index = values[name], text.nodes[index].isObject else { continue }
-            kept.append(Array("\"\(name)\":".utf8) + object(members(of: text, at: index, named: subject)))
-        }
-        return object(kept)
-    }
-
-    /// Returns the members of an object with these names whose values are scalars, as they came.
-    private static func members(of text: JSONDocument, at index: Int, named names: Set<String>) -> [[UInt8]] {
-        text.members(index).sorted { $0.value < $1.value }.compactMap { name, value in
-            guard names.contains(name) else { return nil }
-            let node = text.nodes[value]
-            let content = text.bytes[node.content]
-            switch node.kind {
-            case .string, .escapedString: return Array("\"\(name)\":\"".utf8) + content + [UInt8(ascii: "\"")]
-            case .number, .boolean: return Array("\"\(name)\":".utf8) + content
-            case .null, .array, .object: return nil
+    /// Appends a value without the members that go. A signed text within it stays as its claims alone: `~.PAYLOAD.`.
+    private static func append(
+        _ index: Int, of text: JSONDocument, without names: Set<String>, to kept: inout [UInt8]
+    ) {
+        let node = text.nodes[index]
+        let content = text.bytes[node.content]
+        switch node.kind {
+        case .null, .number, .boolean: kept += content
+        case .escapedString: kept += Self.quoted(content)
+        case .string: kept += Self.quoted(ShortText.reduced(content).map { $0[...] } ?? content)
+        case .array:
+            appendList(text.elements(index), between: ("[", "]"), to: &kept) { element, kept in
+                append(element, of: text, without: names, to: &kept)
+            }
+        case .object:
+            let keys = text.keys(index).filter { !names.contains(text.unescaped(text.nodes[$0])) }
+            appendList(keys, between: ("{", "}"), to: &kept) { key, kept in
+                kept += Self.quoted(text.bytes[text.nodes[key].content]) + [UInt8(ascii: ":")]
+                append(key + 1, of: text, without: names, to: &kept)
             }
         }
     }
 
-    private static func object(_ members: [[UInt8]]) -> [UInt8] {
-        [UInt8(ascii: "{")] + members.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "}")]
+    private static func appendList(
+        _ indices: [Int], between marks: (Unicode.Scalar, Unicode.Scalar), to kept: inout [UInt8],
+        each: (Int, inout [UInt8]) -> Void
+    ) {
+        kept.append(UInt8(ascii: marks.0))
+        for (place, index) in indices.enumerated() {
+            if place > 0 { kept.append(UInt8(ascii: ",")) }
+            each(index, &kept)
+        }
+        kept.append(UInt8(ascii: marks.1))
+    }
+
+    private static func quoted(_ content: ArraySlice<UInt8>) -> [UInt8] {
+        [UInt8(ascii: "\"")] + content + [UInt8(ascii: "\"")]
     }
 }
 
@@ -62,14 +64,17 @@ extension SignedNotification {
     package static func keptClaims(ofPacked packed: [UInt8]) -> String? {
         guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let payload = Array(packed[(end + 1)...])
-        guard let outer = KeptClaims.notification(payload) else { return nil }
         let data = PayloadFields(payload)?.object("data")
-        var parts = [#""notification":"# + String(decoding: outer, as: UTF8.self)]
+        var (parts, kept): ([String], Set<String>) = ([], [])
         for (name, claim) in [("transaction", "signedTransactionInfo"), ("renewal", "signedRenewalInfo")] {
-            guard let text = data?.text(claim) else { continue }
-            guard let inner = ShortText.payload(of: Array(text.utf8)).flatMap(KeptClaims.signed) else { return nil }
+            guard let text = data?.text(claim),
+                let inner = ShortText.payload(of: Array(text.utf8)).flatMap({ KeptClaims.kept(of: $0) })
+            else { continue }
             parts.append("\"\(name)\":" + String(decoding: inner, as: UTF8.self))
+            kept.insert(claim)
         }
+        guard let outer = KeptClaims.kept(of: payload, without: kept) else { return nil }
+        parts.insert(#""notification":"# + String(decoding: outer, as: UTF8.self), at: 0)
         return "{\(parts.joined(separator: ","))}"
     }
 }

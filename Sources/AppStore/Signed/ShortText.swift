@@ -62,13 +62,16 @@ package enum ShortText {
         return isComplete ? restored ?? json : nil
     }
 
-    /// Returns a JSON text whose signed texts have the claims that are kept alone: `~.PAYLOAD.`, without header and
-    /// signature.
+    /// Returns a JSON text whose signed texts have the claims that are kept alone.
     package static func reducedStrings(of json: [UInt8]) -> [UInt8] {
-        replacingStringStarts(of: json) { text in
-            guard let claims = payload(of: Array(text)).flatMap(KeptClaims.signed) else { return nil }
-            return ([sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot], text.endIndex)
-        } ?? json
+        replacingStringStarts(of: json) { text in reduced(text).map { ($0, text.endIndex) } } ?? json
+    }
+
+    /// Returns the claims that are kept of a text, as `~.PAYLOAD.`, without header and signature; nil for anything else
+    /// than a signed text.
+    static func reduced(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard let claims = payload(of: Array(text)).flatMap({ KeptClaims.kept(of: $0) }) else { return nil }
+        return [sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot]
     }
 
     /// The numbers of headers in a JSON text with short strings.

@@ -32,13 +32,18 @@ struct SignedHeader: Sendable {
 extension JSONDocument {
     /// Returns the values of the object at `index` by their keys; of equal keys the last counts.
     func members(_ index: Int) -> [String: Int] {
-        var members: [String: Int] = [:]
-        guard nodes[index].isObject else { return members }
+        Dictionary(keys(index).map { (unescaped(nodes[$0]), $0 + 1) }) { $1 }
+    }
+
+    /// Returns the keys of the object at `index`, each before its value; empty for anything else.
+    func keys(_ index: Int) -> [Int] {
+        var keys: [Int] = []
+        guard nodes[index].isObject else { return keys }
         var key = index + 1
         while key < nodes[index].next {
-            members[unescaped(nodes[key])] = key + 1
+            keys.append(key)
             key = Int(nodes[key + 1].next)
         }
-        return members
+        return keys
     }
 }

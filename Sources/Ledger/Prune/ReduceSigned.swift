@@ -2,7 +2,7 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// Reduces signed texts to the claims that facts rest on. Each function returns nil where the rest would say something else.
+/// Reduces signed texts to their claims, without what must go. Each function returns nil where the rest would say something else.
 package struct SignedReducer: Sendable {
     let notification: @Sendable (KeptNotification) -> String?
     let answer: @Sendable (KeptAnswer) -> [UInt8]?
@@ -44,8 +44,7 @@ extension LedgerOperations {
     /// The most notifications or answers that one transaction reduces.
     private static let reducedMax: Int32 = 200
 
-    /// Reduces the texts of notifications that came before `cutoff`: a rebuild finds the same afterwards. Of those that
-    /// are no facts, their ids and what they were about stay.
+    /// Reduces the texts of notifications that came before `cutoff`: a rebuild finds the same afterwards.
     ///
     /// - Parameter after: The notification after which to continue; 0 to begin.
     package func reduceNotifications(
@@ -55,17 +54,16 @@ extension LedgerOperations {
             let rows = try transaction.query(
                 Queries.findReducibleNotifications, [.int8(after), .instant(cutoff), .int4(Self.reducedMax)])
             var batch = ReducedBatch()
-            var (ids, claims): ([Int64], [String?]) = ([], [])
+            var (ids, claims): ([Int64], [String]) = ([], [])
             for row in rows {
                 let kept = try KeptNotification(row: row)
                 batch.next = kept.id
-                let left = try row.bool("counts") ? reducer.notification(kept) : nil
-                guard try left != nil || !row.bool("counts") else {
+                guard let left = reducer.notification(kept) else {
                     batch.untouched += 1
                     continue
                 }
                 batch.bytes.before += kept.texts?.count ?? 0
-                batch.bytes.after += left?.utf8.count ?? 0
+                batch.bytes.after += left.utf8.count
                 ids.append(kept.id)
                 claims.append(left)
             }

@@ -6,13 +6,11 @@ extension SignedReducer {
     /// Reduces what is stored where this program reads the same in it afterwards.
     package static let present = SignedReducer(
         notification: { kept in
-            guard let claims = kept.texts.flatMap(SignedNotification.keptClaims(ofPacked:)),
-                let before = kept.evidence,
-                let after = SignedNotification(claims: claims).flatMap({
-                    Evidence(in: $0, environment: kept.environment)
-                }), after.saysTheSame(as: before)
-            else { return nil }
-            return claims
+            guard let claims = kept.texts.flatMap(SignedNotification.keptClaims(ofPacked:)) else { return nil }
+            let after = SignedNotification(claims: claims).flatMap { Evidence(in: $0, environment: kept.environment) }
+            // A notification that is no fact says nothing before and after; its claims stay for later versions.
+            guard let before = kept.evidence else { return after == nil ? claims : nil }
+            return after?.saysTheSame(as: before) == true ? claims : nil
         },
         answer: { kept in
             var reduced = kept

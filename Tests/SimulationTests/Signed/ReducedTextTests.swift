@@ -9,14 +9,19 @@ import Testing
 
 @testable import Tracking
 
-@Suite("Old signed texts are reduced to the claims that facts rest on")
+@Suite("Old signed texts are reduced to their claims, without what must go")
 struct ReducedTextTests {
     /// A purchase with a token, its refund, and a test.
     private func arrange(_ app: SignedApp) async throws -> (token: String, texts: [String]) {
         let token = try await app.customer()
         func transaction(_ day: Double, _ more: [String: Any] = [:]) -> [String: Any] {
-            app.transaction(
-                "1", from: 28, signedOn: day, ["appAccountToken": token, "storefront": "FRA"].merging(more) { $1 })
+            let others: [String: Any] = [
+                "appAccountToken": token, "storefront": "FRA", "deviceVerification": "device-of-ann",
+                "commitmentInfo": [
+                    "billingPeriodNumber": 3, "later": [["deviceVerificationNonce": "once", "kept": [1]]],
+                ],
+            ]
+            return app.transaction("1", from: 28, signedOn: day, others.merging(more) { $1 })
         }
         let texts = [
             try app.notification(
@@ -49,23 +54,23 @@ struct ReducedTextTests {
         text.utf8.map { String(format: "%02x", $0) }.joined()
     }
 
-    @Test("After ninety days signatures and other claims are gone, ids stay, and a rebuild finds the same")
+    @Test("After ninety days signatures and what must go are gone, all other claims stay, and a rebuild finds the same")
     func notifications() async throws {
         try await SignedApp.with { app in
             let texts = try await arrange(app).texts
             #expect(try await reduce(app).reduced == 0, "they are young")
             try await app.served.run("UPDATE ledger.notification SET received_at = received_at - interval '91 days'")
             let signature = Self.hex(texts[0].split(separator: ".")[2])
-            #expect(try await dump(app).contains(signature))
+            let gone = [signature, "device-of-ann", Self.hex("device-of-ann"), "deviceVerification", "x5c"]
+            let whole = try await dump(app)
+            #expect(whole.contains(signature), "else it proves nothing")
             let before = try await app.standing()
             let batch = try await reduce(app)
             #expect(
                 batch.reduced == 3 && batch.untouched == 0 && batch.bytes.after * 3 < batch.bytes.before * 2, "\(batch)"
             )
             let left = try await dump(app)
-            for trace in [signature, "705000000000000001", Self.hex("705000000000000001"), "FRA"] {
-                #expect(!left.contains(trace), "\(trace)")
-            }
+            for trace in gone { #expect(!left.contains(trace), "\(trace)") }
             let kept = try await app.rows(
                 """
                 SELECT concat_ws(' ', kind, texts IS NULL, claims -> 'transaction' ->> 'transactionId',
@@ -73,6 +78,16 @@ struct ReducedTextTests {
                 FROM ledger.notification ORDER BY notification_id
                 """)
             #expect(kept == ["SUBSCRIBED t 1 \(app.at(35))", "REFUND t 1", "TEST t"])
+            let unread = try await app.rows(
+                """
+                SELECT concat_ws(' ', claims -> 'notification' ->> 'notificationType',
+                                 claims -> 'transaction' ->> 'storefront', claims -> 'transaction' -> 'commitmentInfo',
+                                 claims -> 'renewal' ->> 'appTransactionId') AS line
+                FROM ledger.notification ORDER BY notification_id
+                """)
+            let commitment = #"{"billingPeriodNumber":3,"later":[{"kept":[1]}]}"#
+            #expect(
+                unread == ["SUBSCRIBED FRA \(commitment) 705000000000000001", "REFUND FRA \(commitment)", "TEST"])
             #expect(try await reduce(app).reduced == 0, "once")
             #expect(try await app.standing() == before)
             try await app.expectSound()

@@ -1,6 +1,5 @@
 -- Prune: locks and returns notifications after $1 that came before $2, have their texts and are not to be applied; at most $3.
--- `counts`: their facts are part of the ledger, so that a rebuild reads them.
-SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims, n.effect = 'applied' AS counts
+SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims
 FROM ledger.notification n
 WHERE n.notification_id > $1::bigint AND n.received_at < $2::timestamptz AND n.texts IS NOT NULL AND n.apply_at IS NULL
 ORDER BY n.notification_id LIMIT $3::int
