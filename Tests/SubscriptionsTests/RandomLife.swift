@@ -67,12 +67,13 @@ enum RandomLife {
     }
 
     private static func pending(at now: Double, using random: inout Seeded) -> Renewal {
-        renewal(
+        let grace = Int.random(in: 0..<4, using: &random) == 0 ? now + 3 : nil
+        return renewal(
             [true, true, false, nil].randomElement(using: &random) ?? nil,
             to: Bool.random(using: &random) ? nil : "yearly",
             intent: [nil, nil, nil, "1", "2", "3", "9"].randomElement(using: &random) ?? nil,
             retry: [nil, nil, true, false].randomElement(using: &random) ?? nil,
-            grace: Int.random(in: 0..<4, using: &random) == 0 ? now + 3 : nil,
-            consent: [nil, nil, "0", "1"].randomElement(using: &random) ?? nil)
+            grace: grace, consent: [nil, nil, "0", "1"].randomElement(using: &random) ?? nil,
+            graceByStatus: grace == nil && Int.random(in: 0..<4, using: &random) == 0)
     }
 }

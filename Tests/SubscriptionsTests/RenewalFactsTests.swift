@@ -122,6 +122,73 @@ struct RenewalFactsTests {
                 == "0 active monthly | 30 active monthly | 60 billing_retry monthly", "said after the end, it counts")
     }
 
+    private let graceByStatus = renewal(intent: "2", retry: true, graceByStatus: true)
+
+    @Test("A status of grace without a date gives access for as long as grace can last")
+    func graceWithoutADate() {
+        #expect(
+            line(answer(31, [month], graceByStatus))
+                == "0 active monthly | 30 grace_period monthly | 58 billing_retry monthly")
+        let weekly = renewal(product: "weekly", intent: "2", retry: true, graceByStatus: true)
+        #expect(
+            line(answer(8, [row("1", 0, 7, product: "weekly")], weekly))
+                == "0 active weekly | 7 grace_period weekly | 13 billing_retry weekly")
+        #expect(
+            line(answer(8, [row("1", 0, 7, trial: true)], graceByStatus))
+                == "0 active monthly +trial | 7 grace_period monthly +trial | 35 billing_retry monthly +trial",
+            "a trial of a week says nothing about the product")
+        #expect(line(answer(29, [month], graceByStatus)) == line(answer(29, [month], renewal())), "before the end")
+        var dated = answer(31, [month], graceByStatus)
+        dated.renewals[0].path = "statuses.data[0].lastTransactions[0].signedRenewalInfo"
+        let facts = SubscriptionFacts(dated)
+        #expect(
+            verdict(of: facts, at: day(31), policy: strictPolicy).because.last
+                == Ground(rule: "grace", path: "statuses.data[0].lastTransactions[0].status", value: "4"))
+    }
+
+    @Test("Another status ends grace without a date, a date wins, and the access that was given stays")
+    func graceWithoutADateEnds() {
+        let retry = renewal(intent: "2", retry: true)
+        let first = [answer(31, [month], graceByStatus), answer(34, [month], graceByStatus)]
+        let ended = "0 active monthly | 30 grace_period monthly | 34 billing_retry monthly"
+        let table: [(String, [SubscriptionEvidence], String)] = [
+            ("retry", first + [answer(35, [month], retry)], ended),
+            ("said again", first + [answer(35, [month], retry), answer(40, [month], retry)], ended),
+            ("in another order", [answer(35, [month], retry)] + first.reversed(), ended),
+            (
+                "over", first + [answer(35, [month], renewal(false, intent: "2", retry: false))],
+                "0 active monthly | 30 grace_period monthly | 34 expired/billing_error monthly"
+            ),
+            (
+                "a date", first + [answer(35, [month], inGrace)],
+                "0 active monthly | 30 grace_period monthly | 46 billing_retry monthly"
+            ),
+            (
+                "a date before", [answer(30.5, [month], inGrace)] + first,
+                "0 active monthly | 30 grace_period monthly | 46 billing_retry monthly"
+            ),
+            (
+                "granted again", first + [answer(35, [month], retry), answer(36, [month], graceByStatus)],
+                "0 active monthly | 30 grace_period monthly | 58 billing_retry monthly"
+            ),
+            (
+                "paid", first + [answer(35, [month, row("2", 35, 65)], renewal())],
+                "0 active monthly | 30 grace_period monthly | 35 active monthly"
+                    + " | 65 expired/unknown monthly"
+            ),
+        ]
+        for (name, answers, expected) in table {
+            #expect(settle(answers, policy: strictPolicy).state.map { drawing($0.timeline) } == expected, "\(name)")
+        }
+        let (state, events) = settle(
+            [answer(29, [month], renewal())] + first + [answer(35, [month], retry)], policy: strictPolicy)
+        #expect(
+            events.map { $0.map(\.kind) }
+                == [[.subscriptionStarted], [.billingGraceEntered], [], [.billingGraceExpired]])
+        #expect(events[1].first?.detail["grace_expires_at"] == .text(day(58).iso8601))
+        #expect(state?.version == 3, "the same status again is no change")
+    }
+
     @Test("Merging is commutative, associative and idempotent, of one instant too")
     func laws() {
         var random = Seeded(seed: 31)
@@ -143,7 +210,8 @@ struct RenewalFactsTests {
             willRenew: [nil, true, false].randomElement(using: &random) ?? nil,
             expirationIntent: [nil, "1", "2"].randomElement(using: &random) ?? nil,
             inBillingRetry: [nil, true, false].randomElement(using: &random) ?? nil,
-            graceExpiresAt: graces.randomElement(using: &random).flatMap { $0 }.map(day))
+            graceExpiresAt: graces.randomElement(using: &random).flatMap { $0 }.map(day),
+            isInGraceByStatus: Bool.random(using: &random))
         return RenewalFacts(Fact(said, asOf: day(asOf), path: "pending_renewal_info[0]"))
     }
 }
@@ -170,5 +238,11 @@ struct RenewalFactsTests {
         #expect(stored == facts)
         #expect(stored.adding(answer(36, [month], silent)).recordsToWrite(since: stored).isEmpty)
         #expect(facts.clocks == [day(31), day(35)])
+        let word = SubscriptionFacts(answer(31, [month], renewal(intent: "2", retry: true, graceByStatus: true)))
+            .adding(answer(35, [month], renewal(intent: "2", retry: true)))
+        #expect(word.records[0].ending?.olderFields.keys.sorted { $0.rawValue < $1.rawValue } == [.graceByStatus])
+        let restored = SubscriptionFacts(
+            originalTransactionID: subscriptionID, asOf: word.asOf, records: word.records, renewal: word.renewal)
+        #expect(restored == word && word.clocks == [day(31), day(35)])
     }
 }

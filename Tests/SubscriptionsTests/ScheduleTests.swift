@@ -41,6 +41,8 @@ import Testing
             ("retry, day 4", answer(34, [month], renewal(retry: true)), 34, 24...25.3),
             ("retry, day 20", answer(50, [month], renewal(retry: true)), 50, 48...49),
             ("retry, day 70", answer(100, [month], renewal(retry: true)), 100, 479...481),
+            ("grace without a date", answer(40, [month], renewal(retry: true, graceByStatus: true)), 40, 6...6),
+            ("… of a day", answer(31, [month], renewal(retry: true, graceByStatus: true)), 31, 6...6),
             ("end of grace", answer(45.9, [month], renewal(retry: true, grace: 46)), 45.9, 2.41...2.46),
             ("revoked", answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), 10, 168...169),
             ("revoked, the next charge is close", answer(29, [refunded], renewal()), 29, 24.025...24.025),

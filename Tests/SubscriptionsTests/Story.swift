@@ -30,12 +30,13 @@ func row(
 /// What a pending row says, for a test.
 func renewal(
     _ willRenew: Bool? = true, product: ProductID = "monthly", to next: ProductID? = nil, intent: String? = nil,
-    retry: Bool? = nil, grace: Double? = nil, consent: String? = nil, increase: String? = nil
+    retry: Bool? = nil, grace: Double? = nil, consent: String? = nil, increase: String? = nil,
+    graceByStatus: Bool = false
 ) -> Renewal {
     Renewal(
         productID: product, renewsToProductID: next ?? product, willRenew: willRenew, expirationIntent: intent,
         inBillingRetry: retry, graceExpiresAt: grace.map(day), priceConsentStatus: consent,
-        priceIncreaseStatus: increase)
+        priceIncreaseStatus: increase, isInGraceByStatus: graceByStatus)
 }
 
 /// One answer about the subscription: rows speak for the answer's day unless they are a device's.

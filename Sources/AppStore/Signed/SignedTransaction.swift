@@ -50,6 +50,8 @@ package struct SignedTransaction: Sendable, Hashable {
     package let price: Int64?
     /// `currency`.
     package let currency: String?
+    /// `billingPlanType`, raw; absent where all is paid at once.
+    package let billingPlanType: String?
 
     /// Reads the payload of a verified text; nil if it lacks a product, a transaction, a purchase instant or its own.
     package init?(_ text: SignedText) {
@@ -87,6 +89,7 @@ package struct SignedTransaction: Sendable, Hashable {
         appAccountToken = fields.text("appAccountToken")
         price = fields.integer("price").flatMap { $0 >= 0 ? $0 : nil }
         currency = fields.text("currency")
+        billingPlanType = fields.text("billingPlanType")
     }
 
     /// Whether it is a free trial. Older texts have no discount type: then a price of zero shows it.

@@ -13,6 +13,8 @@ struct RenewalJSON: Codable {
     var priceIncreaseStatus: String?
     var promotionalOfferID: String?
     var offerCodeRefName: String?
+    /// True or absent.
+    var isInGraceByStatus: Bool?
 
     init(_ renewal: Renewal) {
         productID = renewal.productID.text
@@ -25,6 +27,7 @@ struct RenewalJSON: Codable {
         priceIncreaseStatus = renewal.priceIncreaseStatus
         promotionalOfferID = renewal.promotionalOfferID
         offerCodeRefName = renewal.offerCodeRefName
+        isInGraceByStatus = renewal.isInGraceByStatus ? true : nil
     }
 
     var renewal: Renewal {
@@ -33,7 +36,8 @@ struct RenewalJSON: Codable {
             willRenew: willRenew, expirationIntent: expirationIntent, inBillingRetry: inBillingRetry,
             graceExpiresAt: graceExpiresAtMilliseconds.map(Instant.init(milliseconds:)),
             priceConsentStatus: priceConsentStatus, priceIncreaseStatus: priceIncreaseStatus,
-            promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName)
+            promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName,
+            isInGraceByStatus: isInGraceByStatus ?? false)
     }
 
     enum CodingKeys: String, CodingKey {
@@ -47,6 +51,7 @@ struct RenewalJSON: Codable {
         case priceIncreaseStatus = "price_increase_status"
         case promotionalOfferID = "promotional_offer_id"
         case offerCodeRefName = "offer_code_ref_name"
+        case isInGraceByStatus = "in_grace_by_status"
     }
 }
 

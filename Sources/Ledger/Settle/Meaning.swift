@@ -56,10 +56,11 @@ struct Meaning: Hashable, Sendable {
             row.originalTransactionID.text, renewal.productID.text, renewal.renewsToProductID?.text,
             renewal.expirationIntent, renewal.promotionalOfferID, renewal.offerCodeRefName,
         ]
-        let rest: [String?] = [
+        var rest: [String?] = [
             renewal.willRenew.map { String($0) }, renewal.inBillingRetry.map { String($0) },
             text(renewal.graceExpiresAt), renewal.priceConsentStatus, renewal.priceIncreaseStatus,
         ]
+        if renewal.isInGraceByStatus { rest.append("grace") }
         return [names, rest].map(fields).joined(separator: "\u{1F}")
     }
 

@@ -105,7 +105,8 @@ extension StateChange {
         guard let ending = period.ending, ending.asOf >= period.expiresAt else { return false }
         let intent = ending.value.expirationIntent
         let inGrace = ending.value.graceExpiresAt.map { $0 > ending.asOf } ?? false
-        return inGrace || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
+        return inGrace || ending.value.isInGraceByStatus
+            || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
     }
 
     /// Returns whether an event already reported that the subscription expired with this period.

@@ -20,7 +20,8 @@ extension Period {
 extension RenewalFacts {
     fileprivate var clocks: [Instant] {
         let said = [
-            renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf, gaveUpAt,
+            renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf,
+            graceByStatus?.asOf, gaveUpAt,
         ]
         return [asOf] + said.compactMap(\.self)
     }

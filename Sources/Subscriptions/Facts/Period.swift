@@ -126,5 +126,6 @@ extension Period: Hashable {
             && upgrade.value == other.upgrade.value
             && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value
             && renewal?.gaveUpAt == other.renewal?.gaveUpAt
+            && renewal?.graceByStatusEndedAt == other.renewal?.graceByStatusEndedAt
     }
 }

@@ -12,6 +12,8 @@ package struct Renewal: Hashable, Sendable {
     package var inBillingRetry: Bool?
     /// `grace_period_expires_date`; it remains in the data after grace is over.
     package var graceExpiresAt: Instant?
+    /// Whether Apple's status says grace although the row gives no date of its end.
+    package var isInGraceByStatus: Bool
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
     package var priceConsentStatus: String?
     /// `price_increase_status`, raw: "0" not agreed yet, "1" agreed or informed.
@@ -26,8 +28,9 @@ package struct Renewal: Hashable, Sendable {
         productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
         expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,
         priceConsentStatus: String? = nil, priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil,
-        offerCodeRefName: String? = nil
+        offerCodeRefName: String? = nil, isInGraceByStatus: Bool = false
     ) {
+        self.isInGraceByStatus = isInGraceByStatus
         self.productID = productID
         self.renewsToProductID = renewsToProductID
         self.willRenew = willRenew
@@ -62,7 +65,7 @@ extension Renewal: FactValue {
         return [
             text(graceExpiresAt?.milliseconds), text(willRenew), text(expirationIntent), text(inBillingRetry),
             text(productID), text(renewsToProductID), text(priceConsentStatus), text(priceIncreaseStatus),
-            text(promotionalOfferID), text(offerCodeRefName),
+            text(promotionalOfferID), text(offerCodeRefName), isInGraceByStatus ? "=" : "",
         ]
     }
 }

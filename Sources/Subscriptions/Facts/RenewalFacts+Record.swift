@@ -9,6 +9,8 @@ extension PeriodRecord {
         case inBillingRetry = "in_billing_retry"
         /// `grace_period_expires_date`.
         case graceExpiresAt = "grace_expires_at"
+        /// A status of grace without a date.
+        case graceByStatus = "grace_by_status"
     }
 }
 
@@ -23,6 +25,7 @@ extension PeriodRecord.Ending {
         note(.willRenew, facts.willRenew)
         note(.inBillingRetry, facts.inBillingRetry)
         note(.graceExpiresAt, facts.graceExpiresAt)
+        note(.graceByStatus, facts.graceByStatus)
         self.init(
             renewal: facts.said.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
             olderFields: older, gaveUpAt: facts.gaveUpAt)
@@ -41,6 +44,7 @@ extension RenewalFacts {
         willRenew = fact(.willRenew, ending.renewal.willRenew)
         inBillingRetry = fact(.inBillingRetry, ending.renewal.inBillingRetry)
         graceExpiresAt = fact(.graceExpiresAt, ending.renewal.graceExpiresAt)
+        graceByStatus = ending.renewal.isInGraceByStatus ? fact(.graceByStatus, true) : nil
         gaveUpAt = ending.gaveUpAt
     }
 }

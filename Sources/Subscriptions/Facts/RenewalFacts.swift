@@ -7,7 +7,7 @@
 ///   stated. The last known value remains. Apple writes "0" when a status is over, and leaves the date of grace in its
 ///   data after grace is over, so a row without these fields ends nothing.
 /// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only
-///   while they apply.
+///   while they apply. A status that says grace without a date counts while the newest row has it.
 ///
 /// Merging is commutative, associative and idempotent.
 package struct RenewalFacts: Hashable, Sendable {
@@ -21,6 +21,8 @@ package struct RenewalFacts: Hashable, Sendable {
     package var inBillingRetry: Fact<Bool>?
     /// `grace_period_expires_date`.
     package var graceExpiresAt: Fact<Instant>?
+    /// A status of grace without a date of its end: true, with the newest row that had it.
+    package var graceByStatus: Fact<Bool>?
     /// The first answer, without a date of grace, that shows that Apple gave up: it gives the reason why the
     /// subscription ended, and either states that Apple no longer tries to charge, or gives a reason other than a
     /// failed payment.
@@ -35,7 +37,9 @@ package struct RenewalFacts: Hashable, Sendable {
         willRenew = fact(renewal.willRenew)
         inBillingRetry = fact(renewal.inBillingRetry)
         graceExpiresAt = fact(renewal.graceExpiresAt)
-        gaveUpAt = renewal.isGivenUp && renewal.graceExpiresAt == nil ? said.asOf : nil
+        graceByStatus = renewal.isInGraceByStatus ? fact(true) : nil
+        let saysGrace = renewal.graceExpiresAt != nil || renewal.isInGraceByStatus
+        gaveUpAt = renewal.isGivenUp && !saysGrace ? said.asOf : nil
     }
 
     /// The instant of the newest row.
@@ -48,6 +52,7 @@ package struct RenewalFacts: Hashable, Sendable {
         renewal.willRenew = willRenew?.value
         renewal.inBillingRetry = inBillingRetry?.value
         renewal.graceExpiresAt = graceExpiresAt?.value
+        renewal.isInGraceByStatus = graceByStatus != nil
         return Fact(renewal, origin: row.origin)
     }
 
@@ -59,6 +64,7 @@ package struct RenewalFacts: Hashable, Sendable {
         merged.willRenew = newest(willRenew, other.willRenew)
         merged.inBillingRetry = newest(inBillingRetry, other.inBillingRetry)
         merged.graceExpiresAt = newest(graceExpiresAt, other.graceExpiresAt)
+        merged.graceByStatus = newest(graceByStatus, other.graceByStatus)
         merged.gaveUpAt = [gaveUpAt, other.gaveUpAt].compactMap(\.self).min()
         return merged
     }
@@ -72,6 +78,7 @@ package struct RenewalFacts: Hashable, Sendable {
         if row.asOf < end { facts.row = Fact(row.value.withoutIntent, origin: row.origin) }
         if let said = inBillingRetry?.asOf, said < end { facts.inBillingRetry = nil }
         if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
+        if let said = graceByStatus?.asOf, said < end { facts.graceByStatus = nil }
         if let gaveUpAt, gaveUpAt < end { facts.gaveUpAt = nil }
         return facts
     }
@@ -84,6 +91,15 @@ package struct RenewalFacts: Hashable, Sendable {
         let isOver = grace.asOf < gaveUpAt || said.value.isGivenUp && grace.asOf < row.asOf
         return isOver ? min(grace.value, gaveUpAt) : grace.value
     }
+
+    /// Whether the newest row has a status of grace, and no date is known that was still ahead then.
+    var isGraceAssumed: Bool {
+        guard let word = graceByStatus, word.asOf >= row.asOf else { return false }
+        return graceEndsAt.map { $0 <= row.asOf } ?? true
+    }
+
+    /// The last row that had a status of grace, once a newer one lacks it or gives a date.
+    var graceByStatusEndedAt: Instant? { isGraceAssumed ? nil : graceByStatus?.asOf }
 }
 
 /// Merges renewal information that may be missing.
@@ -114,6 +130,7 @@ extension Renewal {
         rest.willRenew = nil
         rest.inBillingRetry = nil
         rest.graceExpiresAt = nil
+        rest.isInGraceByStatus = false
         return rest
     }
 }

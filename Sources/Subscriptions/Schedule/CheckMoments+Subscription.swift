@@ -24,7 +24,8 @@ extension CheckMoments {
             let afterGrace = input.accessEndsAt.map {
                 $0 + scaled(PollingIntervals.afterGrace + jitter(PollingIntervals.afterGraceSpread, at: $0))
             }
-            return min(retrying(since: end), afterGrace ?? now + scaled(PollingIntervals.retryShortest))
+            let known = min(retrying(since: end), afterGrace ?? now + scaled(PollingIntervals.retryShortest))
+            return input.isGraceAssumed ? min(known, now + scaled(PollingIntervals.assumedGrace)) : known
         case .billingRetry:
             return now - end < scaled(PollingIntervals.retryEnds) ? retrying(since: end) : expired(at: end)
         case .revoked:

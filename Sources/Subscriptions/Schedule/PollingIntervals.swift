@@ -33,6 +33,8 @@ enum PollingIntervals {
     /// The wait after the end of a grace period, and the spread of these checks.
     static let afterGrace = Delay.minutes(1)
     static let afterGraceSpread = Delay.minutes(2)
+    /// The interval between checks during a grace period whose end Apple does not give.
+    static let assumedGrace = Delay.hours(6)
 
     /// A refund may be reversed: weekly while it is young. The next charge, if renewal is on, is an end like any other.
     static let revoked = Delay.days(7)

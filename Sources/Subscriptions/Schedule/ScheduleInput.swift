@@ -22,13 +22,16 @@ package struct ScheduleInput: Sendable, Hashable {
     package var isSuspected: Bool
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool
+    /// Whether grace rests on Apple's status alone, without a date of its end.
+    package var isGraceAssumed: Bool
 
     /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,
-        isRenewalOff: Bool = false
+        isRenewalOff: Bool = false, isGraceAssumed: Bool = false
     ) {
+        self.isGraceAssumed = isGraceAssumed
         self.state = state
         self.reason = reason
         self.since = since
@@ -51,6 +54,8 @@ package struct ScheduleInput: Sendable, Hashable {
             accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
             headStartsAt: subscription.headStartsAt, renewalExpected: subscription.outageAllowance.expected,
             isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
-            isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false)
+            isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false,
+            isGraceAssumed: span.state == .gracePeriod
+                && subscription.facts.currentRenewalFacts?.isGraceAssumed == true)
     }
 }

@@ -55,16 +55,16 @@ extension DecisionTable {
     /// Decides by rows 7 to 15: a period is over and nothing follows.
     func decideLapsed(_ index: Int, at instant: Instant) -> Decision {
         let renewal = renewal(of: index)
-        let (rule, until) = lapse(stretches[index].expiresAt, renewal, at: instant)
+        let (rule, until) = lapse(index, renewal, at: instant)
         return Decision(rule: rule, subject: index, head: index, entitledUntil: until, renewal: renewal)
     }
 
-    private func lapse(_ end: Instant, _ facts: RenewalFacts?, at instant: Instant) -> (Rule, until: Instant?) {
-        if let grace = facts?.graceEndsAt, grace > instant { return (.grace, grace) }
+    private func lapse(_ index: Int, _ facts: RenewalFacts?, at instant: Instant) -> (Rule, until: Instant?) {
+        if let grace = graceEnd(of: index, facts), grace > instant { return (.grace, grace) }
         let renewal = facts?.said.value
         let intent = renewal?.expirationIntent
         if renewal?.inBillingRetry == true, intent == nil || intent == "2" { return (.billingRetry, nil) }
-        let leewayEnd = end + policy.leeway
+        let leewayEnd = stretches[index].expiresAt + policy.leeway
         if renewal?.isExpected ?? true, instant < leewayEnd { return (.renewalAwaited, leewayEnd) }
         switch intent {
         case "1": return (.intentVoluntary, nil)

@@ -44,6 +44,10 @@ extension DecisionTable {
             return [cancellation(decision.rule, subject), ownership, expiry].compactMap { $0 }
         case .replacementAwaited, .replacedElsewhere:
             return [ground(decision.rule, subject.upgrade, "is_upgraded", "true"), expiry].compactMap { $0 }
+        case .grace where renewal?.isGraceAssumed == true:
+            let path = renewal?.row.path ?? ""
+            let place = path.lastIndex(of: ".").map { path[...$0] } ?? ""
+            return [expiry, Ground(rule: decision.rule.rawValue, path: "\(place)status", value: "4")]
         case .grace:
             let grace = ground(
                 decision.rule, renewal?.graceExpiresAt?.origin, "grace_period_expires_date",

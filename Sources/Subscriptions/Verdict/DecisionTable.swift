@@ -41,6 +41,15 @@ struct DecisionTable {
         index == last ? currentRenewal : facts.periods[index].renewal?.after(facts.periods[index].expiresAt)
     }
 
+    /// Returns the end of grace after a period: Apple's date; where its status alone says grace, the longest that it
+    /// grants. Once a newer row lacks that status, grace ended with the last row that had it.
+    func graceEnd(of index: Int, _ renewal: RenewalFacts?) -> Instant? {
+        guard let renewal, renewal.isGraceAssumed else {
+            return [renewal?.graceEndsAt, renewal?.graceByStatusEndedAt].compactMap(\.self).max()
+        }
+        return facts.periods[index].expiresAt + policy.longestGrace(after: facts.periods[index])
+    }
+
     /// Every instant at which the verdict may change, starting at the first purchase or the newest answer, if that is
     /// earlier.
     var boundaries: [Instant] {
@@ -50,7 +59,7 @@ struct DecisionTable {
             instants.formUnion([stretch.purchasedAt, stretch.expiresAt, stretch.expiresAt + policy.leeway])
             if let voidAt = stretch.voidAt { instants.insert(voidAt) }
             if let replacedAt = stretch.replacedAt { instants.insert(replacedAt) }
-            if let grace = renewal(of: index)?.graceEndsAt { instants.insert(grace) }
+            if let grace = graceEnd(of: index, renewal(of: index)) { instants.insert(grace) }
         }
         return instants.filter { $0 >= start }.sorted()
     }
@@ -74,6 +83,18 @@ struct DecisionTable {
             productID: facts.periods[decision.subject].productID,
             expiresAt: facts.periods[decision.head].expiresAt, entitledUntil: decision.entitledUntil,
             flags: flags(decision, at: instant), because: explained ? grounds(of: decision) : [])
+    }
+}
+
+extension Policy {
+    /// Returns the longest grace that Apple grants after a period (Apple: "Enable Billing Grace Period"). The length of
+    /// an offer says nothing about its product.
+    fileprivate func longestGrace(after period: Period) -> Delay {
+        let isOffer =
+            period.isTrial || period.isIntro || period.details.promotionalOfferID != nil
+            || period.details.offerCodeRefName != nil
+        let isWeekly = !isOffer && period.expiresAt - period.purchasedAt <= Delay.days(7).divided(by: speedup)
+        return Delay.days(isWeekly ? 6 : 28).divided(by: speedup)
     }
 }
 

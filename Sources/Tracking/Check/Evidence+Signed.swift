@@ -26,7 +26,11 @@ extension TransactionRow {
 
 extension RenewalRow {
     /// Creates the row that signed renewal information states. Texts are made storable.
-    init(_ signed: SignedRenewal, path: String) {
+    ///
+    /// - Parameters:
+    ///   - status: Apple's status of the subscription, where it stands beside the text.
+    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace.
+    init(_ signed: SignedRenewal, path: String, status: AppleStatus?, beside transaction: SignedTransaction?) {
         self.init(
             path: path, asOf: Instant(milliseconds: signed.signedAt),
             originalTransactionID: OriginalTransactionID(signed.originalTransactionID.storable),
@@ -38,7 +42,9 @@ extension RenewalRow {
                 graceExpiresAt: signed.graceExpiresAt.map(Instant.init(milliseconds:)),
                 priceIncreaseStatus: signed.priceIncreaseStatus?.storable,
                 promotionalOfferID: signed.promotionalOfferID?.storable,
-                offerCodeRefName: signed.offerCodeRefName?.storable),
+                offerCodeRefName: signed.offerCodeRefName?.storable,
+                isInGraceByStatus: status == .gracePeriod && signed.graceExpiresAt == nil
+                    && transaction?.billingPlanType != "MONTHLY"),
             periodEndsAt: signed.renewalAt.map(Instant.init(milliseconds:)))
     }
 }
@@ -60,14 +66,16 @@ extension Evidence {
         let transactions = notification.transaction.map {
             TransactionRow($0, path: FactOrigin.notificationRoot + "signedTransactionInfo")
         }
+        let status = notification.status.flatMap(AppleStatus.init(rawValue:))
         let renewals = notification.renewal.map {
-            RenewalRow($0, path: FactOrigin.notificationRoot + "signedRenewalInfo")
+            RenewalRow(
+                $0, path: FactOrigin.notificationRoot + "signedRenewalInfo", status: status,
+                beside: notification.transaction)
         }
         let clocks = [transactions?.asOf, renewals?.asOf].compactMap(\.self)
         guard let asOf = clocks.min(),
             let subject = transactions?.originalTransactionID ?? renewals?.originalTransactionID
         else { return nil }
-        let status = notification.status.flatMap(AppleStatus.init(rawValue:))
         let isPiece = status == nil || ["REFUND", "REVOKE", "REFUND_REVERSED"].contains(notification.kind)
         self.init(
             environment: environment, bundleID: notification.bundleID.map { BundleID($0.storable) }, asOf: asOf,

@@ -15,12 +15,14 @@ extension Evidence {
         var renewals: [RenewalRow] = []
         var statuses: [OriginalTransactionID: AppleStatus] = [:]
         for status in contents.statuses ?? [] {
+            let word = status.status.flatMap(AppleStatus.init(rawValue:))
+            let signed = status.transaction.flatMap(\.signed)
             let transaction = status.transaction.flatMap(\.row)
-            let renewal = status.renewal.flatMap(\.renewalRow)
+            let renewal = status.renewal.flatMap { $0.renewalRow(status: word, beside: signed) }
             transactions += [transaction].compactMap(\.self)
             renewals += [renewal].compactMap(\.self)
             if let subject = transaction?.originalTransactionID ?? renewal?.originalTransactionID {
-                statuses[subject] = status.status.flatMap(AppleStatus.init(rawValue:))
+                statuses[subject] = word
             }
         }
         let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min()
@@ -36,13 +38,16 @@ extension Evidence {
 
 extension ServerContents.Text {
     /// The row of a signed transaction; nil where it cannot be read.
-    fileprivate var row: TransactionRow? {
-        payload.flatMap { SignedTransaction(payload: $0) }.map { TransactionRow($0, path: path) }
-    }
+    fileprivate var row: TransactionRow? { signed.map { TransactionRow($0, path: path) } }
 
-    /// The row of signed renewal information; nil where it cannot be read.
-    fileprivate var renewalRow: RenewalRow? {
-        payload.flatMap { SignedRenewal(payload: $0) }.map { RenewalRow($0, path: path) }
+    /// The signed transaction; nil where it cannot be read.
+    fileprivate var signed: SignedTransaction? { payload.flatMap { SignedTransaction(payload: $0) } }
+
+    /// Returns the row of signed renewal information; nil where it cannot be read.
+    fileprivate func renewalRow(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow? {
+        payload.flatMap { SignedRenewal(payload: $0) }.map {
+            RenewalRow($0, path: path, status: status, beside: transaction)
+        }
     }
 }
 

@@ -47,6 +47,34 @@ struct NotificationFactsTests {
         }
     }
 
+    @Test("A status of grace without a date keeps access, is an event, and ends with another status")
+    func graceWithoutADate() async throws {
+        try await SignedApp.with { app in
+            let trial: [String: Any] = ["offerType": 1, "offerDiscountType": "FREE_TRIAL", "price": 0]
+            func failed(_ subtype: String?, status: Int, on day: Double) throws -> String {
+                try app.notification(
+                    "DID_FAIL_TO_RENEW", subtype, status: status,
+                    transaction: app.transaction("1", from: 22, signedOn: day, trial),
+                    renewal: app.renewal(
+                        ends: 29, signedOn: day, ["isInBillingRetryPeriod": true, "expirationIntent": 2]),
+                    signedOn: day)
+            }
+            try await app.hear([
+                try app.notification(
+                    "SUBSCRIBED", "INITIAL_BUY", transaction: app.transaction("1", from: 22, signedOn: 22.01, trial),
+                    renewal: app.renewal(ends: 29, signedOn: 22.01), signedOn: 22.01)
+            ])
+            try await app.hear([try failed("GRACE_PERIOD", status: 4, on: 29.01)])
+            #expect(try await app.standing() == ["grace_period t weekly"])
+            #expect(try await app.events() == ["trial.started", "billing.grace_entered"])
+            try await app.expectSound()
+            try await app.hear([try failed(nil, status: 3, on: 29.5)])
+            #expect(try await app.standing() == ["billing_retry f weekly"])
+            #expect(try await app.events().last == "billing.grace_expired")
+            try await app.expectSound()
+        }
+    }
+
     @Test("The same notification again is no event", arguments: [1, 2])
     func repeated(batches: Int) async throws {
         try await SignedApp.with { app in
