@@ -37,11 +37,13 @@ struct Holding: Sendable, Hashable {
     var product: ProductID
     /// Whether it gives access, or is in grace or billing retry.
     var isCurrent: Bool
+    /// Whether a family member shares its running or last period: the Apple account did not buy it.
+    var isShared: Bool
     /// The products of all its periods.
     var products: Set<ProductID>
     /// Its subscription group as Apple names it; no element where Apple does not.
     var groups: Set<String>
-    /// Whether a period was a free trial or had an introductory price.
+    /// Whether a period that no family member shared was a free trial or had an introductory price.
     var hadIntroductory: Bool
     /// The promotional offers that were redeemed, for the next period too.
     var redeemed: Set<String>
@@ -65,6 +67,7 @@ extension Holding {
         isInReceipt = try row.bool("in_receipt")
         product = ProductID(try row.text("product_id"))
         isCurrent = try row.bool("is_current")
+        isShared = try row.bool("is_shared")
         products = Set(try row.texts("product_ids").map { ProductID($0) })
         groups = Set(try row.texts("group_ids"))
         hadIntroductory = try row.bool("had_introductory")

@@ -96,17 +96,19 @@ struct Shop: Sendable {
 
     private func replaced(by product: CatalogProduct) -> ProductID? {
         guard product.kind == .autoRenewable else { return nil }
-        let present = own.first { $0.isCurrent && isAlike($0, product) }?.product
+        let present = own.first { $0.isCurrent && !$0.isShared && isAlike($0, product) }?.product
         return present == product.id ? nil : present
     }
 
-    /// Apple's rule: one introductory offer in a subscription group, for an Apple account. So what a receipt of the
-    /// customer shows counts, whatever customer owns it.
+    /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes
+    /// there. So what a receipt of the customer shows counts, whatever customer owns it; what a family member shares
+    /// does not.
     private func isIntroductoryEligible(for product: CatalogProduct) -> Bool? {
         guard product.kind == .autoRenewable else { return false }
         guard product.group != nil else { return nil }
         return !buyer.holdings.contains {
-            ($0.isOwn || $0.isInReceipt) && $0.hadIntroductory && isAlike($0, product)
+            ($0.isOwn || $0.isInReceipt) && ($0.hadIntroductory || $0.isCurrent && !$0.isShared)
+                && isAlike($0, product)
         }
     }
 

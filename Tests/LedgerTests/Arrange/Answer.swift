@@ -20,6 +20,8 @@ struct Answer: Sendable {
     var createdAt: Instant?
     var environment: StoreEnvironment = .production
     var trial = false
+    /// Whether a family member shares it.
+    var shared = false
     /// What tells the line items of this answer's periods from those of another answer's.
     var line = "w"
 
@@ -46,7 +48,7 @@ struct Answer: Sendable {
                 webOrderLineItemID: WebOrderLineItemID("\(line)\(subscription)-\(index)"), productID: product,
                 purchasedAt: start, originalPurchasedAt: from, expiresAt: start + .days(30), cancelledAt: cancelled,
                 cancellationReason: cancelled.map { _ in "1" }, isTrial: trial && index == 0, groupID: "group",
-                ownership: .purchased, appAccountToken: token)
+                ownership: shared ? .familyShared : .purchased, appAccountToken: token)
         }
     }
 

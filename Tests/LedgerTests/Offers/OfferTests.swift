@@ -136,7 +136,7 @@ struct OfferTests {
         }
     }
 
-    @Test("A trial makes its group ineligible, and a running subscription is what a purchase replaces")
+    @Test("A trial or a running subscription makes its group ineligible, a family share does not, nor is it replaced")
     func introductory() async throws {
         try await withLedger(in: reused) { test in
             let yearly = CatalogProduct(id: "yearly", kind: .autoRenewable, group: "group", entitlements: [])
@@ -145,10 +145,24 @@ struct OfferTests {
                 try await test.ledger.offers.products(for: "ann", on: nil, of: test.app.bundleID).first
             }
             #expect(try await shown()?.isIntroductoryEligible == true)
-            try await test.check(
-                try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.trial = true })
-            #expect(try await shown()?.isIntroductoryEligible == false)
+            let shared = Answer(from: test.at(-9), asOf: test.at(-1)).but {
+                ($0.trial, $0.shared, $0.subscription) = (true, true, "900")
+            }
+            try await test.check(try await test.upload("s"), shared)
+            #expect(try await shown()?.isIntroductoryEligible == true, "a family share alone")
+            #expect(try await shown()?.replaces == nil)
+            let paid = Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.line = "p" }
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, paid)
+            #expect(try await shown()?.isIntroductoryEligible == false, "it runs, though it never had an offer")
             #expect(try await shown()?.replaces == "monthly")
+            try await test.check(receipt, paid.but { ($0.refunded, $0.asOf) = ((0, test.at(-0.5)), test.at(-0.4)) })
+            #expect(try await shown()?.isIntroductoryEligible == true, "it ended, and never had an offer")
+            try await test.check(
+                try await test.upload("b"),
+                Answer(from: test.at(-60), asOf: test.at(-1)).but { ($0.trial, $0.subscription) = (true, "800") })
+            #expect(try await shown()?.isIntroductoryEligible == false)
+            #expect(try await shown()?.replaces == nil)
         }
     }
 

@@ -1,3 +1,4 @@
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -24,12 +25,12 @@ struct ShopTests {
     ]
 
     private static func own(
-        _ product: ProductID, isCurrent: Bool = true, groups: Set<String> = [], trial: Bool = false,
-        redeemed: Set<String> = []
+        _ product: ProductID, isCurrent: Bool = true, isShared: Bool = false, groups: Set<String> = [],
+        trial: Bool = false, redeemed: Set<String> = []
     ) -> Holding {
         Holding(
             isOwn: true, isOfAnother: false, isInReceipt: false, product: product, isCurrent: isCurrent,
-            products: [product], groups: groups, hadIntroductory: trial, redeemed: redeemed)
+            isShared: isShared, products: [product], groups: groups, hadIntroductory: trial, redeemed: redeemed)
     }
 
     private static func another(
@@ -88,17 +89,22 @@ struct ShopTests {
         #expect(replaced([Self.own("retired", groups: ["g"])]) == ["first": "retired", "yearly": "retired"])
         #expect(replaced([Self.own("yearly", isCurrent: false)]) == [:])
         #expect(replaced([Self.own("second"), Self.own("loose")]) == [:])
+        #expect(replaced([Self.own("yearly", isShared: true)]) == [:], "the family keeps it")
+        #expect(replaced([Self.own("yearly", isShared: true), Self.own("first")]) == ["yearly": "first"])
         #expect(replaced([Self.another("yearly", inReceipt: true)]) == [:])
     }
 
-    @Test("One introductory offer in a group, for an Apple account")
+    @Test("One introductory offer in a group, for an Apple account, and none while it subscribes there")
     func introductory() {
         func eligible(_ holdings: [Holding]) -> [ProductID: Bool] {
             Self.shop(holdings).productsOnOffer.reduce(into: [:]) { $0[$1.product.id] = $1.isIntroductoryEligible }
         }
         let all: [ProductID: Bool] = ["coins": false, "yearly": true, "first": true]
         let none: [ProductID: Bool] = ["coins": false, "yearly": false, "first": false]
-        #expect(eligible([Self.own("yearly", trial: false)]) == all)
+        #expect(eligible([Self.own("yearly", isCurrent: false)]) == all)
+        #expect(eligible([Self.own("yearly")]) == none)
+        #expect(eligible([Self.own("yearly", isShared: true)]) == all)
+        #expect(eligible([Self.own("yearly", isShared: true), Self.own("first", isCurrent: false)]) == all)
         #expect(eligible([Self.own("yearly", isCurrent: false, trial: true)]) == none)
         #expect(eligible([Self.own("retired", groups: ["g"], trial: true)]) == none)
         #expect(eligible([Self.own("second", groups: ["h"], trial: true)]) == all)
@@ -106,6 +112,35 @@ struct ShopTests {
         #expect(eligible([Self.another("first", inReceipt: true, trial: true)]) == account)
         let device: [ProductID: Bool] = ["coins": false, "yearly": true, "second": true]
         #expect(eligible([Self.another("first", inReceipt: false, trial: true)]) == device)
+    }
+
+    @Test("Who is eligible, and what is replaced, agree with a few lines over any holdings")
+    func anyHoldings() throws {
+        for seed in UInt64(1)...2_000 {
+            var random = Seeded(seed: seed)
+            func flag() -> Bool { Bool.random(using: &random) }
+            let holdings = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                let product = ["yearly", "first", "second", "loose", "retired"].randomElement(using: &random) ?? ""
+                var holding = Self.own(
+                    ProductID(product), isCurrent: flag(), isShared: flag(), groups: flag() ? ["g"] : [],
+                    trial: Int.random(in: 0..<4, using: &random) == 0)
+                (holding.isOwn, holding.isInReceipt) = (flag(), flag())
+                return holding
+            }
+            let groups: [ProductID: String] = ["yearly": "g", "first": "g", "second": "h"]
+            for found in Self.shop(holdings).productsOnOffer where found.product.kind == .autoRenewable {
+                let id = found.product.id
+                let alike = holdings.filter { holding in
+                    holding.product == id
+                        || groups[id].map { $0 == groups[holding.product] || holding.groups.contains($0) } ?? false
+                }
+                let bought = alike.filter { $0.isCurrent && !$0.isShared }
+                let onAccount = (bought + alike.filter(\.hadIntroductory)).filter { $0.isOwn || $0.isInReceipt }
+                #expect(found.isIntroductoryEligible == groups[id].map { _ in onAccount.isEmpty }, "\(random) \(id)")
+                let replaced = bought.first(where: \.isOwn)?.product
+                #expect(found.replaces == (replaced == id ? nil : replaced), "\(random) \(id)")
+            }
+        }
     }
 
     /// An offer that is right but for what a case changes.

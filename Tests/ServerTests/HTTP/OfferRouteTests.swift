@@ -77,16 +77,17 @@ struct OfferRouteTests {
                 {"credit":null,"group":null,"introductory_eligible":null,"kind":"auto_renewable","level":null,"offers":[],\
                 "product_id":"loose","replaces":null,"units":null}
                 """
-            func monthly(_ back: String, _ stay: String) -> String {
+            func monthly(introductory: Bool, _ back: String, _ stay: String) -> String {
                 """
-                {"credit":null,"group":"2000","introductory_eligible":true,"kind":"auto_renewable","level":2,"offers":[\
+                {"credit":null,"group":"2000","introductory_eligible":\(introductory),"kind":"auto_renewable","level":2,"offers":[\
                 {"eligible":false,"offer_id":"back","reason":"\(back)"},\(stay)],\
                 "product_id":"monthly","replaces":null,"units":null}
                 """
             }
-            let kims = monthly("not_lapsed", #"{"eligible":true,"offer_id":"stay","reason":null}"#)
+            let kims = monthly(introductory: false, "not_lapsed", #"{"eligible":true,"offer_id":"stay","reason":null}"#)
             let newcomers = monthly(
-                "never_subscribed", #"{"eligible":false,"offer_id":"stay","reason":"never_subscribed"}"#)
+                introductory: true, "never_subscribed",
+                #"{"eligible":false,"offer_id":"stay","reason":"never_subscribed"}"#)
             #expect(try await list("?customer=kim") == #"{"products":[\#(others),\#(kims)]}"#)
             for query in ["", "?customer=stranger", "?customer=stranger&device=tablet"] {
                 #expect(try await list(query) == #"{"products":[\#(others),\#(newcomers)]}"#)

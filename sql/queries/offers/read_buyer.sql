@@ -50,6 +50,7 @@ WITH buyer AS MATERIALIZED (
     SELECT o.is_own, o.is_of_another, o.in_receipt, s.environment, current.product_id,
            current.state IN ('active', 'grace_period', 'billing_retry', 'awaiting_renewal')
                OR ledger.is_in_outage_allowance(current.valid, current.allowed_until, s.at) AS is_current,
+           'family_shared' = ANY(current.flags) AS is_shared,
            e.product_ids, array_remove(e.group_ids || s.group_id, NULL) AS group_ids, e.had_introductory,
            array_remove(e.offer_ids || (s.renewal ->> 'promotional_offer_id'), NULL) AS offer_ids, e.purchased_at, (
                SELECT a.transaction_id
@@ -67,12 +68,12 @@ WITH buyer AS MATERIALIZED (
         ORDER BY lower(p.valid) DESC LIMIT 1) current
     CROSS JOIN LATERAL (
         SELECT array_agg(DISTINCT p.product_id) AS product_ids, array_agg(DISTINCT p.group_id) AS group_ids,
-               bool_or(p.is_trial OR p.is_intro) AS had_introductory,
+               bool_or((p.is_trial OR p.is_intro) AND p.ownership IS DISTINCT FROM 'FAMILY_SHARED') AS had_introductory,
                array_agg(DISTINCT p.promotional_offer_id) AS offer_ids, max(p.purchased_at) AS purchased_at
         FROM ledger.period p WHERE p.subscription_id = s.subscription_id) e
     WHERE e.product_ids IS NOT NULL
     UNION ALL
-    SELECT false, true, o.in_receipt, p.environment, p.product_id, false, ARRAY[p.product_id], '{}', false, '{}',
+    SELECT false, true, o.in_receipt, p.environment, p.product_id, false, false, ARRAY[p.product_id], '{}', false, '{}',
            p.purchased_at, NULL
     FROM owned o
     CROSS JOIN LATERAL (
