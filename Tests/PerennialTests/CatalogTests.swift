@@ -32,8 +32,7 @@ import Testing
             """
             app: com.example.tracker
             products:
-              - {id: coins, kind: consumable, credit: coins, units: 100, delivers_since: 2026-11-20T12:00:00Z,
-                 entitlements: []}
+              - {id: coins, kind: consumable, credit: coins, units: 100, delivers_since: 2026-11-20T12:00:00Z}
               - {id: season, kind: non_renewing, period: P3M, slot: {name: shows, place: 1}, entitlements: [shows]}
               - id: monthly
                 kind: auto_renewable
@@ -58,6 +57,8 @@ import Testing
     @Test(arguments: [
         ("{id: a, kind: coins, entitlements: []}", "'coins' is no kind"),
         ("{id: a, kind: consumable, entitlements: []}", "a consumable needs credit and units"),
+        ("{id: a, kind: consumable}", "list the entitlements that the product grants"),
+        ("{id: a, kind: non_consumable}", "list the entitlements that the product grants"),
         ("{id: a, kind: consumable, credit: c, units: 0, entitlements: []}", "'0' is no whole number from 1"),
         ("{id: a, kind: consumable, credit: c, units: 1, entitlements: [pro]}", "a consumable is used up"),
         ("{id: a, kind: non_consumable, units: 1, entitlements: []}", "credit and units belong to"),

@@ -15,7 +15,7 @@ struct CatalogCommand: AsyncParsableCommand {
               products:
                 - {id: com.example.tracker.monthly, kind: auto_renewable, group: "20000001", level: 2, period: P1M,
                    price: 4.99, currency: USD, entitlements: [pro]}
-                - {id: com.example.tracker.coins, kind: consumable, credit: coins, units: 100, entitlements: []}
+                - {id: com.example.tracker.coins, kind: consumable, credit: coins, units: 100}
             A subscription that no catalog names grants one entitlement with its product's id. A one-time purchase \
             grants nothing until a catalog names its product.
             """,

@@ -52,7 +52,7 @@ extension CatalogReader {
             note("a consumable needs credit and units, such as credit: coins, units: 100", at: place, node)
         }
         if !product.entitlements.isEmpty {
-            note("a consumable is used up, so it grants no entitlement; write entitlements: []", at: place, node)
+            note("a consumable is used up, so it grants no entitlement; leave entitlements out", at: place, node)
         }
         guard let name, let units else { return nil }
         return CatalogProduct.Credit(name: name, units: units)

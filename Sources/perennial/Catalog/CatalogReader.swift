@@ -54,7 +54,10 @@ struct CatalogReader {
         let level = level(in: fields, hasGroup: group != nil, at: place)
         let period = period(in: fields, at: place)
         let price = price(in: fields, of: node, at: place)
-        let entitlements = entitlements(in: fields["entitlements"], of: node, at: "\(place).entitlements")
+        // What adds to a credit grants no entitlement, so its list may be left out.
+        let isCredit = kind == .consumable && fields["credit"] != nil && fields["entitlements"] == nil
+        let entitlements =
+            isCredit ? [] : entitlements(in: fields["entitlements"], of: node, at: "\(place).entitlements")
         var product = CatalogProduct(
             id: ProductID(id ?? ""), kind: kind, group: group, level: level, period: period,
             priceMilliunits: price?.milliunits, currency: price?.currency, entitlements: entitlements)

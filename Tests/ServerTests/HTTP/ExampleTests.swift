@@ -1,3 +1,4 @@
+import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
@@ -38,10 +39,12 @@ import Tracking
     }
 
     /// A live server that knows one verified customer, and the environment the examples ask for.
-    private func serving(_ body: @escaping @Sendable (ServedLedger, [String: String]) async throws -> Void) async throws
-    {
+    private func serving(
+        _ store: AppStoreClient = .answering(Sample.verified()),
+        _ body: @escaping @Sendable (ServedLedger, [String: String]) async throws -> Void
+    ) async throws {
         try await ServedLedger.with { served in
-            let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            let tracker = Tracker.quiet(served.ledger, appStore: store)
             let server = HTTPServer(
                 tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet)
             try await server.application.test(.live) { client in
@@ -87,6 +90,34 @@ import Tracking
             let other = try await run(script, more)
             #expect(other.status != 0 && other.output.contains("restored"), "\(other.output)")
             try FileManager.default.removeItem(atPath: cursor)
+        }
+    }
+
+    @Test("The example for credits adds what was bought, once, and subtracts what was refunded")
+    func credits() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))
+        try await serving(store.client) { served, environment in
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            try await served.ledger.apps.applyCatalog([coins], to: ServedLedger.app)
+            let tracker = Tracker.quiet(served.ledger, appStore: store.client)
+            let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+            let more = environment.merging(["CREDITS": file, "ROUNDS": "1", "WAIT": "1"]) { _, new in new }
+            func balance() async throws -> String {
+                _ = try await tracker.submit(
+                    Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt()))
+                try await served.ledger.deliveries.place()
+                let done = try await run(["python3", Self.folder.appending(path: "credit.py").path], more)
+                return done.output.trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+            #expect(try await balance() == "kim gold 200")
+            #expect(try await balance() == "kim gold 200", "each delivery counts once")
+            let now = Int64(Date.now.timeIntervalSince1970) * 1_000 + 2_000
+            let refunded = PurchaseRouteTests.bought([("p", "coins", "")]).replacing(
+                #""app_account_token":"""#, with: #""cancellation_date_ms":"\#(now)""#)
+            store.say(refunded)
+            #expect(try await balance() == "kim gold 0")
+            try FileManager.default.removeItem(atPath: file)
         }
     }
 

@@ -1,0 +1,50 @@
+"""Adds what customers bought to their balances, takes back what Apple refunded, and acknowledges both.
+
+Needs PERENNIAL_URL, PERENNIAL_KEY (of scope write), APP, and a SQLite file CREDITS for the balances. Ends with Ctrl-C, or
+after ROUNDS answers. Standard library only.
+"""
+
+import json
+import os
+import sqlite3
+import urllib.request
+
+url, key, app = os.environ["PERENNIAL_URL"], os.environ["PERENNIAL_KEY"], os.environ["APP"]
+rounds = int(os.environ.get("ROUNDS", "0"))
+wait = os.environ.get("WAIT", "30")
+books = sqlite3.connect(os.environ.get("CREDITS", "credits.sqlite"))
+books.execute(
+    "CREATE TABLE IF NOT EXISTS credit (delivery_id TEXT PRIMARY KEY, customer TEXT, credit TEXT, units INTEGER)"
+)
+
+
+def call(path, body=None):
+    request = urllib.request.Request(
+        f"{url}/v1/apps/{app}/{path}", body and json.dumps(body).encode(), {"Authorization": f"Bearer {key}"}
+    )
+    if body:
+        request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+after = count = 0
+while rounds == 0 or count < rounds:
+    count += 1
+    page = call(f"deliveries?state=due&after={after}&wait={wait}")
+    # A delivery comes at least once, so its id is stored with the units, in one transaction.
+    with books:
+        for one in page["deliveries"]:
+            if one["credit"] is None:
+                continue
+            # Units are never negative. An odd turn gives them, an even turn takes them back.
+            units = one["units"] if one["turn"] % 2 == 1 else -one["units"]
+            books.execute(
+                "INSERT INTO credit VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (one["delivery_id"], one["customer"], one["credit"], units),
+            )
+    if page["deliveries"]:
+        call("deliveries:ack", {"ids": [one["delivery_id"] for one in page["deliveries"]]})
+    after = page["next"]
+for customer, credit, units in books.execute("SELECT customer, credit, sum(units) FROM credit GROUP BY 1, 2"):
+    print(customer, credit, units)
