@@ -11,7 +11,8 @@ enum ProcessIdentity {
 
 /// The registration under which a process checks single receipts, made when it is first needed.
 actor CheckerIdentity {
-    private var known: WorkerID?
+    /// The registration; nil before the first check.
+    private(set) var known: WorkerID?
 
     /// Returns the process's registration in the ledger.
     func worker(of tracker: Tracker) async throws -> WorkerID {

@@ -1,6 +1,9 @@
 import AppStoreSimulator
+import AsyncHTTPClient
 import Foundation
 import Ledger
+import NIOCore
+import NIOHTTP1
 import Subscriptions
 import TestSupport
 import Testing
@@ -62,6 +65,66 @@ struct KillTests {
             try worker.forget()
         }
         try await cluster.remove()
+    }
+}
+
+@Suite("A server is killed for real")
+struct ServerKillTests {
+    @Test("A server killed while Apple answers costs its customer seconds, not the lease", .timeLimit(.minutes(3)))
+    func aKilledServersReceiptIsTakenOver() async throws {
+        try await PretendWorld.with(seed: 78, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
+            let secret = try await world.tracker.ledger.apps.createKey(
+                scope: .write, for: world.bundleID, rate: RequestRate(perSecond: 0)
+            ).secret
+            let lease = ["PERENNIAL_LEASE_SECONDS": "60"]
+            let servers = try (0..<2).map { _ in try PerennialProcess(["serve"], in: world, further: lease) }
+            defer { for server in servers { server.kill() } }
+            var addresses: [String] = []
+            for server in servers { addresses.append(try #require(try await server.address(), "\(server.said)")) }
+            let customer = world.simulator.createCustomer(CustomerScript())
+            @Sendable func send(to address: String) async throws -> (status: UInt, retryAfterSeconds: Int?) {
+                var request = HTTPClientRequest(url: "\(address)/v1/apps/\(world.bundleID.text)/receipts")
+                request.method = .POST
+                request.headers.add(name: "Authorization", value: "Bearer \(secret)")
+                request.headers.add(name: "Content-Type", value: "application/json")
+                let body = ["customer": customer.customer, "receipt": customer.receipt]
+                request.body = .bytes(try JSONSerialization.data(withJSONObject: body))
+                let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+                let bytes = Data(try await answer.body.collect(upTo: 1 << 20).readableBytesView)
+                let object = try JSONSerialization.jsonObject(with: bytes) as? [String: Any]
+                return (answer.status.code, object?["retry_after_s"] as? Int)
+            }
+            // A first check, so that the server sends heartbeats as one does that has run for a while.
+            _ = try await send(to: addresses[0])
+            let beating = "SELECT count(*) FROM ledger.worker WHERE heartbeat_at > started_at"
+            while try await world.number(beating) == 0 { try await Task.sleep(for: .milliseconds(200)) }
+            var slow = Fault(.slow)
+            slow.seconds = 40
+            world.simulator.add(slow)
+            let leased = "SELECT count(*) FROM ledger.poll_schedule WHERE leased_by IS NOT NULL AND due_at > now()"
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                // The connection breaks when the server is killed.
+                group.addTask { [addresses] in _ = try? await send(to: addresses[0]) }
+                while try await world.number(leased) == 0 { try await Task.sleep(for: .milliseconds(50)) }
+                servers[0].kill()
+                let killed = ContinuousClock.now
+                world.simulator.clearFaults()
+                var waits: [Int] = []
+                while true {
+                    let answer = try await send(to: addresses[1])
+                    guard answer.status != 200 else { break }
+                    let wait = try #require(answer.retryAfterSeconds, "\(answer)")
+                    waits.append(wait)
+                    try await Task.sleep(for: .seconds(wait))
+                }
+                let lost = ContinuousClock.now - killed
+                print("a killed server cost its customer \(lost), waits \(waits)")
+                #expect(lost < .seconds(45), "the lease is 60 s; \(waits)")
+                #expect(waits.allSatisfy { $0 <= 20 } && waits.count <= 3, "each wait was true: \(waits)")
+                try await group.waitForAll()
+            }
+            for server in servers { try server.forget() }
+        }
     }
 }
 

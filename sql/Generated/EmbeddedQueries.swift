@@ -1057,7 +1057,7 @@ ORDER BY l.receipt_id
     /// Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another worker has a
     package static let claimOne = SQLFile("claim_one", #"""
 -- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another worker has a
--- lease. A lease of the worker itself is left over from an interrupted check, because it runs one check of a receipt at
+-- lease, unless that one is gone and it is the first lease that a process left behind. A lease of the worker itself is left over from an interrupted check, because it runs one check of a receipt at
 -- a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
@@ -1069,10 +1069,13 @@ WITH leased AS (
     SET due_at = now() + make_interval(secs => $2::float8),
         lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
+        crashes = CASE WHEN s.leased_by <> $1::int THEN LEAST(s.crashes + 1, 32000) ELSE s.crashes END,
         attempts = LEAST(s.attempts + 1, 32000),
         scheduled_for = LEAST(s.scheduled_for, CASE WHEN s.want_at <= now() THEN s.want_at END),
         want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
+       OR s.crashes = 0 AND EXISTS (
+           SELECT FROM ledger.worker w WHERE w.worker_id = s.leased_by AND ledger.gone_at(w) <= now())
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
               s.meaning, s.polled, s.swept_at
 )
@@ -1143,6 +1146,33 @@ WITH old AS MATERIALIZED (
     DELETE FROM ledger.worker w USING old WHERE w.worker_id = old.worker_id RETURNING 1
 )
 SELECT count(*) AS removed FROM removed
+
+"""#)
+    /// Makes due what processes had leased that are gone, at most $1 receipts of each app and lane; returns how many. Only first
+    package static let freeLeases = SQLFile("free_leases", #"""
+-- Makes due what processes had leased that are gone, at most $1 receipts of each app and lane; returns how many. Only first
+-- leases: what crashed a process before waits for the end of its lease. No lease outlives its owner's last heartbeat by
+-- more than itself, so only the beginning of the due index is read, and nothing where no process is gone.
+WITH gone AS MATERIALIZED (
+    SELECT w.worker_id, COALESCE(w.lease_seconds, 60) AS seconds FROM ledger.worker w
+    WHERE ledger.gone_at(w) <= now()
+      AND w.heartbeat_at > now() - make_interval(secs => COALESCE(w.lease_seconds, 60) + 5)
+), held AS MATERIALIZED (
+    SELECT due.receipt_id
+    FROM ledger.app a
+    CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
+    CROSS JOIN LATERAL (
+        SELECT s.receipt_id FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.crashes = 0
+          AND s.due_at > now() AND s.due_at <= now() + make_interval(secs => (SELECT max(g.seconds) FROM gone g))
+          AND s.leased_by IN (SELECT g.worker_id FROM gone g)
+        ORDER BY s.due_at LIMIT $1::int
+        FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE EXISTS (SELECT FROM gone)
+), freed AS (
+    UPDATE ledger.poll_schedule s SET due_at = now() FROM held h WHERE s.receipt_id = h.receipt_id RETURNING 1
+)
+SELECT count(*) AS freed FROM freed
 
 """#)
     /// Locks the breaker that all apps share and reads it with the clock.
@@ -1225,11 +1255,14 @@ VALUES ($1::text, $2::int, CASE WHEN $3::boolean THEN now() END, $4::float8, $5:
 RETURNING worker_id
 
 """#)
-    /// Records a heartbeat of worker $1; if $2 is true, that it stopped. Returns how many migrations a program must know to
+    /// Records a heartbeat of worker $1; if $2 is true, that it stopped. What checks single receipts on request never counts as a
     package static let storeHeartbeat = SQLFile("store_heartbeat", #"""
--- Records a heartbeat of worker $1; if $2 is true, that it stopped. Returns how many migrations a program must know to
--- go on.
-UPDATE ledger.worker SET heartbeat_at = now(), stopped_at = CASE WHEN $2::boolean THEN now() END WHERE worker_id = $1::int
+-- Records a heartbeat of worker $1; if $2 is true, that it stopped. What checks single receipts on request never counts as a
+-- worker. Returns how many migrations a program must know to go on.
+UPDATE ledger.worker w
+SET heartbeat_at = now(),
+    stopped_at = CASE WHEN $2::boolean THEN now() WHEN w.stopped_at = w.started_at THEN w.stopped_at END
+WHERE w.worker_id = $1::int
 RETURNING (SELECT program_min FROM ledger.compatibility) AS program_min
 
 """#)
@@ -2708,6 +2741,17 @@ FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
 WHERE r.receipt_id = $1::bigint
 
 """#)
+    /// Upload: returns the seconds until receipt $1 may be taken from the process that leased it; no row where none did, or where
+    package static let readLease = SQLFile("read_lease", #"""
+-- Upload: returns the seconds until receipt $1 may be taken from the process that leased it; no row where none did, or where
+-- that one shows signs of life.
+SELECT CEIL(GREATEST(1, EXTRACT(epoch FROM
+           LEAST(s.due_at, CASE WHEN s.crashes = 0 THEN ledger.gone_at(w) END) - now())))::bigint AS seconds
+FROM ledger.poll_schedule s LEFT JOIN ledger.worker w ON w.worker_id = s.leased_by
+WHERE s.receipt_id = $1::bigint AND s.leased_by IS NOT NULL AND s.due_at > now()
+  AND COALESCE(ledger.gone_at(w) <= now() + interval '10 seconds', true)
+
+"""#)
     /// Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of app $3, by any name,
     package static let readReceiptDeliveries = SQLFile("read_receipt_deliveries", #"""
 -- Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of app $3, by any name,
@@ -3855,6 +3899,7 @@ WITH buyer AS MATERIALIZED (
     SELECT o.is_own, o.is_of_another, o.in_receipt, s.environment, current.product_id,
            current.state IN ('active', 'grace_period', 'billing_retry', 'awaiting_renewal')
                OR ledger.is_in_outage_allowance(current.valid, current.allowed_until, s.at) AS is_current,
+           'family_shared' = ANY(current.flags) AS is_shared,
            e.product_ids, array_remove(e.group_ids || s.group_id, NULL) AS group_ids, e.had_introductory,
            array_remove(e.offer_ids || (s.renewal ->> 'promotional_offer_id'), NULL) AS offer_ids, e.purchased_at, (
                SELECT a.transaction_id
@@ -3872,12 +3917,12 @@ WITH buyer AS MATERIALIZED (
         ORDER BY lower(p.valid) DESC LIMIT 1) current
     CROSS JOIN LATERAL (
         SELECT array_agg(DISTINCT p.product_id) AS product_ids, array_agg(DISTINCT p.group_id) AS group_ids,
-               bool_or(p.is_trial OR p.is_intro) AS had_introductory,
+               bool_or((p.is_trial OR p.is_intro) AND p.ownership IS DISTINCT FROM 'FAMILY_SHARED') AS had_introductory,
                array_agg(DISTINCT p.promotional_offer_id) AS offer_ids, max(p.purchased_at) AS purchased_at
         FROM ledger.period p WHERE p.subscription_id = s.subscription_id) e
     WHERE e.product_ids IS NOT NULL
     UNION ALL
-    SELECT false, true, o.in_receipt, p.environment, p.product_id, false, ARRAY[p.product_id], '{}', false, '{}',
+    SELECT false, true, o.in_receipt, p.environment, p.product_id, false, false, ARRAY[p.product_id], '{}', false, '{}',
            p.purchased_at, NULL
     FROM owned o
     CROSS JOIN LATERAL (

@@ -96,6 +96,16 @@ extension LedgerClaims {
         try LedgerOperations.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
 
+    /// The most leases of processes that are gone that one call ends, of each app and lane.
+    static let leasesFreedMax: Int32 = 1_000
+
+    /// Makes due what processes had leased that stopped, or that sent no heartbeat for 20 seconds; returns how many.
+    @discardableResult
+    package func freeLeases() async throws -> Int {
+        let rows = try await write(Queries.freeLeases, [.int4(Self.leasesFreedMax)])
+        return Int(try rows.first?.int8("freed") ?? 0)
+    }
+
     /// Forgets workers without a recent heartbeat, a bounded number at a time; returns how many.
     @discardableResult
     package func forgetWorkers() async throws -> Int {

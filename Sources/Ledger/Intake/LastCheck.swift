@@ -34,6 +34,11 @@ extension LedgerIntake {
         try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
     }
 
+    /// Returns for how many seconds a process keeps a receipt that shows no sign of life; nil where none does.
+    package func secondsHeld(_ receipt: ReceiptID) async throws -> Int? {
+        try await query(Queries.readLease, [.int8(receipt.number)]).first.map { Int(try $0.int8("seconds")) }
+    }
+
     /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now;
     /// nil when Apple has to be asked.
     ///

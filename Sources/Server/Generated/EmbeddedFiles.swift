@@ -1642,7 +1642,12 @@ components:
         product_id: {type: string}
         kind: {enum: [auto_renewable, non_renewing, consumable, non_consumable]}
         credit: {type: [string, "null"]}
-        units: {type: [integer, "null"]}
+        units:
+          type: [integer, "null"]
+          minimum: 0
+          description: >-
+            Of a consumable, how many units of `credit`. Never negative: add them where `turn` is odd, subtract them where
+            it is even.
         turn: {type: integer, minimum: 1, description: "Odd turns give, even turns take back."}
         reason: {enum: [purchase, renewal, refund, refund_reversed, transfer]}
         order_id: {type: [string, "null"], format: uuid}
@@ -1967,12 +1972,13 @@ components:
           type: [string, "null"]
           description: >-
             The product of the customer's running subscription in the same group, which a purchase of this one replaces;
-            null where none runs, or it is this product.
+            null where none runs, or it is this product, or a family member shares it.
         introductory_eligible:
           type: [boolean, "null"]
           description: >-
-            Whether Apple gives the introductory offer: false once a period of the group was a trial or had an
-            introductory price, and for what does not renew; null where the catalog names no group.
+            Whether Apple gives the introductory offer: false while a period of the group runs (in grace, billing retry
+            and while a renewal is awaited too), once one was a trial or had an introductory price, and for what does
+            not renew; what a family member shares does not count; null where the catalog names no group.
         offers:
           type: array
           description: The promotional offers of the product.

@@ -28,10 +28,11 @@ extension Tracker {
             let settled = try await checkOrJoin(stored.receiptID, for: claim, until: end)
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
-            return .pending(stored.receiptID, reason: error.message)
+            let held = try await ledger.intake.secondsHeld(stored.receiptID)
+            return .pending(stored.receiptID, reason: error.message, heldSeconds: held)
         } catch {
             guard let failure = error.storageFailure else { throw error }
-            return .pending(stored.receiptID, reason: failure.message)
+            return .pending(stored.receiptID, reason: failure.message, heldSeconds: nil)
         }
     }
 }

@@ -59,7 +59,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         case .settled(let settled, customer: _):
             printLine(settled.text)
             if let failure = settled.failure { throw failure }
-        case .pending(let receipt, let reason):
+        case .pending(let receipt, let reason, _):
             throw Failure("Receipt \(receipt) is stored but not verified yet: \(reason)")
         }
     }

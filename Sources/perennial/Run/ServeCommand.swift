@@ -29,7 +29,7 @@ struct ServeCommand: AsyncParsableCommand {
             try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 try await runServices(
                     [
-                        MinuteLog(tracker),
+                        MinuteLog(tracker), CheckerHeartbeat(tracker),
                         ListeningServer(
                             tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
                     ],
@@ -64,7 +64,7 @@ struct AllCommand: AsyncParsableCommand {
                 let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
                     [
-                        MinuteLog(tracker), worker,
+                        MinuteLog(tracker), CheckerHeartbeat(tracker), worker,
                         ListeningServer(
                             tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
                     ],

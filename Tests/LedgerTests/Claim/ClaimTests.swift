@@ -259,6 +259,78 @@ struct ClaimTests {
         }
     }
 
+    @Test("What a process that is gone had leased is taken over before the lease ends, but only once")
+    func gone() async throws {
+        try await withLedger(in: reused) { test in
+            let claims = test.ledger.claims
+            let receipts = try await due(test, ["a", "b", "c"], lane: .expiring)
+            let other = try await claims.startWorker(host: "other", process: 2, leaseSeconds: 60)
+            let third = try await claims.startWorker(host: "third", process: 3, leaseSeconds: 60)
+            try await test.run("UPDATE ledger.worker SET started_at = now() - interval '1 hour'")
+            func silent(_ worker: WorkerID, seconds: Int) async throws {
+                try await claims.heartbeat(worker)
+                try await test.run(
+                    """
+                    UPDATE ledger.worker SET heartbeat_at = now() - interval '\(seconds) s' WHERE worker_id = \(worker.number)
+                    """)
+            }
+            func take(_ receipt: ReceiptID, by worker: WorkerID) async -> Bool {
+                do { return try await claims.claim(receipt, for: worker, leaseSeconds: 60).receiptID == receipt } catch
+                {
+                    return false
+                }
+            }
+            try await silent(other, seconds: 1)
+            #expect(try await claims.claim(for: other, [quota(test, .expiring, 9)], leaseSeconds: 60).count == 3)
+            #expect(try await claims.freeLeases() == 0, "it lives")
+            #expect(await !take(receipts[0], by: third))
+            #expect(try await test.ledger.intake.secondsHeld(receipts[0]) == nil)
+            try await silent(other, seconds: 12)
+            #expect(try await claims.freeLeases() == 0, "it may live")
+            #expect(await !take(receipts[0], by: third))
+            let seconds = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            #expect((6...8).contains(seconds))
+            try await silent(other, seconds: 21)
+            #expect(try await test.ledger.intake.secondsHeld(receipts[0]) == 1)
+            #expect(await take(receipts[0], by: third), "a customer waits")
+            #expect(try await claims.freeLeases() == 2)
+            #expect(try await claims.freeLeases() == 0)
+            let taken = try await claims.claim(for: test.worker, [quota(test, .expiring, 9)], leaseSeconds: 60)
+            #expect(Set(taken.map(\.receiptID)) == Set(receipts.dropFirst()))
+            try await test.expectRows("SELECT DISTINCT crashes FROM ledger.poll_schedule", [[1]])
+            for worker in [third, test.worker] { try await silent(worker, seconds: 21) }
+            #expect(try await claims.freeLeases() == 0, "what was left behind before waits for its lease")
+            #expect(await !take(receipts[0], by: other))
+            let held = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            #expect((50...60).contains(held))
+        }
+    }
+
+    @Test("A goodbye counts at once; what sends no heartbeat keeps its lease, and what checks on request is no worker")
+    func goodbye() async throws {
+        try await withLedger(in: reused) { test in
+            let claims = test.ledger.claims
+            let receipts = try await due(test, ["a", "b"], lane: .expiring)
+            let command = try await claims.startWorker(host: "h", process: 2, singly: true, leaseSeconds: 60)
+            _ = try await claims.claim(receipts[0], for: command, leaseSeconds: 60)
+            try await test.run(
+                "UPDATE ledger.worker SET started_at = now() - interval '1 min', heartbeat_at = now() - interval '1 min', stopped_at = now() - interval '1 min' WHERE worker_id = \(command.number)"
+            )
+            #expect(try await claims.freeLeases() == 0)
+            let seconds = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            #expect((55...60).contains(seconds), "the rest of the lease")
+            try await claims.heartbeat(command)
+            try await test.expectRows("SELECT count(*) FROM perennial.worker_now WHERE pid = 2", [[0]])
+            let worker = try await claims.startWorker(host: "h", process: 3, leaseSeconds: 60)
+            _ = try await claims.claim(receipts[1], for: worker, leaseSeconds: 60)
+            try await claims.heartbeat(worker)
+            try await test.expectRows("SELECT count(*) FROM perennial.worker_now WHERE pid = 3", [[1]])
+            #expect(try await claims.freeLeases() == 0)
+            try await claims.heartbeat(worker, stopped: true)
+            #expect(try await claims.freeLeases() == 1)
+        }
+    }
+
     @Test("The newest receipt Apple gave is asked with first, the device's own every second time")
     func whichBytes() async throws {
         try await withLedger(in: reused) { test in

@@ -94,7 +94,7 @@ struct ServerAgreementTests {
         let submission = Submission(bundleID: world.bundleID, customer: customer, subject: subject)
         switch try await world.tracker.submit(submission) {
         case .settled(let settled, customer: _): return settled
-        case .pending(_, let reason): throw LedgerError(.busy, reason)
+        case .pending(_, let reason, _): throw LedgerError(.busy, reason)
         }
     }
 

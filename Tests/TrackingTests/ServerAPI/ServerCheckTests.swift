@@ -129,6 +129,41 @@ struct ServerCheckTests {
         }
     }
 
+    /// Has the Server API say a status of a monthly subscription whose trial ended three days before `now`.
+    private func say(
+        _ status: Int, _ more: String = "", plan: String? = nil, history: Bool, now: Int64, on line: ServerLine
+    ) throws {
+        func text(_ claims: String) -> String {
+            let base64 = Data(claims.utf8).base64EncodedString()
+            return
+                "e30.\(base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")).c2ln"
+        }
+        let signed = now + Int64(line.server.asked.count) * 1_000
+        let transaction = text(
+            """
+            {"transactionId":"505000100","originalTransactionId":"505000100","webOrderLineItemId":"505000190",
+             "productId":"monthly","bundleId":"com.example.app","environment":"Production","offerType":1,
+             "offerDiscountType":"FREE_TRIAL","price":0,"currency":"EUR","type":"Auto-Renewable Subscription",
+             "purchaseDate":\(now - 10 * 86_400_000),"expiresDate":\(now - 3 * 86_400_000),"quantity":1,
+             \(plan.map { "\"billingPlanType\":\"\($0)\"," } ?? "")"signedDate":\(signed)}
+            """)
+        let renewal = text(
+            """
+            {"originalTransactionId":"505000100","productId":"monthly","autoRenewProductId":"monthly",
+             "autoRenewStatus":1,"isInBillingRetryPeriod":true,"expirationIntent":2,"environment":"Production",
+             "renewalDate":\(now - 3 * 86_400_000),\(more)"signedDate":\(signed)}
+            """)
+        let pages =
+            history
+            ? #","history":[{"revision":"r","hasMore":false,"signedTransactions":["\#(transaction)"]}]"# : ""
+        try line.server.say(
+            """
+            {"asked":"505000100","environment":"Production","statuses":{"data":[{"lastTransactions":[
+              {"originalTransactionId":"505000100","status":\(status),"signedTransactionInfo":"\(transaction)",
+               "signedRenewalInfo":"\(renewal)"}]}]}\(pages)}
+            """)
+    }
+
     @Test(
         "Status 4 without a date of the end of grace keeps access, is asked about every six hours, and ends with another",
         arguments: [true, false])
@@ -136,36 +171,8 @@ struct ServerCheckTests {
         try await ServerLine.with { line in
             let receipt = try await line.pointer("505000100")
             let now = try await line.served.ledger.now().milliseconds
-            func say(_ status: Int, _ more: String = "", plan: String? = nil, history: Bool) throws {
-                func text(_ claims: String) -> String {
-                    let base64 = Data(claims.utf8).base64EncodedString()
-                    return
-                        "e30.\(base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")).c2ln"
-                }
-                let signed = now + Int64(line.server.asked.count) * 1_000
-                let transaction = text(
-                    """
-                    {"transactionId":"505000100","originalTransactionId":"505000100","webOrderLineItemId":"505000190",
-                     "productId":"monthly","bundleId":"com.example.app","environment":"Production","offerType":1,
-                     "offerDiscountType":"FREE_TRIAL","price":0,"currency":"EUR","type":"Auto-Renewable Subscription",
-                     "purchaseDate":\(now - 10 * 86_400_000),"expiresDate":\(now - 3 * 86_400_000),"quantity":1,
-                     \(plan.map { "\"billingPlanType\":\"\($0)\"," } ?? "")"signedDate":\(signed)}
-                    """)
-                let renewal = text(
-                    """
-                    {"originalTransactionId":"505000100","productId":"monthly","autoRenewProductId":"monthly",
-                     "autoRenewStatus":1,"isInBillingRetryPeriod":true,"expirationIntent":2,"environment":"Production",
-                     "renewalDate":\(now - 3 * 86_400_000),\(more)"signedDate":\(signed)}
-                    """)
-                let pages =
-                    history
-                    ? #","history":[{"revision":"r","hasMore":false,"signedTransactions":["\#(transaction)"]}]"# : ""
-                try line.server.say(
-                    """
-                    {"asked":"505000100","environment":"Production","statuses":{"data":[{"lastTransactions":[
-                      {"originalTransactionId":"505000100","status":\(status),"signedTransactionInfo":"\(transaction)",
-                       "signedRenewalInfo":"\(renewal)"}]}]}\(pages)}
-                    """)
+            func say(_ status: Int, _ more: String = "", plan: String? = nil, history: Bool? = nil) throws {
+                try self.say(status, more, plan: plan, history: history ?? withHistory, now: now, on: line)
             }
             func check() async throws -> Verdict {
                 try #require(try await line.tracker.check(receipt).subscriptions.first).verdict
@@ -178,15 +185,15 @@ struct ServerCheckTests {
             let hours = try await line.rows(
                 "SELECT round(EXTRACT(epoch FROM due_at - now()) / 3600) AS h FROM ledger.poll_schedule")
             #expect(hours == ["6"])
-            try say(4, history: withHistory)
+            try say(4)
             verdict = try await check()
             #expect(verdict.state == .gracePeriod, "also where only the statuses are read")
-            try say(3, history: withHistory)
+            try say(3)
             verdict = try await check()
             #expect(verdict.state == .billingRetry && !verdict.entitled)
-            try say(4, plan: "MONTHLY", history: withHistory)
+            try say(4, plan: "MONTHLY")
             #expect(try await check().state == .billingRetry, "a plan that is paid monthly has no grace")
-            try say(4, #""gracePeriodExpiresDate":\#(now + 86_400_000),"#, history: withHistory)
+            try say(4, #""gracePeriodExpiresDate":\#(now + 86_400_000),"#)
             #expect(try await check().entitledUntil == Instant(milliseconds: now + 86_400_000), "a date wins")
             let events = try await line.rows("SELECT kind FROM ledger.event ORDER BY version, ordinal")
             #expect(events.filter { $0.hasPrefix("billing") }.count == 2, "\(events)")

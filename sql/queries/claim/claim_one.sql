@@ -1,5 +1,5 @@
 -- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another worker has a
--- lease. A lease of the worker itself is left over from an interrupted check, because it runs one check of a receipt at
+-- lease, unless that one is gone and it is the first lease that a process left behind. A lease of the worker itself is left over from an interrupted check, because it runs one check of a receipt at
 -- a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
@@ -11,10 +11,13 @@ WITH leased AS (
     SET due_at = now() + make_interval(secs => $2::float8),
         lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
+        crashes = CASE WHEN s.leased_by <> $1::int THEN LEAST(s.crashes + 1, 32000) ELSE s.crashes END,
         attempts = LEAST(s.attempts + 1, 32000),
         scheduled_for = LEAST(s.scheduled_for, CASE WHEN s.want_at <= now() THEN s.want_at END),
         want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
+       OR s.crashes = 0 AND EXISTS (
+           SELECT FROM ledger.worker w WHERE w.worker_id = s.leased_by AND ledger.gone_at(w) <= now())
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
               s.meaning, s.polled, s.swept_at
 )

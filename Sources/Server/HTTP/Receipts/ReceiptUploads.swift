@@ -28,12 +28,12 @@ struct ReceiptUploads: Sendable {
             submission: submission, customer: customer, question: question,
             end: .now + .seconds(limits.waitSeconds(for: question.purpose)))
         switch try await submitted(submission, by: actor) {
-        case .pending(let receiptID, let reason):
+        case .pending(let receiptID, let reason, let heldSeconds):
             // The reason may name the database. The caller only needs to know that the receipt is stored.
             tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
             return .waiting(
                 receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again.",
-                .pending(order: try await order(of: upload)))
+                .pending(order: try await order(of: upload), heldSeconds: heldSeconds))
         case .settled(let settled, let name):
             return try await answer(to: upload, try await settledAtLast(settled, upload), of: name)
         }

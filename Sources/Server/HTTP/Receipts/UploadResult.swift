@@ -50,8 +50,12 @@ struct UploadResult: Sendable {
     var order: Order?
 
     /// The result while there is no verdict.
-    static func pending(order: Order?) -> UploadResult {
-        UploadResult(word: .pending, advice: .retry, order: order)
+    ///
+    /// - Parameter heldSeconds: How long a process keeps the receipt that shows no sign of life.
+    static func pending(order: Order?, heldSeconds: Int? = nil) -> UploadResult {
+        var result = UploadResult(word: .pending, advice: .retry, order: order)
+        if let heldSeconds { result.retrySeconds = Int64(heldSeconds) }
+        return result
     }
 
     /// Seconds after which a receipt that Apple refused is worth another try.
