@@ -65,12 +65,15 @@ private struct KnownFacts: Equatable {
 }
 
 extension PurchaseFacts {
-    fileprivate var withoutPaths: PurchaseFacts {
+    /// The same with every path emptied, because rows change places in every answer.
+    var withoutPaths: PurchaseFacts {
         var copy = self
         copy.terms.origin.path = ""
         copy.revocation.origin.path = ""
         copy.ownership?.origin.path = ""
         copy.appAccountToken?.origin.path = ""
+        copy.price?.origin.path = ""
+        copy.revocationPercentage?.origin.path = ""
         return copy
     }
 }
