@@ -193,10 +193,12 @@ extension LedgerClaims {
         }
     }
 
-    /// Leases one receipt immediately, due or not.
+    /// Leases one receipt immediately, due or not, whose app may be known already.
     ///
     /// Throws `busy` while another process checks it, `notFound` when the receipt or its app does not exist.
-    package func claim(_ receipt: ReceiptID, for worker: WorkerID, leaseSeconds: Double) async throws -> Claim {
+    package func claim(
+        _ receipt: ReceiptID, of known: App? = nil, for worker: WorkerID, leaseSeconds: Double
+    ) async throws -> Claim {
         let rows = try await write(
             Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
         guard let row = rows.first else {
@@ -209,6 +211,7 @@ extension LedgerClaims {
             throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
         }
         let appID = try row.int4("app_id")
+        if let known, known.id == appID { return try Claim(row: row, app: known, worker: worker) }
         guard let app = try await ledger.apps.all().first(where: { $0.id == appID }) else {
             throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
         }

@@ -64,10 +64,7 @@ extension LedgerIntake {
     private static let deliveriesMax: Int32 = 100
 
     /// Returns what a stored receipt holds, and what it gave a customer, from the primary.
-    package func purchases(
-        in receipt: ReceiptID, of bundleID: BundleID, for customer: String
-    ) async throws -> ReceiptPurchases {
-        let app = try await ledger.apps.app(bundleID)
+    package func purchases(in receipt: ReceiptID, for customer: String) async throws -> ReceiptPurchases {
         try await ledger.deliveries.place()
         return try await database.transaction { transaction in
             let rows = try transaction.query(
@@ -77,7 +74,7 @@ extension LedgerIntake {
                 [
                     .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
                     .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
-                    .int4(app.id), .text(customer), .int4(Self.deliveriesMax),
+                    .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
                 ])
             return ReceiptPurchases(
                 items: try rows.map(ReceiptPurchases.Item.init(row:)),

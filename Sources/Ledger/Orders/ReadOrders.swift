@@ -9,10 +9,12 @@ extension LedgerOrders {
     package func read(
         _ id: String, of bundleID: BundleID, orderedBy customer: String? = nil
     ) async throws -> Order? {
-        let app = try await ledger.apps.app(bundleID)
-        guard UUID(uuidString: id) != nil else { return nil }
-        return try await query(Queries.readOrder, [.int4(app.id), .text(id), .text(customer)])
-            .first.map(Order.init(row:))
+        if UUID(uuidString: id) != nil {
+            let rows = try await query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(customer)])
+            if let row = rows.first { return try Order(row: row) }
+        }
+        _ = try await ledger.apps.app(bundleID)
+        return nil
     }
 
     /// Returns the app and the customer of an order that was proved; nil where there is no such order.

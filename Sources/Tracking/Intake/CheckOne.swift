@@ -14,30 +14,30 @@ extension Tracker {
     /// The same, but throws `busy` when Apple's answer takes longer than until `end`; the receipt is then left to the
     /// workers.
     package func check(_ receipt: ReceiptID, until end: ContinuousClock.Instant?) async throws -> Settled {
-        try await checkOrJoin(receipt, for: nil, until: end)
+        try await checkOrJoin(receipt, of: nil, for: nil, until: end)
     }
 
     /// Checks a receipt for an upload of it, or joins another check of it. The result of one that resolved the upload's
     /// claim counts too, in whichever process it ran.
     ///
-    /// With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
+    /// The receipt's app may be known already. With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
     /// the receipt is then left to the workers.
     func checkOrJoin(
-        _ receipt: ReceiptID, for claim: UploadClaim?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, of app: App?, for claim: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         // A check without a limit of its own ends with its lease.
         try await singleFlight.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
             isEnough: { settled in claim.map(settled.answers) ?? true },
-            check: { try await claimAndCheck(receipt, for: claim, until: end) })
+            check: { try await claimAndCheck(receipt, of: app, for: claim, until: end) })
     }
 
     /// Checks a receipt as the only one in this process; another process may check it meanwhile.
     private func claimAndCheck(
-        _ receipt: ReceiptID, for claim: UploadClaim?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, of app: App?, for claim: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         let worker = try await identity.worker(of: self)
-        switch try await claimOrAwaitResult(of: receipt, for: claim, by: worker, until: end) {
+        switch try await claimOrAwaitResult(of: receipt, in: app, for: claim, by: worker, until: end) {
         case .settledElsewhere(let settled): return settled
         case .claimed(let claim): return try await takeBudgetAndCheck(claim, until: end)
         }
@@ -78,7 +78,8 @@ extension Tracker {
 
     /// Claims a receipt, or waits until `end` for another process that has claimed it.
     private func claimOrAwaitResult(
-        of receipt: ReceiptID, for upload: UploadClaim?, by worker: WorkerID, until end: ContinuousClock.Instant?
+        of receipt: ReceiptID, in app: App?, for upload: UploadClaim?, by worker: WorkerID,
+        until end: ContinuousClock.Instant?
     ) async throws -> ClaimOrResult {
         var before: LastCheck?
         while true {
@@ -88,7 +89,8 @@ extension Tracker {
                 return .settledElsewhere(settled)
             }
             do {
-                let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+                let claim = try await ledger.claims.claim(
+                    receipt, of: app, for: worker, leaseSeconds: options.leaseSeconds)
                 // This process has the lease, so no other one settles. An earlier settlement may have resolved
                 // the upload's claim.
                 guard let settled = try await ledger.intake.settled(receipt, for: upload, since: before) else {

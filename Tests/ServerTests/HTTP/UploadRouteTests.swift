@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdTesting
 import Ledger
 import Postgres
+import Subscriptions
 import TestSupport
 import Testing
 import Tracking
@@ -63,6 +64,61 @@ import Tracking
                     "UPDATE ledger.worker SET started_at = now() - interval '1 min' WHERE worker_id = \(other.number)")
                 try await served.ledger.claims.heartbeat(other)
                 #expect(try AnswerBody(try await send()).integer("retry_after_s") == 5, "it is at work")
+            }
+        }
+    }
+
+    /// How often each prepared statement ran, in the only session for reads and the only one for transactions.
+    private func runs(in database: Database) async throws -> [String: Int] {
+        let statement = Statement(
+            name: "test_runs",
+            sql: """
+                SELECT statement, (generic_plans + custom_plans)::bigint AS runs FROM pg_prepared_statements
+                """)
+        let read = try await database.query(statement)
+        let written = try await database.transaction { try $0.query(statement) }
+        let beginnings = [
+            "apps": "-- Returns every app that was not removed", "contents": "-- Upload: returns what receipt $1 holds",
+            "deliveries": "-- Upload: returns what the purchases ($1)", "order": "-- Orders: returns order $2",
+        ]
+        return try (read + written).reduce(into: [:]) { runs, row in
+            let text = try row.text("statement")
+            for (name, beginning) in beginnings where text.hasPrefix(beginning) {
+                runs[name, default: 0] += Int(try row.int8("runs"))
+            }
+        }
+    }
+
+    @Test("A verified upload reads all apps once, and what the receipt holds once", arguments: [true, false])
+    func statements(forAnOrder: Bool) async throws {
+        try await withMigratedDatabase(connections: 1) { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            try await ledger.apps.add(NewApp(bundleID: ServedLedger.app, secret: "secret", callsPerSecond: 0))
+            let secret = try await ledger.apps.createKey(
+                scope: .admin, for: nil, rate: RequestRate(perSecond: 0)
+            ).secret
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            try await ledger.apps.applyCatalog([coins], to: ServedLedger.app)
+            var request = OrderRequest(customer: "kim", productID: "coins")
+            request.quantity = 2
+            let order = try await ledger.orders.place(request, of: ServedLedger.app, requestKey: "k")
+            let store = ScriptedStore(
+                saying: PurchaseRouteTests.bought([("p", "coins", forAnOrder ? order.appAccountToken : "")]))
+            try await Serving.with(Tracker.quiet(ledger, appStore: store.client)) { client in
+                let before = try await runs(in: database)
+                let more = forAnOrder ? #","purpose":"purchase","order":"\#(order.id)""# : ""
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: secret,
+                    body: #"{"customer":"kim","receipt":"\#(Sample.receipt())"\#(more)}"#)
+                #expect(answer.status == .ok, "\(String(buffer: answer.body))")
+                #expect(try AnswerBody(answer).text("result") == "succeeded")
+                let after = try await runs(in: database)
+                let made = after.merging(before) { $0 - $1 }.filter { $0.value != 0 }
+                var expected = ["apps": 1, "contents": 1, "deliveries": 1]
+                if forAnOrder { expected["order"] = 2 }
+                #expect(made == expected)
             }
         }
     }

@@ -35,16 +35,18 @@ struct ReceiptUploads: Sendable {
                 receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again.",
                 .pending(order: try await order(of: upload), heldSeconds: heldSeconds))
         case .settled(let settled, let name):
-            return try await answer(to: upload, try await settledAtLast(settled, upload), of: name)
+            return try await answer(to: upload, settled, of: name)
         }
     }
 
     private func answer(
-        to upload: WaitingUpload, _ settled: Settled, of name: String?
+        to upload: WaitingUpload, _ first: Settled, of name: String?
     ) async throws -> UploadAnswer {
+        let (settled, result) = try await settledAtLast(first, upload)
         switch settled.outcome {
         case .verified:
-            return .verified(settled, customer: name, try await result(upload, settled))
+            guard let result else { return .verified(settled, customer: name, try await self.result(upload, settled)) }
+            return .verified(settled, customer: name, result)
         // Apple refused our secret, which says nothing about the receipt.
         case .rejected where settled.refusal == .wrongSecret:
             return .waiting(
@@ -63,29 +65,24 @@ struct ReceiptUploads: Sendable {
     }
 
     /// Asks Apple once more where the answer lacks what was just bought, because its answers lag behind a purchase, and
-    /// where Apple has a temporary problem of its own.
-    private func settledAtLast(_ settled: Settled, _ upload: WaitingUpload) async throws -> Settled {
-        guard try await mayChangeSoon(settled, upload) else { return settled }
+    /// where Apple has a temporary problem of its own. Returns the result too where it was read.
+    private func settledAtLast(
+        _ settled: Settled, _ upload: WaitingUpload
+    ) async throws -> (Settled, UploadResult?) {
+        let result = settled.outcome == .verified ? try await result(upload, settled) : nil
+        let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
+        guard isUnsure || result?.word == .absent else { return (settled, result) }
         try await Task.sleep(for: .seconds(limits.absentSeconds))
         do {
             let again = try await tracker.check(settled.receiptID, until: upload.end)
-            return again.outcome == .verified || settled.outcome != .verified ? again : settled
+            return again.outcome == .verified || settled.outcome != .verified ? (again, nil) : (settled, result)
         } catch let error as LedgerError where error.kind == .busy {
-            return settled
-        }
-    }
-
-    private func mayChangeSoon(_ settled: Settled, _ upload: WaitingUpload) async throws -> Bool {
-        switch settled.outcome {
-        case .verified: try await result(upload, settled).word == .absent
-        case .rejected: false
-        case .indeterminate: settled.repetition == .soon
+            return (settled, result)
         }
     }
 
     private func result(_ upload: WaitingUpload, _ settled: Settled) async throws -> UploadResult {
-        let contents = try await tracker.ledger.intake.purchases(
-            in: settled.receiptID, of: upload.submission.bundleID, for: upload.customer)
+        let contents = try await tracker.ledger.intake.purchases(in: settled.receiptID, for: upload.customer)
         return UploadResult(upload.question, in: contents, order: try await order(of: upload))
     }
 
