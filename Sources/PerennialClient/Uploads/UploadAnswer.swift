@@ -132,7 +132,7 @@ public struct Delivery: Sendable, Hashable, Decodable {
     public let productID: String
     /// The credit that a consumable gives, such as `gold`.
     public let credit: String?
-    /// How much of the credit.
+    /// How much of the credit. Never negative: add it where the turn is odd, subtract it where it is even.
     public let units: Int?
     /// The turn, from 1.
     public let turn: Int
