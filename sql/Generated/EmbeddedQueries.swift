@@ -2752,10 +2752,10 @@ WHERE s.receipt_id = $1::bigint AND s.leased_by IS NOT NULL AND s.due_at > now()
   AND COALESCE(ledger.gone_at(w) <= now() + interval '10 seconds', true)
 
 """#)
-    /// Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of app $3, by any name,
+    /// Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of the app of receipt
     package static let readReceiptDeliveries = SQLFile("read_receipt_deliveries", #"""
--- Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of app $3, by any name,
--- and what they are still to give; the newest $5.
+-- Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of the app of receipt
+-- $3, by any name, and what they are still to give; the newest $5.
 SELECT d.delivery_id, d.position, head.name AS customer, d.environment::text AS environment, d.product_id,
        d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id, d.transaction_id,
        d.original_transaction_id, d.state::text AS state, d.created_at, d.settled_at, d.settled_by, d.skip_reason
@@ -2763,9 +2763,10 @@ FROM ledger.delivery_now d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
 WHERE (d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]))
-  AND c.app_id = $3::int AND COALESCE(c.merged_into, c.customer_id) = (
-      SELECT COALESCE(n.merged_into, n.customer_id) FROM ledger.customer n
-      WHERE n.app_id = $3::int AND n.name = $4::text)
+  AND COALESCE(c.merged_into, c.customer_id) = (
+      SELECT COALESCE(n.merged_into, n.customer_id)
+      FROM ledger.receipt r JOIN ledger.customer n USING (app_id)
+      WHERE r.receipt_id = $3::bigint AND n.name = $4::text)
 ORDER BY d.delivery_id DESC LIMIT $5::int
 
 """#)
@@ -4132,20 +4133,21 @@ WHERE o.customer_id = ANY($1::bigint[])
 ORDER BY o.created_at DESC, o.order_id DESC LIMIT $2::int
 
 """#)
-    /// Orders: returns order $2 of app $1; of customer $3 alone, by any name, if given.
+    /// Orders: returns order $2 of the app with the bundle id $1; of customer $3 alone, by any name, if given.
     package static let readOrder = SQLFile("read_order", #"""
--- Orders: returns order $2 of app $1; of customer $3 alone, by any name, if given.
+-- Orders: returns order $2 of the app with the bundle id $1; of customer $3 alone, by any name, if given.
 SELECT o.order_id::text AS order_id, head.name AS customer, o.product_id, o.quantity, o.environment::text AS environment,
        o.state::text AS state, o.cause, o.created_at, o.expires_at, o.paid_at, o.transaction_id,
        ARRAY(SELECT d.delivery_id::text FROM ledger.delivery d WHERE d.order_id = o.order_id ORDER BY d.delivery_id)
            AS delivery_ids
 FROM ledger.purchase_order o
+JOIN ledger.app a ON a.app_id = o.app_id AND a.bundle_id = $1::text AND a.removed_at IS NULL
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
-WHERE o.app_id = $1::int AND o.order_id = $2::text::uuid
+WHERE o.order_id = $2::text::uuid
   AND ($3::text IS NULL OR head.customer_id = (
       SELECT COALESCE(n.merged_into, n.customer_id) FROM ledger.customer n
-      WHERE n.app_id = $1::int AND n.name = $3::text))
+      WHERE n.app_id = a.app_id AND n.name = $3::text))
 
 """#)
     /// Orders: returns the changes of orders ($1), newest first, at most $2 of each.

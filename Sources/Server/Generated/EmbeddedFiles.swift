@@ -1535,7 +1535,10 @@ components:
           description: >-
             `retry`: send it again after `retry_after_s`; `refresh_receipt`: let the device get a new receipt first.
           enum: [refresh_receipt, retry, null]
-        retry_after_s: {type: [integer, "null"]}
+        retry_after_s:
+          type: [integer, "null"]
+          description: >-
+            Seconds: 5 while a process asks Apple. Where that process is gone, the time until another one may ask.
         may_finish:
           type: array
           items: {type: string}
