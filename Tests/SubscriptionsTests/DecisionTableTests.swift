@@ -41,6 +41,11 @@ private let cases: [DecisionCase] = [
         name: "1 the running period goes on then", evidence: answer(29.5, [month, row("2", 30, 60, cancelled: 29)]),
         expected: "active", until: 30, expires: 30),
     DecisionCase(
+        name: "1 an older refunded period that would have ended later does not hide it",
+        evidence: answer(
+            75, [row("1", 0, 365, product: "yearly", cancelled: 1), row("2", 10, 40), row("3", 60, 90, cancelled: 70)],
+            renewal(false)), expected: "revoked/refund", expires: 90),
+    DecisionCase(
         name: "2 family", evidence: answer(10, [row("1", 0, 30, cancelled: 9, family: true)]),
         expected: "revoked/family", flags: [.familyShared], expires: 30),
     DecisionCase(

@@ -22,6 +22,28 @@ import Testing
             ])
     }
 
+    @Test("The refund of a replaced period is reported once; the repayment for the replacement never is")
+    func refundOfAReplacedPeriod() {
+        func said(_ asOf: Double, cancelled: Double, percentage: Int?) -> SubscriptionEvidence {
+            var month = row("1", 0, 30, cancelled: cancelled, upgraded: true)
+            month.revocationPercentage = percentage
+            return answer(asOf, [month, row("2", 10, 375, product: "yearly")], renewal(product: "yearly"))
+        }
+        let upgraded = [answer(1, [row("1", 0, 30)], renewal()), said(11, cancelled: 10, percentage: 66_667)]
+        for (date, percentage, expected) in [
+            (49.0, 100_000 as Int?, "refund.granted"), (15, 100_000, "refund.granted"), (5, 100_000, "refund.granted"),
+            (10, 100_000, ""), (49, 66_667, ""), (49, nil, ""),
+        ] {
+            let refunded = [said(50, cancelled: date, percentage: percentage)]
+            let (state, events) = settle(upgraded + refunded + [said(51, cancelled: date, percentage: percentage)])
+            #expect(kinds(events) == ["subscription.started", "product.changed", expected, ""], "\(date)")
+            #expect(events[2].allSatisfy { $0.occurredAt == day(date) && $0.productID == "monthly" })
+            #expect(state?.timeline.span(at: day(20))?.productID == "yearly", "the refund changes no access")
+            let again = settle(upgraded + refunded + [said(52, cancelled: 10, percentage: 66_667)]).events
+            #expect(kinds(again).last == (expected.isEmpty ? "" : "refund.reversed"), "\(date)")
+        }
+    }
+
     @Test("Each new period yields one kind or only a change")
     func eachNewPeriodYieldsOneKindOrOnlyAChange() {
         for offset in 0..<UInt64(1_500) {

@@ -170,7 +170,9 @@ extension Life {
         }
         let product = Bool.random(using: &random) ? head.productID : anotherProduct(than: head.productID, &random)
         let gaps: [Double] = [2, 40, 100]
-        let back = max(now, start, end) + (gaps.randomElement(using: &random) ?? 2)
+        // Who was refunded may come back long before the refunded period would have ended.
+        let over = isRefunded && Bool.random(using: &random) ? now : end
+        let back = max(now, start, over) + (gaps.randomElement(using: &random) ?? 2)
         let hasLapsed = renewal.willRenew == false || back - end > 65
         let kind = hasLapsed ? "subscription.reactivated" : renewalKind("subscription.recovered")
         book(product, at: back, kinds: kinds(kind, product), using: &random)

@@ -24,6 +24,22 @@ import Testing
                 + " | 90 expired/unknown monthly"
         ),
         (
+            "a refunded year, a month, and a refunded month after it",
+            answer(
+                75,
+                [row("1", 0, 365, product: "yearly", cancelled: 1), row("2", 10, 40), row("3", 60, 90, cancelled: 70)],
+                renewal(false)), standardPolicy,
+            "0 active yearly | 1 revoked/refund yearly | 10 active monthly | 40 awaiting_renewal/renewal monthly"
+                + " | 40.083 expired/unknown monthly | 60 active monthly | 70 revoked/refund monthly"
+        ),
+        (
+            "a year replaced by a month, refunded when that was over",
+            answer(
+                80, [row("1", 0, 365, product: "yearly", cancelled: 70, upgraded: true), row("2", 10, 40)],
+                renewal(false)), strictPolicy,
+            "0 active yearly | 10 active monthly | 40 expired/voluntary monthly"
+        ),
+        (
             "a refund after the end",
             answer(50, [row("1", 0, 30, cancelled: 45)], renewal(false, intent: "1")), strictPolicy,
             "0 active monthly | 30 expired/voluntary monthly | 45 revoked/refund monthly"

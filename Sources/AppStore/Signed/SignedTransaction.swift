@@ -32,7 +32,7 @@ package struct SignedTransaction: Sendable, Hashable {
     package let revokedAt: Int64?
     /// `revocationReason`, raw.
     package let revocationReason: String?
-    /// `revocationPercentage`, in thousandths of a percent.
+    /// `revocationPercentage`, in thousandths of a percent; everything if `revocationType` is `REFUND_FULL`.
     package let revocationPercentage: Int?
     /// `isUpgraded`.
     package let isUpgraded: Bool
@@ -79,8 +79,11 @@ package struct SignedTransaction: Sendable, Hashable {
         expiresAt = fields.instant("expiresDate")
         revokedAt = fields.instant("revocationDate")
         revocationReason = fields.text("revocationReason")
-        revocationPercentage = fields.integer("revocationPercentage")
-            .flatMap { (0...100_000).contains($0) ? Int($0) : nil }
+        // A full refund has no percentage (Apple: "revocationType").
+        revocationPercentage =
+            fields.text("revocationType") == "REFUND_FULL"
+            ? 100_000
+            : fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil }
         isUpgraded = fields.flag("isUpgraded") ?? false
         offerType = fields.text("offerType")
         offerIdentifier = fields.text("offerIdentifier")

@@ -4,6 +4,7 @@ extension StateChange {
         let known = knownPeriods
         // A next period charged ahead of time does not turn an older new period into a backfill.
         let lastKnownStart = before.facts.periods.last { $0.purchasedAt <= before.asOf }?.purchasedAt ?? before.asOf
+        let replacements = Replacement.instants(in: after.facts.periods)
         var drafts: [Draft] = []
         for (index, period) in after.facts.periods.enumerated() {
             if let old = known[index] {
@@ -11,7 +12,7 @@ extension StateChange {
             } else {
                 drafts += newPeriod(index, isBackfill: period.purchasedAt < lastKnownStart)
             }
-            drafts += revocationDrafts(known[index], period)
+            drafts += revocationDrafts(known[index], period, replacedAt: replacements[index])
         }
         return drafts
     }
@@ -33,19 +34,22 @@ extension StateChange {
         return [switched(kind, new.productID, detail)]
     }
 
-    /// Never reports a replaced period as refunded, even if it carries a cancellation date.
-    private func revocationDrafts(_ old: Period?, _ period: Period) -> [Draft] {
+    /// Reports a replaced period as refunded only if Apple refunded the rest of its price: the cancellation date alone is
+    /// that of the replacement.
+    private func revocationDrafts(_ old: Period?, _ period: Period, replacedAt: Instant?) -> [Draft] {
         var detail = period.eventDetail
         if let reason = period.revocation.value.reason ?? old?.revocation.value.reason {
             detail["reason"] = .text(reason)
         }
-        let wasRefunded = old?.isRefunded ?? false
-        if let cancelledAt = period.cancelledAt, !period.isUpgraded, !wasRefunded {
-            let kind: EventKind = period.isFamilyShared ? .familyRevoked : .refundGranted
-            return [draft(kind, period.productID, at: cancelledAt, detail)]
+        let wasRefunded = old?.refundedAt(replacedAt: replacedAt) != nil
+        guard let refundedAt = period.refundedAt(replacedAt: replacedAt) else {
+            // A refunded period that turns out to be replaced was never refunded.
+            let isReversed = wasRefunded && (old?.isUpgraded == true || !period.isUpgraded)
+            return isReversed ? [switched(.refundReversed, period.productID, detail)] : []
         }
-        guard wasRefunded, period.cancelledAt == nil, !period.isUpgraded else { return [] }
-        return [switched(.refundReversed, period.productID, detail)]
+        guard !wasRefunded else { return [] }
+        let kind: EventKind = period.isFamilyShared ? .familyRevoked : .refundGranted
+        return [draft(kind, period.productID, at: refundedAt, detail)]
     }
 
     private func newPeriod(_ index: Int, isBackfill: Bool) -> [Draft] {
@@ -117,6 +121,11 @@ extension StateChange {
 }
 
 extension Period {
+    /// When the period was refunded or revoked; nil if it was not, or if it was merely replaced.
+    fileprivate func refundedAt(replacedAt: Instant?) -> Instant? {
+        isUpgraded ? restRefundedAt(replacedAt: replacedAt) : cancelledAt
+    }
+
     /// Whether the period was charged ahead of time and replaced before it began, so that nothing ever followed it.
     fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
 

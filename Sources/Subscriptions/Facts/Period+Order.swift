@@ -36,17 +36,10 @@ extension Period {
             guard let waiting, let index else { return waiting != nil }
             return periods[waiting].purchasedAt > periods[index].purchasedAt
         }
-        if let refunded = indexOfRefunded(in: periods), periods[refunded].follows(head.map { periods[$0] }) {
+        if let refunded = periods.lastIndex(where: \.isRefunded), periods[refunded].follows(head.map { periods[$0] }) {
             return waits(after: refunded) ? waiting : refunded
         }
         return waits(after: head) ? waiting : head ?? replaced
-    }
-
-    /// Returns the index of the refunded or revoked period that ends last.
-    private static func indexOfRefunded(in periods: [Period]) -> Int? {
-        periods.indices.reduce(nil) { known, index in
-            periods[index].isRefunded ? later(known, index, in: periods) : known
-        }
     }
 
     /// Returns whether the period comes after every live one, so that its refund decides.

@@ -63,6 +63,23 @@ extension Period {
     /// The end of its access: its expiry, or earlier if it was taken back.
     var accessEnd: Instant { min(cancelledAt ?? expiresAt, expiresAt) }
 
+    /// When Apple refunded the rest of a replaced period's price; nil if it did not.
+    ///
+    /// The replacement brings a repayment of its own: Apple dates it as the replacement, and states its share. A refund
+    /// of the whole price with another date came beside it.
+    func restRefundedAt(replacedAt: Instant?) -> Instant? {
+        guard isUpgraded, !neverBegan, !isFamilyShared, let cancelledAt,
+            details.revocationPercentage?.value == Self.wholePricePercentage
+        else { return nil }
+        let minute = Delay.minutes(1)
+        let isRepayment =
+            replacedAt.map { $0 - minute <= cancelledAt && cancelledAt <= $0 + minute } ?? (cancelledAt < expiresAt)
+        return isRepayment ? nil : cancelledAt
+    }
+
+    /// `revocationPercentage` of a refund of the whole price.
+    private static let wholePricePercentage = 100_000
+
     /// Whether it was taken back before it began: charged ahead of time, then refunded or replaced.
     var neverBegan: Bool { cancelledAt.map { $0 < purchasedAt } ?? false }
 }

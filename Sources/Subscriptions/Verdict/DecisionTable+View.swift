@@ -5,7 +5,7 @@ extension DecisionTable {
         var running: Int?
         /// The live period that ends last, in progress or not.
         var head: Int?
-        /// The refunded or revoked period that ends last.
+        /// The refunded or revoked period that starts last.
         var refunded: Int?
         /// The replaced period that starts last.
         var replaced: Int?
@@ -37,7 +37,7 @@ extension DecisionTable {
         if stretches[index].isUpgraded {
             view.replaced = max(view.replaced ?? index, index)
         } else {
-            view.refunded = endingLast(view.refunded, index)
+            view.refunded = max(view.refunded ?? index, index)
         }
     }
 

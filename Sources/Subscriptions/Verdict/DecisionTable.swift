@@ -104,12 +104,12 @@ extension DecisionTable.Stretch {
         expiresAt = period.expiresAt
         isUpgraded = period.isUpgraded
         self.replacedAt = replacedAt
-        if let cancelledAt = period.cancelledAt {
-            // The period is void as soon as Apple reports the cancellation, even if its date is still in the future.
-            voidAt = min(cancelledAt, period.revocation.asOf)
-        } else {
-            voidAt = period.isUpgraded ? replacedAt ?? Instant(milliseconds: .min) : nil
-        }
+        // The period is void as soon as Apple reports the cancellation, even if its date is still in the future. The date
+        // of a replaced one may be that of a later refund.
+        let cancelledAt = period.cancelledAt.map { min($0, period.revocation.asOf) }
+        voidAt =
+            period.isUpgraded
+            ? [cancelledAt, replacedAt].compactMap(\.self).min() ?? Instant(milliseconds: .min) : cancelledAt
     }
 
     /// Returns whether the period no longer counts.
