@@ -140,7 +140,7 @@ let package = Package(
             name: "PerennialClientTests", dependencies: ["PerennialClient", "SeededRandom", crypto],
             swiftSettings: settings),
         .testTarget(
-            name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
+            name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "SeededRandom", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",

@@ -1,13 +1,14 @@
 -- Renewals of the next 30 days and their expected revenue
 -- Variables: at, days, bundle_id, environment, time_zone.
 -- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
--- period ends. A product with a short period of its own in the catalog counts as often as it would renew. The product
--- is the one it will renew to. The price is that of the last charge if Apple or an upload stated it for the same
--- product, else the catalog's for the storefront on that day, else the default storefront's; a renewal with an offer has
--- no known price. expected is the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the
--- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
--- currency has no known prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or
--- billing retry are in billing_recovery.
+-- period ends. A product with a short period of its own in the catalog counts as often as it would renew, always on
+-- the day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to.
+-- The price is that of the last charge if Apple or an upload stated it for the same product, else the catalog's for
+-- the storefront on that day, else the default storefront's; a renewal with an offer has no known price. expected is
+-- the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the customer was asked to
+-- agree to a higher price and has not. Amounts are in units of the currency; a row without currency has no known
+-- prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or billing retry are in
+-- billing_recovery. is_complete: the whole day lies between at and at + days.
 \if :{?at} \else \set at now \endif
 \if :{?days} \else \set days 30 \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
@@ -26,7 +27,7 @@ WITH due AS (
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
     -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.
-    SELECT DISTINCT ON (d.stream_id) d.*,
+    SELECT DISTINCT ON (d.stream_id) d.*, c.purchased_at AS charged_at,
            CASE WHEN c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis IN ('apple', 'stated')
                 THEN c.price_basis END AS charged_basis,
            c.amount_milliunits AS charged_amount, c.currency AS charged_currency
@@ -41,12 +42,27 @@ WITH due AS (
         ON w.stream_id = d.stream_id AND w.kind = 'subscription' AND w.storefront IS NOT NULL
     ORDER BY d.stream_id, w.stated_at DESC NULLS LAST, w.stated_id DESC
 ), renewal AS (
-    SELECT d.*, COALESCE(again.at, d.expires_at) AS renews_at, again.nth IS NOT DISTINCT FROM 1 OR again.nth IS NULL AS is_next
+    -- Each renewal is a number of periods after the first one, on its day of the month. A month that is too short for the
+    -- day moves only its own renewal: if the next one is on the last day of a month, the day is that of the last charge.
+    SELECT d.*, again.at AS renews_at, again.nth = 0 AS is_next
     FROM placed d
     LEFT JOIN perennial.product_now p ON p.bundle_id = d.bundle_id AND p.product_id = d.product_id
-    LEFT JOIN LATERAL generate_series(
-        d.expires_at, :'at'::timestamptz + :'days'::int * interval '1 day' - interval '1 microsecond', p.period::interval)
-        WITH ORDINALITY AS again (at, nth) ON p.period IS NOT NULL
+    CROSS JOIN LATERAL (
+        SELECT d.expires_at AT TIME ZONE 'UTC' AS at, d.charged_at AT TIME ZONE 'UTC' AS charged_at) utc
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN (utc.at + interval '1 day')::date = date_trunc('month', utc.at + interval '1 day')::date
+                    THEN GREATEST(0, date_part('day', utc.charged_at) - date_part('day', utc.at))::int ELSE 0 END AS days) cut
+    CROSS JOIN LATERAL (
+        SELECT n.nth, CASE
+            WHEN n.nth = 0 THEN utc.at
+            WHEN p.period ~ '[DW]$' THEN utc.at + n.nth * p.period::interval
+            ELSE LEAST(utc.at + n.nth * p.period::interval + cut.days * interval '1 day',
+                       date_trunc('month', utc.at + n.nth * p.period::interval) + interval '1 month -1 day'
+                           + (utc.at - date_trunc('day', utc.at))) END AT TIME ZONE 'UTC' AS at
+        FROM generate_series(0, COALESCE(
+            (:'days'::int * 86400 / extract(epoch FROM p.period::interval))::int + 1, 0)) AS n (nth)
+    ) again
+    WHERE again.at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
@@ -82,7 +98,10 @@ SELECT day, bundle_id, product_id, currency, renewals, at_risk, round(expected /
        round(100.0 * sum(stated) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct,
+       day::timestamp AT TIME ZONE :'time_zone' >= :'at'::timestamptz
+           AND (day + 1)::timestamp AT TIME ZONE :'time_zone' <= :'at'::timestamptz + :'days'::int * interval '1 day'
+           AS is_complete
 FROM reported
 WINDOW app AS (PARTITION BY bundle_id)
 ORDER BY day, bundle_id, product_id, currency;

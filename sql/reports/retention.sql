@@ -5,9 +5,10 @@
 -- definition of paying. A subscription that lapsed and came back is retained again. subscriptions is the whole cohort,
 -- reached those whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and
 -- all of it has reached the month; a younger row can still change. months (12) is the number of months covered.
--- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later; those
--- rows add up to by=total. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A
--- cut bucket counts only the subscriptions that began to pay in between.
+-- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later;
+-- those rows add up to by=total, so a product has a row for a month that only another one has reached. is_complete:
+-- the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the
+-- subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -45,16 +46,17 @@ WITH clock AS (
 ), reported AS (
     SELECT since, bundle_id, product_id, month, sum(stretches) FILTER (WHERE reached IS NOT NULL) AS subscriptions,
            COALESCE(sum(stretches) FILTER (WHERE reached >= month), 0) AS reached,
+           max(max(reached)) OVER (PARTITION BY since, bundle_id) AS reached_by_any,
            COALESCE(sum(stretches) FILTER (WHERE before_it < month AND month <= until_end), 0) AS retained
     FROM counted CROSS JOIN generate_series(1, :'months'::int) month
     GROUP BY since, bundle_id, product_id, month
 )
 SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, month, subscriptions, reached, retained,
-       round(100.0 * retained / reached, 1) AS retained_pct,
+       round(100.0 * retained / NULLIF(reached, 0), 1) AS retained_pct,
        reached = subscriptions
            AND since + perennial.bucket_length(:'bucket') <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature,
        perennial.is_complete(
            since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM reported
-WHERE reached > 0
+WHERE month <= reached_by_any
 ORDER BY since, bundle_id, product_id, month;

@@ -3,4 +3,4 @@
 -- set until=2026-02-11
 -- set by=product
 -- On the 25th C goes from monthly, 10, to yearly, 8. monthly: A 10, C 10, E 7.50 less C's 10. yearly: G 8, C's 10, and then
--- contraction of 2. The only movement is the contraction. H begins at an unknown price, J at 10.
+-- contraction of 2. The only movement is the contraction. H begins at an unknown price, J at 10; yearly has its level then.
