@@ -258,17 +258,17 @@ ORDER BY c.bundle_id, unexplained DESC, d.fact;
         SQLFile("churn", #"""
 -- Subscriptions that stopped paying, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
--- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after a
--- day at whose end it paid. voluntary: the customer had turned renewal off. billing: Apple could not charge; it counts
--- from the end of access, even while Apple still retries. refund: it was refunded. other: price increase, product
--- withdrawn, unknown. returned paid before, but not the day before. recovered are those of them whom Apple could charge
--- after all, by the rule of renewal_rate; the others had lapsed and came back. gross_churn_pct = churned /
--- paying_at_start; net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned - churned =
--- paying_at_end. by=product gives a row for each product_id, which add up to those of by=total; switched are those that
--- went on with the product less those that left it for another, so it is part of that sum and 0 in by=total. churned
--- and returned count for the product of the last and the new charge. is_complete: the whole bucket lies between `from`
--- and `until` and was over at as_known_at. A cut bucket counts only the days in between; the day that is not over
--- counts as of now. For money see mrr_churn.
+-- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after
+-- a day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had
+-- turned renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still
+-- retries. refund: it was refunded. other: price increase, product withdrawn, unknown. returned paid before, but not
+-- the day before. recovered are those of them whom Apple could charge after all, by the rule of renewal_rate; the
+-- others had lapsed and came back. gross_churn_pct = churned / paying_at_start; net_churn_pct = (churned - returned) /
+-- paying_at_start. paying_at_start + new + returned - churned = paying_at_end. by=product gives a row for each
+-- product_id, which add up to those of by=total; switched are those that went on with the product less those that left
+-- it for another, so it is part of that sum and 0 in by=total. churned and returned count for the product of the last
+-- and the new charge. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
+-- bucket counts only the days in between; the day that is not over counts as of now. For money see mrr_churn.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -343,13 +343,14 @@ ORDER BY since, bundle_id, product_id;
 -- Renewals of the next 30 days and their expected revenue
 -- Variables: at, days, bundle_id, environment, time_zone.
 -- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
--- period ends. A product with a short period of its own in the catalog counts as often as it would renew. The product
--- is the one it will renew to. The price is that of the last charge if Apple or an upload stated it for the same
--- product, else the catalog's for the storefront on that day, else the default storefront's; a renewal with an offer has
--- no known price. expected is the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the
--- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
--- currency has no known prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or
--- billing retry are in billing_recovery.
+-- period ends. A product with a short period of its own in the catalog counts as often as it would renew, always on
+-- the day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to.
+-- The price is that of the last charge if Apple or an upload stated it for the same product, else the catalog's for
+-- the storefront on that day, else the default storefront's; a renewal with an offer has no known price. expected is
+-- the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the customer was asked to
+-- agree to a higher price and has not. Amounts are in units of the currency; a row without currency has no known
+-- prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or billing retry are in
+-- billing_recovery. is_complete: the whole day lies between at and at + days.
 \if :{?at} \else \set at now \endif
 \if :{?days} \else \set days 30 \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
@@ -368,7 +369,7 @@ WITH due AS (
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
     -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.
-    SELECT DISTINCT ON (d.stream_id) d.*,
+    SELECT DISTINCT ON (d.stream_id) d.*, c.purchased_at AS charged_at,
            CASE WHEN c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis IN ('apple', 'stated')
                 THEN c.price_basis END AS charged_basis,
            c.amount_milliunits AS charged_amount, c.currency AS charged_currency
@@ -383,12 +384,27 @@ WITH due AS (
         ON w.stream_id = d.stream_id AND w.kind = 'subscription' AND w.storefront IS NOT NULL
     ORDER BY d.stream_id, w.stated_at DESC NULLS LAST, w.stated_id DESC
 ), renewal AS (
-    SELECT d.*, COALESCE(again.at, d.expires_at) AS renews_at, again.nth IS NOT DISTINCT FROM 1 OR again.nth IS NULL AS is_next
+    -- Each renewal is a number of periods after the first one, on its day of the month. A month that is too short for the
+    -- day moves only its own renewal: if the next one is on the last day of a month, the day is that of the last charge.
+    SELECT d.*, again.at AS renews_at, again.nth = 0 AS is_next
     FROM placed d
     LEFT JOIN perennial.product_now p ON p.bundle_id = d.bundle_id AND p.product_id = d.product_id
-    LEFT JOIN LATERAL generate_series(
-        d.expires_at, :'at'::timestamptz + :'days'::int * interval '1 day' - interval '1 microsecond', p.period::interval)
-        WITH ORDINALITY AS again (at, nth) ON p.period IS NOT NULL
+    CROSS JOIN LATERAL (
+        SELECT d.expires_at AT TIME ZONE 'UTC' AS at, d.charged_at AT TIME ZONE 'UTC' AS charged_at) utc
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN (utc.at + interval '1 day')::date = date_trunc('month', utc.at + interval '1 day')::date
+                    THEN GREATEST(0, date_part('day', utc.charged_at) - date_part('day', utc.at))::int ELSE 0 END AS days) cut
+    CROSS JOIN LATERAL (
+        SELECT n.nth, CASE
+            WHEN n.nth = 0 THEN utc.at
+            WHEN p.period ~ '[DW]$' THEN utc.at + n.nth * p.period::interval
+            ELSE LEAST(utc.at + n.nth * p.period::interval + cut.days * interval '1 day',
+                       date_trunc('month', utc.at + n.nth * p.period::interval) + interval '1 month -1 day'
+                           + (utc.at - date_trunc('day', utc.at))) END AT TIME ZONE 'UTC' AS at
+        FROM generate_series(0, COALESCE(
+            (:'days'::int * 86400 / extract(epoch FROM p.period::interval))::int + 1, 0)) AS n (nth)
+    ) again
+    WHERE again.at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
@@ -424,24 +440,28 @@ SELECT day, bundle_id, product_id, currency, renewals, at_risk, round(expected /
        round(100.0 * sum(stated) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct,
+       day::timestamp AT TIME ZONE :'time_zone' >= :'at'::timestamptz
+           AND (day + 1)::timestamp AT TIME ZONE :'time_zone' <= :'at'::timestamptz + :'days'::int * interval '1 day'
+           AS is_complete
 FROM reported
 WINDOW app AS (PARTITION BY bundle_id)
 ORDER BY day, bundle_id, product_id, currency;
 
 """#),
         SQLFile("lifetime_value", #"""
--- Net revenue of subscriptions so far, by the bucket of their first charge
+-- Net revenue of subscriptions so far, by the bucket in which they first paid
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
--- Net revenue (charges, refunds, prorations; see revenue) of subscriptions until as_known_at, by the bucket of their
--- first charge. subscriptions is the whole cohort, whatever its currencies. net_each = net / subscriptions, so that a
--- cohort's rows in one currency add up to the revenue of an average subscription. The figures are realised, never
--- forecast: age_days is the time since the end of the cohort's bucket. Trials that never converted and one-time
--- purchases belong to no cohort. Amounts are in units of the currency; a row without currency counts movements at
--- unknown prices. The shares give the sources of the prices of the cohort's movements. by=product gives rows for each
--- product_id of a first charge, which include what those subscriptions paid for other products later; they add up to
--- by=total, but for net_each and proceeds_each. is_complete: the whole bucket lies between `from` and `until` and was
--- over at as_known_at. A cut bucket counts only the subscriptions that began to pay in between.
+-- Net revenue (charges, refunds, prorations; see revenue) of subscriptions until as_known_at, by the bucket in which
+-- they first paid, as in retention. subscriptions is the whole cohort, whatever its currencies. net_each = net /
+-- subscriptions, so that a cohort's rows in one currency add up to the revenue of an average subscription. The figures
+-- are realised, never forecast: age_days is the time since the end of the cohort's bucket. Trials that never
+-- converted, charges that Apple took back before they gave access, and one-time purchases belong to no cohort. Amounts
+-- are in units of the currency; a row without currency counts movements at unknown prices. The shares give the sources
+-- of the prices of the cohort's movements. by=product gives rows for each product_id of a first charge, which include
+-- what those subscriptions paid for other products later; they add up to by=total, but for net_each and proceeds_each.
+-- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
+-- the subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -450,40 +470,48 @@ ORDER BY day, bundle_id, product_id, currency;
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?by} \else \set by total \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH brought AS (
-    SELECT stream_id, bundle_id, currency,
-           perennial.product_by(
-               :'by', (array_agg(product_id ORDER BY occurred_at) FILTER (WHERE kind = 'charge'))[1]) AS first_product_id,
-           min(occurred_at) FILTER (WHERE kind = 'charge') AS charged_at,
-           count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
+WITH clock AS (
+    SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at
+), cohort AS (
+    SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since
+    FROM (
+        SELECT stream_id, bundle_id, min(paying_from) AS began_at,
+               perennial.product_by(:'by', (array_agg(product_id ORDER BY paying_from))[1]) AS product_id
+        FROM perennial.paying_as_known(:'as_known_at'::timestamptz)
+        CROSS JOIN clock
+        WHERE environment = perennial.known_environment(:'environment')
+          AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND paying_from <= clock.at
+        GROUP BY stream_id, bundle_id) b
+    -- One expression, because otherwise the planner underestimates the cohorts.
+    WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
+               AND began_at < perennial.instant(:'until', :'time_zone'), false)
+), brought AS (
+    SELECT stream_id, currency, count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
            count(*) FILTER (WHERE price_basis = 'apple') AS apple,
            count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
-    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz) r
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
+    CROSS JOIN clock
     WHERE charge_kind = 'subscription' AND environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND occurred_at < LEAST(:'as_known_at'::timestamptz, now())
-    GROUP BY stream_id, bundle_id, currency
-), member AS (
-    SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since
-    FROM (
-        SELECT *, first_value(charged_at) OVER stream AS began_at,
-               first_value(first_product_id) OVER stream AS product_id, row_number() OVER stream AS currencies
-        FROM brought
-        WINDOW stream AS (PARTITION BY stream_id ORDER BY charged_at)) b
-    -- One expression, because otherwise the planner underestimates the cohorts.
-    WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
-               AND began_at < perennial.instant(:'until', :'time_zone'), false)
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND occurred_at <= clock.at
+    GROUP BY stream_id, currency
+), moved AS (
+    SELECT since, bundle_id, product_id, COALESCE(currency, '') AS currency, sum(movements) AS movements,
+           sum(charges) AS charges, sum(net) AS net, sum(proceeds) AS proceeds, sum(apple) AS apple, sum(stated) AS stated,
+           sum(storefront) AS storefront, sum("default") AS "default", sum(unknown) AS unknown
+    FROM cohort JOIN brought USING (stream_id) GROUP BY since, bundle_id, product_id, 4
 ), reported AS (
-    SELECT since, bundle_id, product_id, currency, sum(movements) AS movements, sum(charges) AS charges,
-           sum(net) AS net, sum(proceeds) AS proceeds, sum(apple) AS apple, sum(stated) AS stated,
-           sum(storefront) AS storefront,
-           sum("default") AS "default", sum(unknown) AS unknown,
-           sum(count(*) FILTER (WHERE currencies = 1)) OVER (PARTITION BY since, bundle_id, product_id) AS subscriptions
-    FROM member GROUP BY since, bundle_id, product_id, currency
+    -- Each product has a row for each currency of the cohort, so that the products add up to the total.
+    SELECT since, bundle_id, product_id, NULLIF(currency, '') AS currency, subscriptions, movements,
+           COALESCE(charges, 0) AS charges, CASE WHEN currency <> '' THEN COALESCE(net, 0) END AS net,
+           CASE WHEN currency <> '' THEN COALESCE(proceeds, 0) END AS proceeds, apple, stated, storefront, "default",
+           unknown
+    FROM (SELECT since, bundle_id, product_id, count(*) AS subscriptions FROM cohort GROUP BY since, bundle_id, product_id) size
+    JOIN (SELECT DISTINCT since, bundle_id, currency FROM moved) spent USING (since, bundle_id)
+    LEFT JOIN moved USING (since, bundle_id, product_id, currency)
 )
 SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, subscriptions, currency, charges,
        round(net / 1000, 3) AS net,
@@ -577,12 +605,12 @@ ORDER BY day, bundle_id, product_id, currency;
         SQLFile("mrr_churn", #"""
 -- Lost monthly recurring revenue, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
--- The movements of mrr_movement by bucket, currency and, with by=product, product. voluntary, billing and refund are
--- parts of churn, defined as in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) /
--- opening, net_churn_pct = (churn + contraction + expansion + reactivation) / opening; both are positive when revenue
--- was lost. The shares give the sources of the prices of the bucket's movements. Unknown prices are in no amount.
--- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
--- the days in between.
+-- The movements of mrr_movement by bucket, currency and, with by=product, product: every product of a bucket with
+-- movements has a row, and they add up to by=total. voluntary, billing and refund are parts of churn, defined as in
+-- the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct = (churn
+-- + contraction + expansion + reactivation) / opening; both are positive when revenue was lost. The shares give the
+-- sources of the prices of the bucket's movements. Unknown prices are in no amount. is_complete: the whole bucket lies
+-- between `from` and `until` and was over at as_known_at. A cut bucket counts only the days in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -595,10 +623,18 @@ ORDER BY day, bundle_id, product_id, currency;
 WITH moves AS MATERIALIZED (
     SELECT *, kind NOT IN ('product_left', 'product_joined') AS is_movement
     FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
-), moved AS (
+), wanted AS MATERIALIZED (
     -- The movements before the first requested day form the opening of the first bucket.
     SELECT CASE WHEN day >= perennial.day_of(:'from', :'time_zone') THEN date_trunc(:'bucket', day::timestamp) END AS since,
-           bundle_id, perennial.product_by(:'by', product_id) AS product_id, currency,
+           bundle_id, perennial.product_by(:'by', product_id) AS product_id, currency, kind, is_movement, price_basis,
+           ended_state, ended_reason, movements, monthly
+    FROM moves
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND (is_movement OR monthly IS NOT NULL)
+      AND day <= perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz)
+), moved AS (
+    SELECT since, bundle_id, product_id, currency, bool_or(kind IS NOT NULL) AS has_moved,
            COALESCE(sum(movements) FILTER (WHERE is_movement), 0) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
@@ -621,12 +657,14 @@ WITH moves AS MATERIALIZED (
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'unknown'), 0) AS unknown
-    FROM moves
-    WHERE environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND (is_movement OR (perennial.known_dimension(:'by') = 'product' AND monthly IS NOT NULL))
-      AND day <= perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz)
-    GROUP BY since, bundle_id, 3, currency
+    FROM (
+        SELECT * FROM wanted
+        UNION ALL
+        -- The other products of the bucket's currency, so that the products add up to the total.
+        SELECT b.since, bundle_id, p.product_id, currency, NULL, false, NULL, NULL, NULL, 0, 0
+        FROM (SELECT DISTINCT since, bundle_id, currency FROM wanted WHERE currency IS NOT NULL AND since IS NOT NULL) b
+        JOIN (SELECT DISTINCT bundle_id, product_id, currency FROM wanted) p USING (bundle_id, currency)) w
+    GROUP BY since, bundle_id, product_id, currency
 ), closed AS (
     SELECT *, sum(net) OVER (PARTITION BY bundle_id, product_id, currency ORDER BY since NULLS FIRST) - net AS opening
     FROM moved
@@ -648,7 +686,7 @@ SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, cu
        perennial.is_complete(
            since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM closed
-WHERE since IS NOT NULL
+WHERE since IS NOT NULL AND (has_moved OR opening <> 0)
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, product_id, currency;
 
@@ -656,16 +694,17 @@ ORDER BY since, bundle_id, product_id, currency;
         SQLFile("mrr_movement", #"""
 -- Movements of monthly recurring revenue from one day's end to the next
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by.
--- new: never paid before. reactivation: paid before, but not the day before. first_full_price: goes on without an offer
--- for the first time; until then it paid only introductory or other offer prices, known or unknown. expansion and
--- contraction: pays more or less than the day before. currency_change: goes on in another currency, or at a price that
--- became known or unknown: out of the one row and into the other, neither expansion nor churn. churn: no longer pays.
--- product_change (by=product): goes on with another product, which takes the former price over; the difference is
--- expansion or contraction of the new one. It is 0 in by=total, and no movement. opening + new + reactivation +
--- first_full_price + expansion + contraction + currency_change + product_change + churn = closing, and closing is mrr's
--- figure of that day. Days without a movement have no row. Amounts are in units of the currency; a row without currency
--- counts movements at unknown prices. The shares give the sources of the prices of the day's movements. Everything else
--- is as in mrr.
+-- new: never paid before, not even for a part of an earlier day. reactivation: paid before, but not the day before.
+-- first_full_price: goes on without an offer for the first time; until then it paid only introductory or other offer
+-- prices, known or unknown. expansion and contraction: pays more or less than the day before. currency_change: goes on
+-- in another currency, or at a price that became known or unknown: out of the one row and into the other, neither
+-- expansion nor churn. churn: no longer pays. product_change (by=product): goes on with another product, which takes
+-- the former price over; the difference is expansion or contraction of the new one. It is 0 in by=total, and no
+-- movement. opening + new + reactivation + first_full_price + expansion + contraction + currency_change +
+-- product_change + churn = closing, and closing is mrr's figure of that day. Days without a movement or a change of
+-- product have no row; by=product gives every product a row on the others, so that they add up to by=total. Amounts
+-- are in units of the currency; a row without currency counts movements at unknown prices. The shares give the sources
+-- of the prices of the day's movements. Everything else is as in mrr.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -677,8 +716,16 @@ ORDER BY since, bundle_id, product_id, currency;
 WITH moves AS MATERIALIZED (
     SELECT *, kind NOT IN ('product_left', 'product_joined') AS is_movement
     FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+), wanted AS MATERIALIZED (
+    SELECT day, bundle_id, perennial.product_by(:'by', product_id) AS product_id, currency, kind, is_movement, price_basis,
+           movements, monthly
+    FROM moves
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND (is_movement OR monthly IS NOT NULL)
+      AND day <= perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz)
 ), moved AS (
-    SELECT day, bundle_id, perennial.product_by(:'by', product_id) AS product_id, currency,
+    SELECT day, bundle_id, product_id, currency, bool_or(kind IS NOT NULL) AS has_moved,
            COALESCE(sum(movements) FILTER (WHERE is_movement), 0) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
@@ -695,12 +742,14 @@ WITH moves AS MATERIALIZED (
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'unknown'), 0) AS unknown
-    FROM moves
-    WHERE environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND (is_movement OR (perennial.known_dimension(:'by') = 'product' AND monthly IS NOT NULL))
-      AND day <= perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz)
-    GROUP BY day, bundle_id, 3, currency
+    FROM (
+        SELECT * FROM wanted
+        UNION ALL
+        -- The other products of the day's currency, so that the products add up to the total.
+        SELECT d.day, bundle_id, p.product_id, currency, NULL, false, NULL, 0, 0
+        FROM (SELECT DISTINCT day, bundle_id, currency FROM wanted WHERE currency IS NOT NULL) d
+        JOIN (SELECT DISTINCT bundle_id, product_id, currency FROM wanted) p USING (bundle_id, currency)) w
+    GROUP BY day, bundle_id, product_id, currency
 ), closed AS (
     SELECT *, sum(net) OVER (PARTITION BY bundle_id, product_id, currency ORDER BY day) AS closing FROM moved
 )
@@ -722,7 +771,7 @@ SELECT day, bundle_id, NULLIF(product_id, '') AS product_id, currency, movements
        perennial.is_complete(
            day, 'day', :'time_zone', '-infinity', 'infinity', :'as_known_at'::timestamptz) AS is_complete
 FROM closed
-WHERE day >= perennial.day_of(:'from', :'time_zone')
+WHERE day >= perennial.day_of(:'from', :'time_zone') AND (has_moved OR closing <> 0)
 WINDOW app AS (PARTITION BY day, bundle_id)
 ORDER BY day, bundle_id, product_id, currency;
 
@@ -1018,9 +1067,10 @@ ORDER BY figure, first_day, bundle_id, original_transaction_id, product_id, curr
 -- definition of paying. A subscription that lapsed and came back is retained again. subscriptions is the whole cohort,
 -- reached those whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and
 -- all of it has reached the month; a younger row can still change. months (12) is the number of months covered.
--- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later; those
--- rows add up to by=total. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A
--- cut bucket counts only the subscriptions that began to pay in between.
+-- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later;
+-- those rows add up to by=total, so a product has a row for a month that only another one has reached. is_complete:
+-- the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the
+-- subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -1058,18 +1108,19 @@ WITH clock AS (
 ), reported AS (
     SELECT since, bundle_id, product_id, month, sum(stretches) FILTER (WHERE reached IS NOT NULL) AS subscriptions,
            COALESCE(sum(stretches) FILTER (WHERE reached >= month), 0) AS reached,
+           max(max(reached)) OVER (PARTITION BY since, bundle_id) AS reached_by_any,
            COALESCE(sum(stretches) FILTER (WHERE before_it < month AND month <= until_end), 0) AS retained
     FROM counted CROSS JOIN generate_series(1, :'months'::int) month
     GROUP BY since, bundle_id, product_id, month
 )
 SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, month, subscriptions, reached, retained,
-       round(100.0 * retained / reached, 1) AS retained_pct,
+       round(100.0 * retained / NULLIF(reached, 0), 1) AS retained_pct,
        reached = subscriptions
            AND since + perennial.bucket_length(:'bucket') <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature,
        perennial.is_complete(
            since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM reported
-WHERE reached > 0
+WHERE month <= reached_by_any
 ORDER BY since, bundle_id, product_id, month;
 
 """#),

@@ -94,6 +94,43 @@ struct SignedPriceTests {
         }
     }
 
+    @Test("A full refund of a replaced period brings its repayment to the price, and is an event")
+    func refundOfAReplacedPeriod() async throws {
+        try await SignedApp.with { app in
+            let plus: [String: Any] = ["productId": "plus", "price": 9_990]
+            let renewal = app.renewal(
+                ends: 32, signedOn: 25.01, ["productId": "plus", "autoRenewProductId": "plus"])
+            try await app.hear([
+                try app.notification(
+                    "SUBSCRIBED", "INITIAL_BUY", transaction: app.transaction("1", from: 23, signedOn: 23.01),
+                    renewal: app.renewal(ends: 30, signedOn: 23.01), signedOn: 23.01),
+                try app.notification(
+                    "DID_CHANGE_RENEWAL_PREF", "UPGRADE",
+                    transaction: app.transaction("2", from: 25, signedOn: 25.01, plus), renewal: renewal,
+                    signedOn: 25.01),
+            ])
+            let refunded: [String: Any] = [
+                "isUpgraded": true, "revocationDate": app.at(28), "revocationReason": 0,
+                "revocationType": "REFUND_FULL",
+            ]
+            try await app.hear([
+                try app.notification(
+                    "REFUND", transaction: app.transaction("1", from: 23, signedOn: 28.01, refunded), signedOn: 28.01)
+            ])
+            // Five of seven days were left on the 25th.
+            let moved = [
+                "charge 4990 EUR apple", "charge 9990 EUR apple", "proration -3564 EUR apple",
+                "refund -1426 EUR apple",
+            ]
+            #expect(try await revenue(of: app) == moved)
+            try await summarise(app)
+            #expect(try await revenue(of: app) == moved)
+            #expect(try await app.events() == ["subscription.started", "product.changed", "refund.granted"])
+            #expect(try await app.standing() == ["active t plus"])
+            try await app.expectSound()
+        }
+    }
+
     @Test("The price of a one-time purchase is that of its whole quantity, and is history once it changes")
     func quantity() async throws {
         try await SignedApp.with { app in
