@@ -77,6 +77,35 @@ extension Life {
         }
     }
 
+    @Test("An answer means the same whatever was known before, but for a withdrawal that waits and a grace")
+    func knownBefore() {
+        var excused = 0
+        for offset in 0..<3_000 as Range<UInt64> {
+            var random = Seeded(seed: 16_000_000 + offset)
+            let (older, newest) = RandomLife.answersAndNewest(using: &random)
+            var answers = older
+            answers.insert(newest, at: Int.random(in: 0...older.count, using: &random))
+            guard let state = settle(answers).state, state.suspectedShrink == nil else {
+                excused += 1
+                continue
+            }
+            let alone = SubscriptionFacts(newest)
+            let graces = older.flatMap(\.renewals).compactMap(\.renewal.graceExpiresAt)
+            for days in [0, 1, 3, 20, 70, 400] as [Int64] {
+                let probe = newest.asOf + .days(days)
+                let found = verdict(of: state.facts, at: probe, policy: standardPolicy)
+                let said = verdict(of: alone, at: probe, policy: standardPolicy)
+                if found.state == .gracePeriod, said.state != .gracePeriod, graces.contains(where: { $0 > probe }) {
+                    excused += 1
+                    continue
+                }
+                #expect(found.state == said.state && found.reason == said.reason, "after \(days) days, \(random)")
+                #expect(found.entitled == said.entitled, "after \(days) days, \(random)")
+            }
+        }
+        #expect((1...900).contains(excused), "\(excused) excuses of 18,000")
+    }
+
     @Test("The same evidence twice changes nothing")
     func theSameEvidenceTwiceChangesNothing() {
         lives(500, seed: 2) { life, random in

@@ -39,7 +39,10 @@ extension Life {
         var said = renewal
         forget(\.renewsToProductID, in: &said)
         forget(\.willRenew, in: &said)
-        forget(\.inBillingRetry, in: &said)
+        // Beside the status of renewal or a reason for the end, Apple leaves out a retry only where it is over.
+        if said.inBillingRetry == false || said.willRenew == nil && said.expirationIntent == nil {
+            forget(\.inBillingRetry, in: &said)
+        }
         forget(\.graceExpiresAt, in: &said)
         return said
     }

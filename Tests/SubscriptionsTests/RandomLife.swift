@@ -22,6 +22,41 @@ enum RandomLife {
         }
     }
 
+    /// Whole answers about one subscription, and a newer one that holds the newest of their periods and states whether
+    /// renewal is on. The older ones know less, or other ends.
+    static func answersAndNewest(
+        using random: inout Seeded
+    ) -> (older: [SubscriptionEvidence], newest: SubscriptionEvidence) {
+        let rows = rows(using: &random)
+        var asOf = Double.random(in: 0...40, using: &random)
+        let older = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+            asOf += Double.random(in: 0...40, using: &random)
+            return answer(
+                asOf, known(of: rows, at: asOf).map { earlier($0, &random) }, pending(at: asOf, using: &random))
+        }
+        asOf += Double.random(in: 0.001...40, using: &random)
+        var said = pending(at: asOf, using: &random)
+        said.willRenew = said.willRenew ?? Bool.random(using: &random)
+        return (older, answer(asOf, known(of: rows, at: asOf).shuffled(using: &random), said))
+    }
+
+    private static func known(of rows: [TransactionRow], at now: Double) -> [TransactionRow] {
+        rows.filter { day(now) + .days(1) > $0.purchasedAt }
+    }
+
+    /// The row as an earlier answer may have shown it: whole, or not yet taken back, or with another end.
+    private static func earlier(_ row: TransactionRow, _ random: inout Seeded) -> TransactionRow {
+        var row = row
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: row.cancelledAt = nil
+        case 1: row.isUpgraded = false
+        case 2: row.expiresAt = row.expiresAt.map { $0 + .days(Int64.random(in: -5...5, using: &random)) }
+        case 3: row.transactionID = TransactionID("r\(row.transactionID.text)")
+        default: break
+        }
+        return row
+    }
+
     /// What all answers of such a life, or of one that makes sense, amount to.
     static func facts(using random: inout Seeded) -> SubscriptionFacts {
         let isSensible = Bool.random(using: &random)

@@ -78,6 +78,30 @@ struct RenewalFactsTests {
             "the date beside it holds")
     }
 
+    @Test("A retry that a newer row leaves out is over, where that row gives a reason or the status of renewal")
+    func retryLeftOut() {
+        let retrying = answer(31, [month], renewal(intent: "2", retry: true))
+        let over = "0 active monthly | 30 expired/billing_error monthly"
+        let table: [(String, Renewal, String)] = [
+            ("with the reason", renewal(false, intent: "2"), over),
+            ("with the reason alone", Renewal(productID: "monthly", expirationIntent: "2"), over),
+            ("with the status alone", renewal(false), "0 active monthly | 30 expired/voluntary monthly"),
+            ("with neither", Renewal(productID: "monthly"), "0 active monthly | 30 billing_retry monthly"),
+            ("again", renewal(intent: "2", retry: true), "0 active monthly | 30 billing_retry monthly"),
+        ]
+        for (name, said, drawn) in table {
+            #expect(line(retrying, answer(35, [month], said)) == drawn, "\(name)")
+            #expect(line(answer(35, [month], said), retrying) == drawn, "\(name), in another order")
+        }
+        let (_, events) = settle([retrying, answer(35, [month], renewal(false, intent: "2"))])
+        #expect(kinds(events).last == "subscription.expired auto_renew.disabled")
+        let granted = answer(31, [month], inGrace)
+        #expect(
+            line(granted, answer(35, [month], renewal(false, intent: "2")))
+                == "0 active monthly | 30 grace_period monthly | 46 expired/billing_error monthly",
+            "only a stated 0 ends grace")
+    }
+
     @Test("What was said of a period is void once a later one has answered it, wherever that starts")
     func laterPeriodAnswers() {
         let recovered = [month, row("2", 30, 60)]

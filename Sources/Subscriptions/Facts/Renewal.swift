@@ -48,6 +48,9 @@ package struct Renewal: Hashable, Sendable {
         willRenew != false && expirationIntent == nil && inBillingRetry != true
     }
 
+    /// Whether Apple may still try to charge: it names a failed payment, and has not stated that it gave up.
+    package var mayRecover: Bool { expirationIntent == "2" && inBillingRetry != false }
+
     /// Whether the customer was asked to agree to a higher price and has not.
     package var awaitsPriceConsent: Bool {
         priceConsentStatus == "0" || priceIncreaseStatus == "0"

@@ -27,7 +27,7 @@ extension PeriodRecord.Ending {
         note(.graceExpiresAt, facts.graceExpiresAt)
         note(.graceByStatus, facts.graceByStatus)
         self.init(
-            renewal: facts.said.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
+            renewal: facts.stated.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
             olderFields: older, gaveUpAt: facts.gaveUpAt)
     }
 }

@@ -9,6 +9,8 @@
 /// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only
 ///   while they apply. A status that says grace without a date counts while the newest row has it.
 ///
+/// The state does not rest on a retry that a newer row left out: see `retriesNow`.
+///
 /// Merging is commutative, associative and idempotent.
 package struct RenewalFacts: Hashable, Sendable {
     /// The newest row's product, and every field whose absence is a denial.
@@ -45,8 +47,24 @@ package struct RenewalFacts: Hashable, Sendable {
     /// The instant of the newest row.
     package var asOf: Instant { row.asOf }
 
-    /// All fields combined as one row would state them now, with the origin of the newest row.
+    /// What decides: all fields combined as one row would state them now, with the origin of the newest row. A retry that
+    /// no longer counts is left out.
     package var said: Fact<Renewal> {
+        var said = stated
+        if said.value.inBillingRetry == true, !retriesNow { said.value.inBillingRetry = nil }
+        return said
+    }
+
+    /// Whether Apple's newest word is that it tries to charge. A newer row about `auto_renew_status`, or with a reason for
+    /// the end, that leaves the flag out says that it does not, as it does where it is read alone.
+    private var retriesNow: Bool {
+        guard let retry = inBillingRetry, retry.value else { return false }
+        let isDeniedByReason = row.value.expirationIntent != nil && retry.asOf < row.asOf
+        return !isDeniedByReason && retry.asOf >= willRenew?.asOf ?? retry.asOf
+    }
+
+    /// All fields combined, each as it was stated last: what is stored.
+    var stated: Fact<Renewal> {
         var renewal = row.value
         renewal.renewsToProductID = renewsToProductID?.value
         renewal.willRenew = willRenew?.value

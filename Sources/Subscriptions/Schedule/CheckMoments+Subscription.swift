@@ -36,10 +36,22 @@ extension CheckMoments {
             if input.isInOutageAllowance {
                 return min(unknownOutcome(since: end), now + scaled(PollingIntervals.inOutageAllowance))
             }
-            let isOpen =
-                input.reason == .unknown && input.renewalExpected && now - end < scaled(PollingIntervals.retryEnds)
-            guard isOpen else { return expired(at: end) }
-            return min(after(PollingIntervals.expiredUnsaid, from: now), expired(at: end) ?? .distantFuture)
+            guard now - end < scaled(PollingIntervals.retryEnds), let soon = whileOpen(input) else {
+                return expired(at: end)
+            }
+            return min(soon, expired(at: end) ?? .distantFuture)
+        }
+    }
+
+    /// Returns the check of an expired subscription that may go on: Apple merely said nothing, or named a failed payment
+    /// and did not say that it gave up.
+    private func whileOpen(_ input: ScheduleInput) -> Instant? {
+        switch input.reason {
+        case .unknown where input.renewalExpected: after(PollingIntervals.expiredUnsaid, from: now)
+        case .billingError where input.mayRecover: retrying(since: input.expiresAt)
+        case .unknown, .billingError, .voluntary, .priceIncrease, .productUnavailable, .other, .refund, .family,
+            .renewal, .replacement, nil:
+            nil
         }
     }
 

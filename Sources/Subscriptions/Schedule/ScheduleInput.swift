@@ -24,12 +24,14 @@ package struct ScheduleInput: Sendable, Hashable {
     package var isRenewalOff: Bool
     /// Whether grace rests on Apple's status alone, without a date of its end.
     package var isGraceAssumed: Bool
+    /// Whether Apple may still try to charge after an end by a failed payment.
+    package var mayRecover: Bool
 
     /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,
-        isRenewalOff: Bool = false, isGraceAssumed: Bool = false
+        isRenewalOff: Bool = false, isGraceAssumed: Bool = false, mayRecover: Bool = false
     ) {
         self.isGraceAssumed = isGraceAssumed
         self.state = state
@@ -43,6 +45,7 @@ package struct ScheduleInput: Sendable, Hashable {
         self.isInOutageAllowance = isInOutageAllowance
         self.isSuspected = isSuspected
         self.isRenewalOff = isRenewalOff
+        self.mayRecover = mayRecover
     }
 
     /// Creates the input of a subscription at an instant, but not before Apple's own clock; nil before its first
@@ -56,6 +59,7 @@ package struct ScheduleInput: Sendable, Hashable {
             isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
             isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false,
             isGraceAssumed: span.state == .gracePeriod
-                && subscription.facts.currentRenewalFacts?.isGraceAssumed == true)
+                && subscription.facts.currentRenewalFacts?.isGraceAssumed == true,
+            mayRecover: subscription.facts.currentRenewal?.value.mayRecover ?? false)
     }
 }
