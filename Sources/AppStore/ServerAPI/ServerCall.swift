@@ -35,6 +35,11 @@ struct ServerCall: Sendable {
         return ServerCall(method: .GET, path: "/inApps/v2/history/\(encoded(transactionID))?sort=ASCENDING\(place)")
     }
 
+    /// Returns the call for one transaction.
+    static func transaction(_ transactionID: String) -> ServerCall {
+        ServerCall(method: .GET, path: "/inApps/v1/transactions/\(encoded(transactionID))")
+    }
+
     /// Encodes everything but the unreserved characters of RFC 3986.
     static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""

@@ -79,10 +79,13 @@ struct ServerCheck: Sendable {
     private func read(_ environment: Endpoint, until end: ContinuousClock.Instant) async -> Reading {
         var reading = Reading(verdict: .nothingNew(revision: nil))
         do throws(Ended) {
-            let json = try await gather(in: environment, until: end, &reading)
-            guard let json else { return reading }
-            reading.verdict = .answered(try await verified(json))
-            reading.json = json
+            guard var gathered = try await gather(in: environment, until: end, &reading) else { return reading }
+            var contents = try await verified(gathered.json)
+            if request.isFirstSight, !contents.listsAsked {
+                contents = try await naming(contents, &gathered, until: end, &reading)
+            }
+            reading.verdict = .answered(contents)
+            reading.json = gathered.json
         } catch {
             reading.verdict = error.verdict
             reading.isUnauthorized = error.isUnauthorized
@@ -99,17 +102,50 @@ struct ServerCheck: Sendable {
         return contents
     }
 
-    /// Returns Apple's answers as one JSON text; nil where nothing is new.
+    /// Returns the contents with a text that names the asked transaction, whose id they lack: one purchase has several ids,
+    /// by restores and on other devices. Refuses them where they lack its purchase too.
+    private func naming(
+        _ contents: ServerContents, _ gathered: inout GatheredAnswers, until end: ContinuousClock.Instant,
+        _ reading: inout Reading
+    ) async throws(Ended) -> ServerContents {
+        // A part of a long history need not hold the purchase.
+        if contents.goesOn, request.signedText == nil { return contents }
+        gathered.named = try await named(in: gathered.environment, until: end, &reading)
+        guard let named = ServerContents(reading: gathered.json) else {
+            throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
+        }
+        if let fault = await named.faultInName(of: request, by: verifier) { throw Ended(verdict: fault) }
+        guard named.listsNamed || named.goesOn else { throw Ended(verdict: .lacksAsked) }
+        return named
+    }
+
+    /// Returns what names the asked transaction: the text that the device sent, else Apple's answer about it.
+    private func named(
+        in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> [UInt8] {
+        if let text = request.signedText {
+            let quoted = JSONEscapes.quoted(String(decoding: text, as: UTF8.self))
+            return Array(#"{"signedTransactionInfo":\#(quoted)}"#.utf8)
+        }
+        do throws(Ended) {
+            return try await ask(.transaction(request.transactionID), in: environment, until: end, &reading).bytes
+        } catch {
+            guard error.verdict.isAboutTransaction else { throw error }
+            throw Ended(verdict: .lacksAsked)
+        }
+    }
+
+    /// Returns Apple's answers; nil where nothing is new.
     private func gather(
         in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> [UInt8]? {
+    ) async throws(Ended) -> GatheredAnswers? {
         var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
         switch request.reading {
         case .statuses(let revision):
-            if try await readStatuses(into: &gathered, until: end, &reading) { return gathered.json }
+            if try await readStatuses(into: &gathered, until: end, &reading) { return gathered }
             gathered.from = revision
             _ = try await readHistory(into: &gathered, until: end, &reading)
-            return gathered.json
+            return gathered
         case .news(let revision):
             gathered.from = revision
             let count = try await readHistory(into: &gathered, until: end, &reading)
@@ -119,7 +155,7 @@ struct ServerCheck: Sendable {
             _ = try await readHistory(into: &gathered, until: end, &reading)
         }
         _ = try await readStatuses(into: &gathered, until: end, &reading)
-        return gathered.json
+        return gathered
     }
 
     /// Reads the statuses. Returns whether the customer has a subscription; one without has a history alone.
@@ -213,6 +249,18 @@ struct ServerCheck: Sendable {
 }
 
 extension ServerVerdict {
+    /// The verdict on an answer that is not about the asked transaction.
+    fileprivate static let lacksAsked = ServerVerdict.otherSubject(
+        "Apple's answer does not hold the transaction that was asked about.")
+
+    /// Whether Apple does not know the transaction, or cannot be asked about it.
+    fileprivate var isAboutTransaction: Bool {
+        switch self {
+        case .unknownTransaction, .idRefused: true
+        case .answered, .nothingNew, .otherSubject, .keyRefused, .appRefused, .unverified, .ourFault, .noAnswer: false
+        }
+    }
+
     init(_ code: Int, _ meaning: ServerErrorMeaning) {
         switch meaning {
         case .unknownHere, .accountGone: self = .unknownTransaction(code: code)

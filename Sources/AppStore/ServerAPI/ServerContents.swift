@@ -1,7 +1,7 @@
 /// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history.
 ///
 /// It is read from one JSON text, which the observation keeps: `{"asked", "environment", "from", "statuses": Apple's
-/// answer, "history": [Apple's pages]}`. In a stored text the headers of signed texts are short (``ShortText``).
+/// answer, "history": [Apple's pages], "transaction": what names the asked transaction where these lack its id}`. In a stored text the headers of signed texts are short (``ShortText``).
 package struct ServerContents: Sendable, Hashable {
     /// A signed text with its place in the JSON text.
     package struct Text: Sendable, Hashable {
@@ -26,6 +26,11 @@ package struct ServerContents: Sendable, Hashable {
         package let renewal: Text?
     }
 
+    /// The transaction id that was asked about.
+    package let asked: String
+    /// A signed text of that transaction, where the statuses and the history list its purchase under another id: what the
+    /// device sent, or Apple's answer to Get Transaction Info.
+    package let named: Text?
     /// The environment that answered.
     package let environment: Endpoint
     /// The statuses; nil where they were not asked for.
@@ -54,7 +59,10 @@ package struct ServerContents: Sendable, Hashable {
     package var confirms: Bool { readsOn && texts.isEmpty }
 
     /// All signed texts.
-    package var texts: [Text] {
+    package var texts: [Text] { answeredTexts + [named].compactMap(\.self) }
+
+    /// The signed texts of the statuses and the history.
+    var answeredTexts: [Text] {
         (statuses ?? []).flatMap { [$0.transaction, $0.renewal].compactMap(\.self) } + (transactions ?? [])
     }
 
@@ -62,12 +70,16 @@ package struct ServerContents: Sendable, Hashable {
     package init?(reading json: [UInt8]) {
         guard let text = try? JSONReader.read(json) else { return nil }
         let members = text.members(JSONDocument.root)
-        guard members["asked"] != nil,
+        guard let asked = members["asked"].flatMap(text.scalar),
             let environment = members["environment"].flatMap(text.scalar).flatMap(Endpoint.init(rawValue:))
         else {
             return nil
         }
+        self.asked = asked
         self.environment = environment
+        named = members["transaction"].flatMap { text.members($0)["signedTransactionInfo"] }.flatMap(text.scalar).map {
+            Text(path: "transaction.signedTransactionInfo", compact: Array($0.utf8))
+        }
         from = members["from"].flatMap(text.scalar)
         let pages = members["history"].map(text.elements)
         let answers = [members["statuses"]].compactMap(\.self) + (pages ?? [])
@@ -122,6 +134,8 @@ struct GatheredAnswers: Sendable {
     var from: String?
     var statuses: [UInt8]?
     var pages: [[UInt8]]?
+    /// What names the asked transaction, in the form of Get Transaction Info.
+    var named: [UInt8]?
 
     /// The JSON text that ``ServerContents`` reads.
     var json: [UInt8] {
@@ -135,6 +149,7 @@ struct GatheredAnswers: Sendable {
             parts.append(
                 Array(#""history":["#.utf8) + pages.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")])
         }
+        if let named { parts.append(Array(#""transaction":"#.utf8) + named) }
         return [UInt8(ascii: "{")] + parts.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "}")]
     }
 }

@@ -44,12 +44,14 @@ package struct ServerRequest: Sendable {
     package var appleAppID: Int64?
     /// Any transaction id of the customer in this app.
     package var transactionID: String
+    /// The signed text of that transaction, where the device sent one.
+    package var signedText: [UInt8]?
     /// How much to read.
     package var reading: ServerReading
     /// The environment to ask first: the one remembered for this receipt, else production.
     package var askFirst: Endpoint
-    /// Whether nothing of this receipt was verified before: the answer must hold the id, and the other environment may
-    /// know it.
+    /// Whether nothing of this receipt was verified before: the answer must hold the id, or the purchase that it
+    /// names under another one, and the other environment may know it.
     package var isFirstSight: Bool
     /// Whether sandbox purchases are accepted. If false, the sandbox is never asked.
     package var sandboxAllowed: Bool
@@ -62,7 +64,8 @@ package struct ServerRequest: Sendable {
 
     /// Creates a request; the app's budget is `turn`.
     package init(
-        key: ServerKey, appleAppID: Int64? = nil, transactionID: String, reading: ServerReading,
+        key: ServerKey, appleAppID: Int64? = nil, transactionID: String, signedText: [UInt8]? = nil,
+        reading: ServerReading,
         askFirst: Endpoint = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
         turn: @escaping @Sendable (Endpoint) async -> Double? = { _ in nil },
         isStored: @escaping @Sendable (ServerContents) async -> Bool = { _ in false }
@@ -70,6 +73,7 @@ package struct ServerRequest: Sendable {
         self.key = key
         self.appleAppID = appleAppID
         self.transactionID = transactionID
+        self.signedText = signedText
         self.reading = reading
         self.askFirst = askFirst
         self.isFirstSight = isFirstSight

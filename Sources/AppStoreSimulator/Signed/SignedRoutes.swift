@@ -22,12 +22,14 @@ package struct SimulatedTransaction: Codable, Sendable {
 
 extension Simulator {
     /// Returns the transactions that a device of this customer may have, the newest first, signed now: all but finished
-    /// consumables. Nil when there is no such customer.
-    package func signedTransactions(of customer: String) throws -> [SimulatedTransaction]? {
+    /// consumables. Nil when there is no such customer. `restore` counts restores, from 0 to 4; the transactions of each
+    /// have their own ids.
+    package func signedTransactions(of customer: String, restore: Int = 0) throws -> [SimulatedTransaction]? {
         guard let index = CustomerName.index(of: customer), let account = world.account(index, at: now) else {
             return nil
         }
-        return try signed(held(by: account), of: customer, account)
+        let restore = min(max(restore, 0), SubscriptionIDs.restoresMax)
+        return try signed(held(by: account).compactMap { $0.restored(restore, of: account) }, of: customer, account)
     }
 
     /// Returns the newest transaction of each customer from position `from` on, at most `count`, in order.

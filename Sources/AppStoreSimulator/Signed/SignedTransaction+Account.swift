@@ -13,12 +13,31 @@ extension SignedTransaction {
 
     /// Returns the transaction with an id, a restored one included; nil when there is none.
     static func one(_ id: String, of account: Account, in world: World) -> SignedTransaction? {
+        var found: SignedTransaction
         if let place = account.period(id) {
             let life = account.lives[place.subscription]
-            return SignedTransaction(life.periods[place.period], of: life, account, in: world)
+            found = SignedTransaction(life.periods[place.period], of: life, account, in: world)
+        } else if let number = account.purchaseNumber(of: id) {
+            found = SignedTransaction(account.purchases.purchases[number], of: account, in: world)
+        } else {
+            return nil
         }
-        guard let number = account.purchaseNumber(of: id) else { return nil }
-        return SignedTransaction(account.purchases.purchases[number], of: account, in: world)
+        found.id = id
+        return found
+    }
+
+    /// Returns the transaction as a device has it that restored; nil for a consumable, which does not come back.
+    func restored(_ restore: Int, of account: Account) -> SignedTransaction? {
+        guard restore > 0 else { return self }
+        var restored = self
+        if let place = account.period(id) {
+            restored.id = account.lives[place.subscription].ids.transactionID(of: place.period, restore: restore)
+        } else if kind == .nonConsumable, let number = account.purchaseNumber(of: id) {
+            restored.id = account.ids.purchase(number, restore: restore)
+        } else {
+            return nil
+        }
+        return restored
     }
 
     init(_ bought: OneTimePurchase, of account: Account, in world: World) {

@@ -10,7 +10,7 @@ struct SignedTransaction: Sendable {
         let percentage: Int64?
     }
 
-    let id: String
+    var id: String
     let originalID: String
     var webOrderLineItemID: String?
     let productID: String

@@ -26,8 +26,9 @@ extension Tracker {
         let app = claim.app
         let answer = await appStore.server.read(
             ServerRequest(
-                key: key, appleAppID: app.appleAppID, transactionID: id, reading: question.reading, askFirst: endpoint,
-                isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
+                key: key, appleAppID: app.appleAppID, transactionID: id,
+                signedText: claim.form == .signedTransaction ? claim.receipt : nil, reading: question.reading,
+                askFirst: endpoint, isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
                 turn: { await turn(of: app, in: $0, for: .transactions) }, isStored: { await isStored($0, of: app) }))
         await heed(answer, of: app)
         return answer

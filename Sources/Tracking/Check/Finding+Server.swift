@@ -27,12 +27,29 @@ extension Evidence {
         }
         let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min()
         guard let asOf = limit ?? oldest, oldest != nil || contents.confirms else { return nil }
+        let named = contents.named.flatMap(\.row)
+        let read = transactions.count + renewals.count + (named == nil ? 0 : 1)
+        // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
+        if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
+            row.transactionID = TransactionID(contents.asked.storable)
+            row.asOf = row.asOf - Delay(milliseconds: 1)
+            transactions.append(row)
+        }
         self.init(
             environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: asOf,
             transactions: transactions, renewals: renewals,
-            isComplete: transactions.count + renewals.count == contents.texts.count,
+            isComplete: read == contents.texts.count,
             coverage: contents.transactions == nil ? .head : .whole, statuses: statuses,
             confirmsOtherPurchases: contents.readsOn)
+    }
+}
+
+extension TransactionRow {
+    /// Returns whether both are about one period or one-time purchase.
+    fileprivate func isAbout(_ other: TransactionRow) -> Bool {
+        if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
+        guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
+        return expiresAt == nil || purchasedAt == other.purchasedAt
     }
 }
 

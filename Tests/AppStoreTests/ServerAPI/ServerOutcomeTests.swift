@@ -128,6 +128,93 @@ struct ServerOutcomeTests {
         }
     }
 
+    /// What names the asked transaction "9", which the answer does not list; it lists transaction 1 of line item w1.
+    struct Naming: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        var claims: [String: String] = [:]
+        /// Whether the device sent it; else Apple's answer to Get Transaction Info is it.
+        var isSent = true
+        let isAccepted: Bool
+    }
+
+    private static let namings = [
+        Naming(testDescription: "equal original id", isAccepted: true),
+        Naming(
+            testDescription: "equal line item, moved to another original id",
+            claims: ["originalTransactionId": "7", "webOrderLineItemId": "w1"], isAccepted: true),
+        Naming(
+            testDescription: "neither", claims: ["originalTransactionId": "7", "webOrderLineItemId": "w7"],
+            isAccepted: false),
+        Naming(testDescription: "another app", claims: ["bundleId": "com.example.other"], isAccepted: false),
+        Naming(testDescription: "the sandbox", claims: ["environment": "Sandbox"], isAccepted: false),
+        Naming(testDescription: "a bare id, equal original id", isSent: false, isAccepted: true),
+        Naming(
+            testDescription: "a bare id, another one", claims: ["originalTransactionId": "7"], isSent: false,
+            isAccepted: false),
+    ]
+
+    @Test("One purchase has several ids: its original id or line item in the answer decides", arguments: namings)
+    func severalIDs(_ naming: Naming) async throws {
+        let item = ["webOrderLineItemId": "w1"]
+        let listed = try store.transaction("1", item)
+        let (page, statuses) = (try store.page([listed]), try store.statuses(listed))
+        let named = try store.transaction("9", naming.claims)
+        var request = store.request(.all(from: nil))
+        request.transactionID = "9"
+        if naming.isSent { request.signedText = Array(named.utf8) }
+        let (answers, asked) = try await store.ask(request) {
+            if $0.path.contains("/transactions/") { return .text(#"{"signedTransactionInfo":"\#(named)"}"#) }
+            return .text($0.path.contains("history") ? page : statuses)
+        }
+        #expect(
+            asked.map(\.path) == ["/inApps/v2/history/9", "/inApps/v1/subscriptions/9"]
+                + (naming.isSent ? [] : ["/inApps/v1/transactions/9"]))
+        guard naming.isAccepted else {
+            guard case .otherSubject? = answers.first?.server else {
+                Issue.record("\(String(describing: answers.first?.server))")
+                return
+            }
+            return
+        }
+        let contents = try #require(answers.first?.server?.contents)
+        #expect(contents.asked == "9" && contents.named?.compact == Array(named.utf8) && contents.texts.count == 3)
+        let later = try await store.ask(store.request(.all(from: nil), isFirstSight: false)) {
+            .text($0.path.contains("history") ? page : statuses)
+        }
+        #expect(later.asked.count == 2, "only what was never verified is named")
+    }
+
+    @Test(
+        "A bare id of which Apple cannot tell the purchase waits, or is refused, and a forged text counts for nothing")
+    func unnamed() async throws {
+        let listed = try store.transaction()
+        let (page, statuses) = (try store.page([listed]), try store.statuses(listed))
+        let forged = try ServerStore().transaction("9")
+        var request = store.request(.all(from: nil))
+        request.transactionID = "9"
+        let table: [(Response, ServerVerdict)] = [
+            (
+                ServerStore.error(4_040_010),
+                .otherSubject("Apple's answer does not hold the transaction that was asked about.")
+            ),
+            (ServerStore.error(5_000_000), .noAnswer("Apple has a temporary problem (5000000).", code: 5_000_000)),
+            (.text("{}"), .noAnswer("Apple's answer cannot be read; ask again later.", code: nil)),
+        ]
+        for (response, verdict) in table {
+            let (answers, _) = try await store.ask(request) {
+                $0.path.contains("/transactions/") ? response : .text($0.path.contains("history") ? page : statuses)
+            }
+            #expect(answers.first?.server == verdict)
+        }
+        request.signedText = Array(forged.utf8)
+        let (answers, _) = try await store.ask(request) { .text($0.path.contains("history") ? page : statuses) }
+        guard case .unverified(let sentence)? = answers.first?.server else {
+            Issue.record("\(String(describing: answers.first?.server))")
+            return
+        }
+        #expect(sentence.contains("transaction.signedTransactionInfo"))
+    }
+
     @Test("An answer about another app or environment, or without the id at first sight, is refused")
     func otherSubject() async throws {
         let own = try store.transaction()
@@ -139,7 +226,9 @@ struct ServerOutcomeTests {
             try store.statuses(try store.transaction("2", ["originalTransactionId": "2"])), try store.statuses(nil),
         ]
         for body in bodies {
-            let (answers, _) = try await store.ask { _ in .text(body) }
+            let (answers, _) = try await store.ask {
+                $0.path.contains("/transactions/") ? ServerStore.error(4_040_010) : .text(body)
+            }
             guard case .otherSubject? = answers.first?.server else {
                 Issue.record("\(String(describing: answers.first?.server))")
                 continue

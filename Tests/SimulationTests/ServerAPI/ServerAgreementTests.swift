@@ -88,6 +88,45 @@ struct ServerAgreementTests {
         }
     }
 
+    @Test("A device that restored has other ids for the same purchases: they are its customer's, under its own ids")
+    func restored() async throws {
+        var options = Self.options(seed: 20_261_128)
+        (options.customers, options.sandboxCustomers, options.monthSeconds) = (24, 0, 600)
+        try await PretendWorld.with(options, importing: .signedTransactions) { world in
+            try await world.checkEverything()
+            var kinds: Set<Bool> = []
+            for customer in try Set(world.simulator.signedTransactions().map(\.customer)).sorted() {
+                let restored = try world.simulator.signedTransactions(of: customer, restore: 1) ?? []
+                let own = try world.simulator.signedTransactions(of: customer) ?? []
+                for device in restored {
+                    #expect(!own.contains { $0.transactionID == device.transactionID })
+                    let found = try await settled(
+                        in: world, .signedTransaction(device.signedTransaction), by: customer)
+                    // The account was deleted, and Apple knows nothing of it any more.
+                    if found.refusal == .unknownTransaction { continue }
+                    #expect(found.outcome == .verified && found.vouching == .signed, "\(found.reason ?? "")")
+                    let held = try await world.tracker.ledger.intake.purchases(
+                        in: found.receiptID, of: world.bundleID, for: customer)
+                    let item = try #require(held.item(device.transactionID), "\(device.transactionID) of \(customer)")
+                    #expect(item.isOwned && own.contains { item.transactionIDs.contains($0.transactionID) })
+                    kinds.insert(item.isPeriod)
+                }
+                guard let other = try world.simulator.signedTransactions(of: customer, restore: 2)?.first else {
+                    continue
+                }
+                let pointer = try await settled(in: world, .transactionID(other.transactionID), by: customer)
+                #expect(pointer.outcome == .verified && pointer.vouching == .pointer, "\(pointer.reason ?? "")")
+                let held = try await world.tracker.ledger.intake.purchases(
+                    in: pointer.receiptID, of: world.bundleID, for: customer)
+                #expect(held.item(other.transactionID) != nil)
+            }
+            #expect(kinds == [true, false], "periods and purchases were both restored")
+            let rebuilt = try await world.rebuild(correcting: false)
+            #expect(rebuilt.differences == [])
+            try await world.expectNoViolations()
+        }
+    }
+
     private func settled(
         in world: PretendWorld, _ subject: Submission.Subject, by customer: String
     ) async throws -> Settled {
