@@ -4438,10 +4438,15 @@ FOR NO KEY UPDATE
     /// Settlement: records at $1 which known contents of receipts ($2) their verified answers omitted. The answers contained
     package static let markOmissions = SQLFile("mark_omissions", #"""
 -- Settlement: records at $1 which known contents of receipts ($2) their verified answers omitted. The answers contained
--- subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5).
+-- subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5). Those of receipts $7 hold purchases:
+-- they are counted up to three, and the first of them gives the time.
 WITH subscription AS (
-    UPDATE ledger.receipt_subscription l SET omitted_at = $1::timestamptz
-    WHERE l.receipt_id = ANY($2::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
+    UPDATE ledger.receipt_subscription l
+    SET omitted_at = CASE WHEN l.absences = 0 AND l.receipt_id = ANY($7::bigint[]) THEN $1::timestamptz
+                          ELSE COALESCE(l.omitted_at, $1::timestamptz) END,
+        absences = l.absences + (l.receipt_id = ANY($7::bigint[]))::int
+    WHERE l.receipt_id = ANY($2::bigint[])
+      AND (l.omitted_at IS NULL OR l.absences < 3 AND l.receipt_id = ANY($7::bigint[])) AND NOT EXISTS (
         SELECT FROM unnest($3::bigint[], $4::bigint[]) AS named(receipt_id, subscription_id)
         WHERE named.receipt_id = l.receipt_id AND named.subscription_id = l.subscription_id)
 )
@@ -4467,14 +4472,26 @@ WHERE s.receipt_id = n.receipt_id AND s.due_at = n.planned_at AND s.leased_by IS
   AND NOT EXISTS (SELECT FROM ledger.purchase p WHERE p.polled_by = n.receipt_id AND p.next_check_at < n.next_at)
 
 """#)
-    /// Polling: returns the subscriptions among $1 that the last answer about their poller left out. The subscriptions are
+    /// Polling: returns the subscriptions among $1 that answers left out: whether the last one about the poller did; since when
     package static let readOmissions = SQLFile("read_omissions", #"""
--- Polling: returns the subscriptions among $1 that the last answer about their poller left out. The subscriptions are
--- locked, so that no other transaction notes or clears it meanwhile.
-SELECT s.subscription_id
+-- Polling: returns the subscriptions among $1 that answers left out: whether the last one about the poller did; since when
+-- and how often answers that hold purchases did after the newest answer that held it; and whether no receipt can say more,
+-- because each other one that can poll leaves it out, and no incident of the app is running. The subscriptions are locked,
+-- so that no other transaction notes or clears it meanwhile.
+SELECT s.subscription_id, bool_or(l.receipt_id IS NOT DISTINCT FROM s.polled_by) AS by_poller,
+       min(l.omitted_at) FILTER (WHERE l.absences > 0 AND l.omitted_at > s.checked_at) AS absent_since,
+       COALESCE(sum(l.absences) FILTER (WHERE l.omitted_at > s.checked_at), 0)::int AS absences,
+       NOT EXISTS (
+           SELECT FROM ledger.receipt_subscription o JOIN ledger.receipt r USING (receipt_id)
+           LEFT JOIN ledger.poll_schedule p USING (receipt_id)
+           WHERE o.subscription_id = s.subscription_id AND o.receipt_id IS DISTINCT FROM s.polled_by
+             AND o.omitted_at IS NULL AND ledger.can_poll(r, p))
+       AND NOT EXISTS (
+           SELECT FROM ledger.incident i WHERE i.app_id = s.app_id AND i.closed_at IS NULL) AS everywhere
 FROM ledger.subscription s
-JOIN ledger.receipt_subscription l ON l.subscription_id = s.subscription_id AND l.receipt_id = s.polled_by
+JOIN ledger.receipt_subscription l USING (subscription_id)
 WHERE s.subscription_id = ANY($1::bigint[]) AND l.omitted_at IS NOT NULL
+GROUP BY s.subscription_id
 
 """#)
     /// Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
@@ -4975,7 +4992,7 @@ ON CONFLICT (purchase_id, receipt_id) DO UPDATE SET omitted_at = NULL WHERE l.om
 -- again.
 INSERT INTO ledger.receipt_subscription AS l (receipt_id, subscription_id)
 SELECT * FROM unnest($1::bigint[], $2::bigint[])
-ON CONFLICT (subscription_id, receipt_id) DO UPDATE SET omitted_at = NULL WHERE l.omitted_at IS NOT NULL
+ON CONFLICT (subscription_id, receipt_id) DO UPDATE SET omitted_at = NULL, absences = 0 WHERE l.omitted_at IS NOT NULL
 
 """#)
     /// Locks and reads those of subscriptions ($1) that no other transaction is changing, in natural-key order; their

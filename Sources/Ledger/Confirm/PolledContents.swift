@@ -60,7 +60,7 @@ extension PolledContents {
 extension ScheduleInput {
     /// The fields separated by commas; instants are in milliseconds.
     fileprivate var text: String {
-        let fields = [
+        [
             state.rawValue, reason?.rawValue ?? "", "\(since.milliseconds)", until.map { "\($0.milliseconds)" } ?? "",
             accessEndsAt.map { "\($0.milliseconds)" } ?? "", "\(expiresAt.milliseconds)",
             "\(headStartsAt.milliseconds)", renewalExpected ? "renews" : "", isRenewalOff ? "off" : "",

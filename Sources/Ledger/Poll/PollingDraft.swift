@@ -10,6 +10,22 @@ struct PollingDraft: Sendable {
         let omits: Bool
     }
 
+    /// How answers left it out, after the newest one that named it.
+    struct Omission: Sendable {
+        /// Whether the last answer about its poller did.
+        let isByPoller: Bool
+        /// How many answers that hold purchases did.
+        let absences: Int
+        /// The time of the first of them.
+        let since: Instant?
+        /// Whether no receipt can say more: each other one that can be asked leaves it out, and no incident is running.
+        let isEverywhere: Bool
+    }
+
+    /// So many answers that hold purchases have to leave it out, over this time, before its absence counts.
+    private static let absencesMin = 3
+    private static let absentFor = Delay.hours(72)
+
     /// The receipt that was asked about until now.
     let storedPoller: ReceiptID?
     private let storedNextCheckAt: Instant?
@@ -19,8 +35,8 @@ struct PollingDraft: Sendable {
     private(set) var nextCheckAt: Instant?
     /// Receipts whose verified answers contain it.
     private(set) var offers: [ReceiptID] = []
-    /// Whether the last answer before this settlement about its poller left it out.
-    var wasOmitted = false
+    /// What answers before this settlement left out of it; nil where the last ones named it.
+    var omission: Omission?
     /// Whether the verified answer about its poller leaves it out.
     private(set) var isOmitted = false
     /// Whether an answer shows that nothing changed, without naming it.
@@ -57,6 +73,12 @@ struct PollingDraft: Sendable {
     /// Notes that an answer shows that nothing changed, without naming it: its next check is planned anew.
     mutating func confirm() { isConfirmed = true }
 
+    /// Returns whether one more answer that holds purchases and leaves it out shows at `now` that Apple no longer lists it.
+    func isAbsent(at now: Instant, speedup: Int) -> Bool {
+        guard let omission, omission.isEverywhere, let since = omission.since else { return false }
+        return omission.absences + 1 >= Self.absencesMin && now - since >= Self.absentFor.divided(by: speedup)
+    }
+
     /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
@@ -67,7 +89,7 @@ struct PollingDraft: Sendable {
     /// also leave it out is chosen only when the poller is refused or silent.
     mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
-        let isLeftOut = isOmitted || (wasOmitted && !(poller.map(offers.contains) ?? false))
+        let isLeftOut = isOmitted || ((omission?.isByPoller ?? false) && !(poller.map(offers.contains) ?? false))
         var best = isAble && !isLeftOut ? poller : nil
         var candidates = offers
         if best == nil, let successor, !successor.omits || (offers.isEmpty && !isAble) {

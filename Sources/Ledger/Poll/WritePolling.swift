@@ -82,7 +82,9 @@ extension SettlementRun {
 
     /// Stores what answers left out that speak for everything, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
-        let answered = batch.filter { $0.speaksForAll && !isRepeated($0) }.map(\.claim.receiptID)
+        let settled = batch.filter { $0.speaksForAll && !isRepeated($0) }
+        let answered = settled.map(\.claim.receiptID)
+        let holding = settled.filter { !($0.evidence?.transactions.isEmpty ?? true) }.map(\.claim.receiptID)
         guard !answered.isEmpty else { return }
         let held = subscriptions.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
         let bought = purchases.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
@@ -91,6 +93,7 @@ extension SettlementRun {
             [
                 .timestamptz(microseconds: recordedMicroseconds), .int8s(answered.map(\.number)),
                 .int8s(held.map(\.0)), .int8s(held.map(\.1)), .int8s(bought.map(\.0)), .int8s(bought.map(\.1)),
+                .int8s(holding.map(\.number)),
             ])
     }
 }

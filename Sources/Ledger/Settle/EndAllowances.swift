@@ -46,9 +46,8 @@ extension SettlementRun {
     }
 
     /// Stores one observation of outcome `none` for each subscription, of the receipt that polls it: no news came.
-    fileprivate func writeEndedAllowanceObservations(
-        of drafts: [SubscriptionDraft], in transaction: Transaction
-    ) throws {
+    func writeEndedAllowanceObservations(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
+        guard !drafts.isEmpty else { return }
         let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
             .map { try $0.int8("id") }

@@ -33,13 +33,33 @@ extension SettlementRun {
         let settled = batch.filter { $0.speaksForAll && !isRepeated($0) }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in subscriptions {
-            guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
-            if !answer.subscriptionKeys.contains(key) { subscriptions[key]?.polling.omit() }
+            guard let answer = draft.polling.poller.flatMap({ held[$0] }), !answer.subscriptionKeys.contains(key)
+            else { continue }
+            subscriptions[key]?.polling.omit()
+            if let span = allowanceEnded(of: draft, leftOutOf: answer) {
+                let policy = answer.claim.app.policy(for: key.environment)
+                subscriptions[key]?.endAllowance(of: span, policy: policy)
+                endedByAbsence.append(key)
+            }
         }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
             if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.omit() }
         }
+    }
+
+    /// Returns the span whose outage allowance ends because an answer that was given since leaves the subscription out. The
+    /// allowance is for silence: it ends where the answer shows a successor in the group, and else when enough answers
+    /// left it out.
+    private func allowanceEnded(of draft: SubscriptionDraft, leftOutOf answer: Settlement) -> StoredSpan? {
+        guard !draft.wasChecked, let state = draft.state, let evidence = answer.evidence,
+            !evidence.transactions.isEmpty,
+            let span = draft.storedSpans.first(where: { $0.isInOutageAllowance(at: recordedAt) }),
+            span.from <= evidence.asOf
+        else { return nil }
+        let speedup = answer.claim.app.policy(for: evidence.environment).speedup
+        let isOver = evidence.showsSuccessor(of: state) || draft.polling.isAbsent(at: recordedAt, speedup: speedup)
+        return isOver ? span : nil
     }
 
     /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,

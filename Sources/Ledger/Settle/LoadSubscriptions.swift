@@ -20,15 +20,15 @@ struct LoadedSubscriptions {
         let owners = try grouped(
             none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
             by: "subscription_id")
-        let omitted = Set(
-            try (none || !lockingOwners ? [] : transaction.query(Queries.readOmissions, [ids]))
-                .map { try $0.int8("subscription_id") })
+        let omissions = try grouped(
+            none || !lockingOwners ? [] : transaction.query(Queries.readOmissions, [ids]),
+            PollingDraft.Omission.init(row:), by: "subscription_id")
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
             var draft = try SubscriptionDraft(
                 row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
                 recordedMicroseconds: recordedMicroseconds)
-            if omitted.contains(id) { draft.polling.wasOmitted = true }
+            draft.polling.omission = omissions[id]?.first
             drafts[draft.key] = draft
         }
     }
@@ -70,6 +70,14 @@ extension SubscriptionDraft {
             suspectedShrink: try row.textIfPresent("suspected").map {
                 try ColumnJSON.value(SuspectedShrinkJSON.self, in: $0).suspicion
             })
+    }
+}
+
+extension PollingDraft.Omission {
+    fileprivate init(row: Row) throws {
+        self.init(
+            isByPoller: try row.bool("by_poller"), absences: Int(try row.int4("absences")),
+            since: try row.instantIfPresent("absent_since"), isEverywhere: try row.bool("everywhere"))
     }
 }
 

@@ -25,6 +25,8 @@ struct SettlementRun {
     var purchases: [PurchaseRowKey: PurchaseDraft]
     /// The receipts whose answers were not whole and do not join what is known: a whole answer comes first.
     private(set) var awaitingWhole: Set<ReceiptID> = []
+    /// The subscriptions whose outage allowance ended because answers leave them out.
+    var endedByAbsence: [SubscriptionRowKey] = []
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
     let recordedMicroseconds: Int64
 

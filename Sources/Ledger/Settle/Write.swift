@@ -9,6 +9,8 @@ extension SettlementRun {
         let fresh = plans.filter { !isRepeated($0.settlement) }
         let affected = try lockAffectedCustomers(verifying: verifiedFirst(fresh), in: transaction)
         try writeDrafts(in: transaction)
+        try writeEndedAllowanceObservations(
+            of: endedByAbsence.sorted().compactMap { subscriptions[$0] }, in: transaction)
         let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)

@@ -75,6 +75,18 @@ package struct Evidence: Sendable {
             coverage: coverage, status: statuses[subscription])
     }
 
+    /// Returns whether the answer shows another subscription of the group in the place of this one: charged when its last
+    /// period began or since, and not taken back.
+    package func showsSuccessor(of subscription: SubscriptionState) -> Bool {
+        guard let group = subscription.facts.groupID else { return false }
+        let last = subscription.facts.periods.last { $0.expiresAt == subscription.expiresAt }
+        return index.rows(of: group, startingAt: subscription.headStartsAt).contains { row in
+            row.originalTransactionID != subscription.facts.originalTransactionID
+                && (row.cancelledAt == nil || row.isUpgraded)
+                && (row.ownership == .familyShared) == (last?.isFamilyShared ?? false)
+        }
+    }
+
     /// The part of the answer about one-time purchases, sorted by original transaction and product.
     package var purchases: [PurchaseEvidence] {
         index.purchases.sorted { $0.key < $1.key }.map {

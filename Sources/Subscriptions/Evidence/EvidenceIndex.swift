@@ -41,6 +41,12 @@ struct EvidenceIndex: Sendable {
         }
     }
 
+    /// Returns the rows of a group that start at an instant or later.
+    func rows(of group: SubscriptionGroupID, startingAt instant: Instant) -> ArraySlice<TransactionRow> {
+        let rows = groups[group] ?? []
+        return rows[rows.firstIndex(startingAt: instant)...]
+    }
+
     /// Returns the other subscription of the group that took over from the last upgraded row, by the first row that
     /// replaces it: see `replaces`. A row that was itself taken back since still counts as the replacement.
     func replacement(of subscription: OriginalTransactionID) -> OriginalTransactionID? {

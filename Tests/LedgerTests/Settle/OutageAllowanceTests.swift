@@ -98,6 +98,117 @@ struct OutageAllowanceTests {
         }
     }
 
+    /// An answer that names another subscription, of the same group unless said otherwise, and not subscription 1000.
+    private func other(
+        _ test: TestLedger, from: Double, asOf: Double = 0, group: SubscriptionGroupID = "group",
+        refunded: Bool = false, shared: Bool = false
+    ) -> Finding {
+        var evidence = Answer(from: test.at(from), asOf: test.at(asOf)).but { $0.subscription = "2" }.evidence
+        for index in evidence.transactions.indices {
+            evidence.transactions[index].groupID = group
+            if refunded { evidence.transactions[index].cancelledAt = test.at(asOf) }
+            if shared { evidence.transactions[index].ownership = .familyShared }
+        }
+        return .verified(evidence)
+    }
+
+    private static let ends = """
+        SELECT occurred_at < now() AS past, detail->>'reason' AS reason FROM ledger.event
+        WHERE kind = 'subscription.expired'
+        """
+
+    @Test("An answer that shows a successor in the group instead ends the allowance at once")
+    func successor() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 5, asked: 6))
+            let held: [(String, Finding)] = [
+                ("another group", other(test, from: -4, group: "music")),
+                ("charged before the last period began", other(test, from: -36)),
+                ("refunded", other(test, from: -4, refunded: true)),
+                ("a family share", other(test, from: -4, shared: true)),
+                ("given before the end", other(test, from: -4, asOf: -5.5)),
+                ("nothing at all", .verified(Evidence(environment: .production, asOf: test.now))),
+            ]
+            let state = "SELECT state, entitled FROM perennial.subscription_now WHERE original_transaction_id = '1000'"
+            for (name, finding) in held {
+                try await test.check(receipt, finding)
+                #expect(try await test.rows(state) == ["awaiting_renewal true"], "\(name)")
+                try await test.expectRows(Self.ends, [])
+            }
+            try await test.check(receipt, other(test, from: -35))
+            try await test.expectRows(Self.ends, [[true, "unknown"]])
+            try await test.expectRows(state, [["expired", false]])
+            try await test.check(receipt, other(test, from: -35))
+            try await test.expectRows(Self.ends, [[true, "unknown"]])
+            try await test.expectRows(
+                "SELECT reason FROM ledger.observation WHERE outcome = 'none'",
+                [["The outage allowance of 1000 ran out."]])
+            #expect(try await endAllowances(test.ledger) == 0)
+            try await test.check(receipt, answer(test, ended: 5, asked: 0).but { $0.periods = 2 })
+            try await test.expectRows(state, [["active", true]])
+            try await test.expectSound()
+        }
+    }
+
+    /// Lets minutes pass for what answers left out.
+    private func age(_ test: TestLedger, minutes: Int) async throws {
+        try await test.run(
+            """
+            UPDATE ledger.receipt_subscription SET omitted_at = omitted_at - interval '\(minutes) minutes';
+            UPDATE ledger.subscription SET checked_at = checked_at - interval '\(minutes) minutes'
+            """)
+    }
+
+    @Test("Without a successor three answers over 72 hours end it, once every receipt was asked and no incident runs")
+    func absence() async throws {
+        try await withLedger(in: reused) { test in
+            let (first, second) = (try await test.upload("a"), try await test.upload("b"))
+            try await test.check(first, answer(test, ended: 5, asked: 6))
+            try await test.check(second, answer(test, ended: 5, asked: 6))
+            let coins = purchase("9", at: test.at(-50), asOf: test.now)
+            func leavesOut(_ receipt: ReceiptID, _ finding: Finding? = nil) async throws -> Bool {
+                try await test.check(receipt, finding ?? coins)
+                return try await test.rows(Self.ends).count == 1
+            }
+            #expect(try await !leavesOut(first))
+            try await age(test, minutes: 80 * 60)
+            #expect(try await !leavesOut(first), "two answers")
+            #expect(try await !leavesOut(first), "another receipt was not asked")
+            try await test.run(
+                """
+                INSERT INTO ledger.incident (app_id, kind, opened_at, recognised_at, asked, refused, last_reason)
+                VALUES (\(test.app.id), 'refusals', now(), now(), 9, 9, 'no')
+                """)
+            #expect(try await !leavesOut(second), "an incident is running")
+            try await test.run("UPDATE ledger.incident SET closed_at = now()")
+            let empty = Finding.verified(Evidence(environment: .production, asOf: test.now))
+            #expect(try await !leavesOut(second, empty), "an answer without purchases")
+            #expect(try await leavesOut(second))
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Three answers within 72 hours, or before one that names it, end nothing")
+    func absenceTooShort() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            let held = answer(test, ended: 5, asked: 6)
+            let coins = purchase("9", at: test.at(-50), asOf: test.now)
+            try await test.check(receipt, held)
+            for _ in 0..<4 { try await test.check(receipt, coins) }
+            try await test.expectRows(Self.ends, [])
+            try await age(test, minutes: 72 * 60 - 1)
+            try await test.check(receipt, coins)
+            try await test.expectRows(Self.ends, [])
+            try await test.check(receipt, held)
+            try await age(test, minutes: 2)
+            try await test.expectRows("SELECT absences, omitted_at FROM ledger.receipt_subscription", [[0, nil]])
+            try await test.check(receipt, coins)
+            try await test.expectRows(Self.ends, [])
+        }
+    }
+
     @Test("Grace that ran out unseen ends the same way")
     func endOfGrace() async throws {
         try await withLedger(in: reused) { test in

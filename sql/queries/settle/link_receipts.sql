@@ -2,4 +2,4 @@
 -- again.
 INSERT INTO ledger.receipt_subscription AS l (receipt_id, subscription_id)
 SELECT * FROM unnest($1::bigint[], $2::bigint[])
-ON CONFLICT (subscription_id, receipt_id) DO UPDATE SET omitted_at = NULL WHERE l.omitted_at IS NOT NULL
+ON CONFLICT (subscription_id, receipt_id) DO UPDATE SET omitted_at = NULL, absences = 0 WHERE l.omitted_at IS NOT NULL
