@@ -2625,15 +2625,37 @@ SELECT $1::int, n.bundle_id, n.receipts FROM new n WHERE n.place <= n.room
 ON CONFLICT (app_id, bundle_id) DO UPDATE SET receipts = b.receipts + EXCLUDED.receipts, last_at = now()
 
 """#)
-    /// Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
+    /// Intake: counts the new receipts of the last hour that count against the hourly limit of customer $1, or of order $2 and its
     package static let countUploaded = SQLFile("count_uploaded", #"""
--- Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
--- them is an hour old.
+-- Intake: counts the new receipts of the last hour that count against the hourly limit of customer $1, or of order $2 and its
+-- customer: those that the customer uploaded, and those that were sent for the order; also the seconds until the oldest
+-- is an hour old. The first new receipt of each order does not count.
+WITH buyer AS MATERIALIZED (
+    SELECT $1::bigint AS customer_id WHERE $1::bigint IS NOT NULL
+    UNION ALL
+    SELECT COALESCE(c.merged_into, c.customer_id)
+    FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
+    WHERE o.order_id = $2::text::uuid
+), fresh AS (
+    SELECT r.receipt_id, r.received_at
+    FROM buyer b
+    JOIN ledger.upload u ON u.customer_id = b.customer_id AND NOT u.imported
+    JOIN ledger.receipt r USING (receipt_id)
+    WHERE r.received_at > clock_timestamp() - interval '1 hour'
+    UNION
+    SELECT r.receipt_id, r.received_at
+    FROM ledger.order_receipt x JOIN ledger.receipt r USING (receipt_id)
+    WHERE x.order_id = $2::text::uuid AND x.is_new AND r.received_at > clock_timestamp() - interval '1 hour'
+)
 SELECT count(*) AS receipts,
-       GREATEST(1, ceil(extract(epoch FROM min(r.received_at) + interval '1 hour' - clock_timestamp())))::bigint
+       GREATEST(1, ceil(extract(epoch FROM min(n.received_at) + interval '1 hour' - clock_timestamp())))::bigint
            AS seconds_left
-FROM ledger.upload u JOIN ledger.receipt r USING (receipt_id)
-WHERE u.customer_id = $1::bigint AND NOT u.imported AND r.received_at > clock_timestamp() - interval '1 hour'
+FROM fresh n
+WHERE NOT EXISTS (
+    SELECT FROM ledger.order_receipt x
+    WHERE x.receipt_id = n.receipt_id AND x.is_new AND NOT EXISTS (
+        SELECT FROM ledger.order_receipt e
+        WHERE e.order_id = x.order_id AND e.is_new AND e.receipt_id < x.receipt_id))
 
 """#)
     /// Intake: returns the keys of receipts that were already known ($1 apps, $2 digests).
@@ -2773,7 +2795,7 @@ ORDER BY d.delivery_id DESC LIMIT $5::int
     /// Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
--- transaction id, and whether customer $2, by any name, owns it.
+-- transaction id, whether customer $2, by any name, owns it, and which order it pays.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -2782,7 +2804,8 @@ WITH buyer AS MATERIALIZED (
 SELECT p.purchase_id, NULL::bigint AS subscription_id, p.environment::text AS environment, p.original_transaction_id,
        p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at, p.revoked_at IS NOT NULL AS is_revoked,
        p.revoked_at, COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
-       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner
+       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner, false AS is_renewal,
+       (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays
 FROM ledger.receipt_purchase l
 JOIN ledger.purchase p USING (purchase_id)
 LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
@@ -2791,7 +2814,10 @@ WHERE l.receipt_id = $1::bigint AND p.version > 0
 UNION ALL
 SELECT NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids, e.product_id, e.quantity,
        e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at, true,
-       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false)
+       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false),
+       EXISTS (SELECT FROM ledger.period b WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
+       (SELECT r.order_id::text FROM ledger.purchase_order r
+        WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id)
 FROM ledger.receipt_subscription l
 JOIN ledger.subscription s USING (subscription_id)
 JOIN ledger.period e USING (subscription_id)
@@ -3962,26 +3988,12 @@ SELECT FROM (
         SELECT o.order_id FROM ledger.purchase_order o WHERE o.subscription_id = ANY($2::bigint[])))) AS advanced
 
 """#)
-    /// Orders: counts the new receipts of the last hour that count against the hourly limit of order $1 and its customer: those
-    package static let countOrderReceipts = SQLFile("count_order_receipts", #"""
--- Orders: counts the new receipts of the last hour that count against the hourly limit of order $1 and its customer: those
--- of the order beyond its first $2, and those that the customer uploaded; also the seconds until the oldest is an hour old.
-WITH buyer AS MATERIALIZED (
-    SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
-    FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
-    WHERE o.order_id = $1::text::uuid
-), counted AS (
-    (SELECT x.sent_at AS at FROM ledger.order_receipt x
-     WHERE x.order_id = $1::text::uuid AND x.is_new
-     ORDER BY x.sent_at, x.receipt_id OFFSET $2::int)
-    UNION ALL
-    SELECT r.received_at FROM buyer b
-    JOIN ledger.upload u ON u.customer_id = b.customer_id AND NOT u.imported
-    JOIN ledger.receipt r USING (receipt_id)
-)
-SELECT count(*) AS receipts,
-       GREATEST(1, ceil(extract(epoch FROM min(n.at) + interval '1 hour' - clock_timestamp())))::bigint AS seconds_left
-FROM counted n WHERE n.at > clock_timestamp() - interval '1 hour'
+    /// Orders: cancels order $2 of app $1, unless it is paid or has ended.
+    package static let cancelOrder = SQLFile("cancel_order", #"""
+-- Orders: cancels order $2 of app $1, unless it is paid or has ended.
+UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'service', changed_at = clock_timestamp()
+WHERE o.app_id = $1::int AND o.order_id = $2::text::uuid AND o.state IN ('created', 'purchasing', 'deferred', 'failed')
+RETURNING o.order_id
 
 """#)
     /// Orders: expires open orders whose time is over, at most $1.
@@ -4016,13 +4028,10 @@ JOIN ledger.customer c USING (customer_id)
 JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
 
 """#)
-    /// Orders: returns which unpaid orders the one-time purchases $1 and the periods of subscriptions $2 may pay, and locks
-    package static let findPayments = SQLFile("find_payments", #"""
--- Orders: returns which unpaid orders the one-time purchases $1 and the periods of subscriptions $2 may pay, and locks
--- these orders; $3 are receipts that were sent for orders, $4 is how many ms after the purchase an order may be placed.
-SELECT p.order_id::text AS order_id, p.created_at, p.cause, p.environment::text AS environment, p.purchase_id,
-       p.subscription_id, p.period_id, p.purchased_at, p.transaction_id
-FROM ledger.find_payments($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint * interval '1 ms') p
+    /// Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.
+    package static let findPayable = SQLFile("find_payable", #"""
+-- Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.
+SELECT id::text AS order_id FROM unnest(ledger.payable_orders('{}', '{}', $1::bigint[])) AS id
 
 """#)
     /// Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
@@ -4061,6 +4070,13 @@ WHERE (r.app_id, r.request_key) IN (
 SELECT o.order_id::text AS order_id FROM ledger.purchase_order o WHERE o.order_id = $1::text::uuid FOR NO KEY UPDATE
 
 """#)
+    /// Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
+    package static let lockPayable = SQLFile("lock_payable", #"""
+-- Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
+-- returns their ids.
+SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bigint[], $3::bigint[])) AS id
+
+"""#)
     /// Orders: returns whether one of the customers ($1) has an open order, by any name.
     package static let mayBePaying = SQLFile("may_be_paying", #"""
 -- Orders: returns whether one of the customers ($1) has an open order, by any name.
@@ -4073,6 +4089,20 @@ SELECT EXISTS (
     CROSS JOIN LATERAL (
         SELECT FROM ledger.purchase_order r
         WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r) AS is_open
+
+"""#)
+    /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable, at $2.
+    package static let ownOrdered = SQLFile("own_ordered", #"""
+-- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable, at $2.
+UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned', changed_at = $2::timestamptz
+FROM ledger.product d, ledger.customer c
+WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasing', 'deferred')
+  AND d.app_id = o.app_id AND d.product_id = o.product_id AND d.kind = 'non_consumable'
+  AND c.customer_id = o.customer_id AND EXISTS (
+    SELECT FROM ledger.ownership w
+    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
+    WHERE w.customer_id = COALESCE(c.merged_into, c.customer_id) AND upper_inf(w.known) AND upper_inf(w.valid)
+      AND p.product_id = o.product_id AND p.version > 0 AND p.revoked_at IS NULL)
 
 """#)
     /// Orders: marks orders ($1) as paid, by $2 causes, $3 environments, $4 transactions, $5 Apple's dates, $6 one-time
@@ -4172,8 +4202,8 @@ WHERE o.order_id = $1::text::uuid AND o.sealed_key IS NOT NULL
     /// Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now.
     package static let readOrderReceipts = SQLFile("read_order_receipts", #"""
 -- Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now.
-SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, x.settled, o.product_id, o.created_at, head.customer_id,
-       head.name, o.paid_at IS NULL AND o.state <> 'delivered' AS is_unpaid
+SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, x.transaction_id, head.customer_id, head.name,
+       o.state NOT IN ('delivered', 'refunded') AS is_payable
 FROM ledger.order_receipt x
 JOIN ledger.purchase_order o USING (order_id)
 JOIN ledger.customer c USING (customer_id)
@@ -4182,20 +4212,52 @@ WHERE x.receipt_id = ANY($1::bigint[])
 ORDER BY o.created_at, o.order_id
 
 """#)
-    /// Orders: returns whether the catalog of app $1 knows product $3 and says what it is, and how many open orders customer $2
+    /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before.
+    package static let readPayableOrders = SQLFile("read_payable_orders", #"""
+-- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before.
+SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, r.quantity,
+       r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
+       COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open
+FROM unnest($1::text[]) AS n(id)
+CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id::uuid OFFSET 0) r
+JOIN ledger.customer c USING (customer_id)
+LEFT JOIN LATERAL (
+    SELECT g.state FROM ledger.order_change g
+    WHERE r.state = 'paid' AND g.order_id = r.order_id AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    ORDER BY g.ordinal DESC LIMIT 1) prior ON true
+WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
+ORDER BY r.order_id
+
+"""#)
+    /// Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
+    package static let readPaying = SQLFile("read_paying", #"""
+-- Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
+-- ledger.paying_transactions says what the columns mean.
+SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment::text AS environment, t.product_id, t.quantity,
+       t.purchased_at, t.owner_id, t.is_claimed, t.is_renewal, t.transaction_ids, t.account_token,
+       t.token_order::text AS token_order, t.token_customer, t.is_given, t.is_duplicate, t.proved_for, t.sent_for,
+       t.named_for, t.pays::text AS pays
+FROM ledger.paying_transactions($1::text[]::uuid[], $2::bigint * interval '1 ms') t
+
+"""#)
+    /// Orders: returns whether the catalog of app $1 knows product $3 and says what it is, how many open orders customer $2 has
     package static let readRoomForOrder = SQLFile("read_room_for_order", #"""
--- Orders: returns whether the catalog of app $1 knows product $3 and says what it is, and how many open orders customer $2
--- has, by any name.
-SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind, (
-           SELECT count(*)
-           FROM ledger.customer c
-           CROSS JOIN LATERAL (
-               SELECT FROM ledger.purchase_order o
-               WHERE o.customer_id = COALESCE(c.merged_into, c.customer_id)
-                 AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
-           WHERE c.app_id = a.app_id AND c.name = $2::text) AS open_orders
+-- Orders: returns whether the catalog of app $1 knows product $3 and says what it is, how many open orders customer $2 has
+-- that give way to no other one, by any name, and in how many seconds the first of these expires.
+SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind, o.open_orders,
+       GREATEST(1, ceil(extract(epoch FROM o.expires_at - clock_timestamp())))::bigint AS seconds_left
 FROM ledger.app a
 LEFT JOIN ledger.product p ON p.app_id = a.app_id AND p.product_id = $3::text
+CROSS JOIN LATERAL (
+    SELECT count(*) AS open_orders, min(o.expires_at) AS expires_at
+    FROM ledger.customer c
+    CROSS JOIN LATERAL (
+        SELECT o.expires_at FROM ledger.purchase_order o
+        WHERE o.customer_id = COALESCE(c.merged_into, c.customer_id)
+          AND o.state IN ('created', 'purchasing', 'deferred')
+          AND (o.state <> 'created' OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id))
+        OFFSET 0) o
+    WHERE c.app_id = a.app_id AND c.name = $2::text) o
 WHERE a.bundle_id = $1::text AND a.removed_at IS NULL
 
 """#)
@@ -4243,22 +4305,45 @@ FROM ledger.purchase_order o WHERE o.order_id = $1::text::uuid
 UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bigint[]) AND NOT x.settled
 
 """#)
-    /// Orders: stores that receipts ($1) were sent for orders ($2), with a proof or by name ($3); $4 says which are new. Orders
+    /// Orders: stores that receipts ($1) were sent for orders ($2), with a proof or by name ($3), for the payment that a caller
     package static let storeOrderReceipts = SQLFile("store_order_receipts", #"""
--- Orders: stores that receipts ($1) were sent for orders ($2), with a proof or by name ($3); $4 says which are new. Orders
--- of erased customers get none. Returns the orders.
-INSERT INTO ledger.order_receipt AS u (receipt_id, order_id, is_proved, is_new, sent_at)
-SELECT n.receipt_id, o.order_id, n.is_proved, n.is_new, clock_timestamp()
+-- Orders: stores that receipts ($1) were sent for orders ($2), with a proof or by name ($3), for the payment that a caller
+-- named ($5); $4 says which are new. Orders of erased customers get none. Returns the orders.
+INSERT INTO ledger.order_receipt AS u (receipt_id, order_id, is_proved, is_new, sent_at, transaction_id)
+SELECT n.receipt_id, o.order_id, n.is_proved, n.is_new, clock_timestamp(), n.transaction_id
 FROM (
-    SELECT n.receipt_id, n.order_id::uuid AS order_id, bool_or(n.is_proved) AS is_proved, bool_or(n.is_new) AS is_new
-    FROM unnest($1::bigint[], $2::text[], $3::boolean[], $4::boolean[]) AS n(receipt_id, order_id, is_proved, is_new)
+    SELECT n.receipt_id, n.order_id::uuid AS order_id, bool_or(n.is_proved) AS is_proved, bool_or(n.is_new) AS is_new,
+           max(n.transaction_id COLLATE "C") AS transaction_id
+    FROM unnest($1::bigint[], $2::text[], $3::boolean[], $4::boolean[], $5::text[])
+        AS n(receipt_id, order_id, is_proved, is_new, transaction_id)
     GROUP BY n.receipt_id, n.order_id) n
 JOIN ledger.purchase_order o ON o.order_id = n.order_id AND o.sealed_key IS NOT NULL
 ORDER BY n.receipt_id, o.order_id
 FOR KEY SHARE OF o
 ON CONFLICT (receipt_id, order_id) DO UPDATE
-SET is_proved = u.is_proved OR EXCLUDED.is_proved, sent_at = EXCLUDED.sent_at, settled = false
+SET is_proved = u.is_proved OR EXCLUDED.is_proved, sent_at = EXCLUDED.sent_at, settled = false,
+    transaction_id = COALESCE(EXCLUDED.transaction_id, u.transaction_id)
 RETURNING u.order_id::text AS order_id
+
+"""#)
+    /// Orders: ties the deliveries of one-time purchases ($1) and of periods ($3 of subscriptions $2) to the orders that they pay.
+    package static let tieDeliveries = SQLFile("tie_deliveries", #"""
+-- Orders: ties the deliveries of one-time purchases ($1) and of periods ($3 of subscriptions $2) to the orders that they pay.
+SELECT FROM (SELECT ledger.tie_deliveries($1::bigint[], $2::bigint[], $3::bigint[])) AS tied
+
+"""#)
+    /// Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
+    package static let unpayOrders = SQLFile("unpay_orders", #"""
+-- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
+UPDATE ledger.purchase_order o
+SET state = n.state, cause = 'moved', environment = NULL, transaction_id = NULL, paid_at = NULL, purchase_id = NULL,
+    subscription_id = NULL, period_id = NULL, changed_at = $2::timestamptz
+FROM unnest($1::text[]) AS i(id)
+CROSS JOIN LATERAL (
+    SELECT g.state FROM ledger.order_change g
+    WHERE g.order_id = i.id::uuid AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    ORDER BY g.ordinal DESC LIMIT 1) n
+WHERE o.order_id = i.id::uuid AND o.state = 'paid'
 
 """#)
     /// Polling: makes receipts ($1) due no later than $2, in lanes $3, and reschedules the unscheduled ones; their rows are
@@ -6015,6 +6100,27 @@ FROM (SELECT receipt_id FROM ledger.receipt WHERE receipt_id > $1::bigint ORDER 
 -- Verify: returns the end of the next slice of at most $2 subscriptions after $1; null when there are none.
 SELECT max(n.subscription_id) AS until
 FROM (SELECT subscription_id FROM ledger.subscription WHERE subscription_id > $1::bigint ORDER BY subscription_id LIMIT $2::int) n
+
+"""#)
+    /// Verify: returns orders paid by purchases, or by subscriptions unless $3, after $1 up to $2, whose delivery is missing,
+    package static let verifyOrders = SQLFile("verify_orders", #"""
+-- Verify: returns orders paid by purchases, or by subscriptions unless $3, after $1 up to $2, whose delivery is missing,
+-- tied to none, or settled without them; and those that a possible duplicate pays.
+WITH purchased AS MATERIALIZED (
+    SELECT COALESCE(array_agg(p.purchase_id), '{}') AS ids FROM ledger.purchase p
+    WHERE $3::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint
+), subscribed AS MATERIALIZED (
+    SELECT COALESCE(array_agg(s.subscription_id), '{}') AS ids FROM ledger.subscription s
+    WHERE NOT $3::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint
+)
+SELECT COALESCE(d.purchase_id, d.subscription_id) AS key, a.bundle_id, o.environment::text AS environment,
+       o.transaction_id AS original_transaction_id, o.product_id, NULL::bigint AS receipt_id,
+       format('order %s %s', d.order_id, d.doubt) AS detail
+FROM purchased p CROSS JOIN subscribed s
+CROSS JOIN LATERAL ledger.orders_in_doubt(p.ids, s.ids) d
+JOIN ledger.purchase_order o USING (order_id)
+JOIN ledger.app a USING (app_id)
+ORDER BY key
 
 """#)
     /// Verify: returns present ownerships after $1 up to $2 that conflict with another: two customers own the same item at

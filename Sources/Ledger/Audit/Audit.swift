@@ -63,6 +63,7 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case signedIn = "admin.signed_in"
     case signInRefused = "admin.sign_in_refused"
     case signedOut = "admin.signed_out"
+    case orderCancelled = "order.cancelled"
     case deliverySkipped = "delivery.skipped"
     case deliveriesAcknowledged = "delivery.acknowledged"
     case supportRead = "support.read"

@@ -30,6 +30,15 @@ package struct ReceiptPurchases: Sendable {
         package let isRestorable: Bool
         /// Whether the customer owns it.
         package let isOwned: Bool
+        /// Whether it renews a subscription.
+        package let isRenewal: Bool
+        /// The order that it pays.
+        package let orderID: String?
+
+        /// Whether it is bought in time for an order: after it, or at most ten minutes before.
+        package func isInTime(for order: Order) -> Bool {
+            order.createdAt <= purchasedAt + Payment.orderedLate
+        }
     }
 
     /// Everything that it holds, the oldest first.
@@ -51,6 +60,33 @@ package struct ReceiptPurchases: Sendable {
         ReceiptPurchases(
             items: items.filter { item in order.transactionID.map(item.transactionIDs.contains) ?? false },
             deliveries: deliveries.filter { $0.orderID == order.id })
+    }
+
+    /// What an order that is not paid has to do with the contents.
+    package enum Fit: Sendable {
+        /// The customer owns the ordered non-consumable.
+        case owned
+        /// What was bought for it was taken back, is another customer's, or is a possible duplicate.
+        case refused
+        /// Nothing of it fits.
+        case nothing
+    }
+
+    /// Returns what an unpaid order has to do with the contents. What is free to pay the order pays it already.
+    package func fit(for order: Order) -> Fit {
+        let ordered = items.filter { $0.productID == order.productID && !$0.isRenewal }
+        if ordered.contains(where: { $0.isOwned && !$0.isRevoked && $0.isRestorable && !$0.isPeriod }) { return .owned }
+        let fitting = ordered.filter { $0.quantity == order.quantity && $0.isInTime(for: order) }
+        let isRefused = fitting.contains { item in
+            !item.isOwned || item.orderID == nil && (item.isRevoked || isPossibleDuplicate(item))
+        }
+        return isRefused ? .refused : .nothing
+    }
+
+    private func isPossibleDuplicate(_ item: Item) -> Bool {
+        deliveries.contains {
+            $0.skipReason == "possible_duplicate" && item.transactionIDs.contains($0.transactionID.text)
+        }
     }
 
     /// Returns the item with a transaction id; nil where the receipt does not hold it.
@@ -97,5 +133,7 @@ extension ReceiptPurchases.Item {
         isPeriod = try row.int8IfPresent("subscription_id") != nil
         isRestorable = try row.bool("is_restorable")
         isOwned = try row.bool("is_owner")
+        isRenewal = try row.bool("is_renewal")
+        orderID = try row.textIfPresent("pays")
     }
 }

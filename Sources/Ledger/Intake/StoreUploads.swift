@@ -89,24 +89,23 @@ extension UploadBatch {
     /// transaction. Uploads of one customer wait for each other here, so that the count is exact.
     private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
         try transaction.query(Queries.lockUploader, [.int8(customer)])
-        try refuse(try transaction.query(Queries.countUploaded, [.int8(customer)]).first, newReceiptsMax)
+        try refuse(
+            try transaction.query(Queries.countUploaded, [.int8(customer), .text(nil)]).first, newReceiptsMax)
     }
 
-    /// Throws `exhausted` when a device sent more new receipts for an order than are outside the limit, and the rest
-    /// exceeds it together with what the order's customer uploaded. Uploads for one order wait for each other here.
+    /// Throws `exhausted` when the new receipts that a device sent for an order exceed the limit together with those that
+    /// the order's customer uploaded. Uploads for one order wait for each other here.
     private static func refuseFlood(ofOrder id: String, newReceiptsMax: Int, in transaction: Transaction) throws {
         try transaction.query(Queries.lockOrder, [.text(id)])
-        try refuse(
-            try transaction.query(
-                Queries.countOrderReceipts, [.text(id), .int4(LedgerOrders.receiptsOutsideLimit)]
-            ).first, newReceiptsMax)
+        try refuse(try transaction.query(Queries.countUploaded, [.int8(nil), .text(id)]).first, newReceiptsMax)
     }
 
     private static func refuse(_ count: Row?, _ newReceiptsMax: Int) throws {
         guard let row = count, try row.int8("receipts") > newReceiptsMax else { return }
         throw LedgerError(
             .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
-            "A customer may upload \(newReceiptsMax) new receipts an hour. Receipts that are known are still accepted.")
+            "A customer may upload \(newReceiptsMax) new receipts an hour, and one more for each order. Receipts that are known are still accepted."
+        )
     }
 
     /// Returns the keys of all receipts and of the new ones; locks the schedules of the known ones.
@@ -157,7 +156,7 @@ extension UploadBatch {
             Queries.storeOrderReceipts,
             [
                 .int8s(sent.map(\.receipt)), .texts(sent.map(\.order.id)), .bools(sent.map(\.order.isProved)),
-                .bools(sent.map { new.contains($0.receipt) }),
+                .bools(sent.map { new.contains($0.receipt) }), .texts(sent.map(\.order.transactionID?.text)),
             ])
         guard Set(try stored.map { try $0.text("order_id") }) == Set(sent.map(\.order.id)) else {
             throw LedgerError(.busy, "The order changes at this moment; send the receipt again.")

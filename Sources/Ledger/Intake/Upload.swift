@@ -24,11 +24,14 @@ package struct OrderReference: Sendable, Hashable {
     /// Whether a device proved that the upload is about the order. Then it may claim one transaction for the order's
     /// customer.
     package let isProved: Bool
+    /// The transaction that the caller names for the order.
+    package let transactionID: TransactionID?
 
     /// Names an order.
-    package init(id: String, isProved: Bool) {
+    package init(id: String, isProved: Bool, transactionID: TransactionID? = nil) {
         self.id = id
         self.isProved = isProved
+        self.transactionID = transactionID
     }
 }
 

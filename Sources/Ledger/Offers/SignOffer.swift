@@ -81,8 +81,8 @@ extension LedgerOffers {
     private func accountToken(for request: OfferRequest, of bundleID: BundleID) async throws -> String? {
         guard let id = request.orderID else { return nil }
         let whose: [Parameter] = [.text(bundleID.text), .text(request.customer)]
-        guard UUID(uuidString: id) != nil,
-            let row = try await query(Queries.readOrderToken, whose + [.text(id)]).first
+        guard let canonical = LedgerOrders.canonical(id),
+            let row = try await query(Queries.readOrderToken, whose + [.text(canonical)]).first
         else { throw LedgerError(.notFound, "The customer has no order \(id).") }
         let product = try row.text("product_id")
         guard product == request.productID.text else {

@@ -7,62 +7,122 @@ extension SettlementRun {
         case subscription(SubscriptionRowKey)
     }
 
-    /// Gives the customer of an order one transaction of the receipt that a device sent with the order's proof.
+    /// Gives the customers of orders what pays these in the receipts that devices sent with the orders' proofs.
     ///
-    /// The proof shows that the upload is about the order, never that the receipt is the sender's. So it claims only
-    /// what was bought of the ordered product since the order, pays no order and carries no order's token, and has no
-    /// owner, or one who merely uploaded it and got nothing. Where the customer owns such a transaction, it claims none.
-    mutating func claimByProof(in settlement: Settlement) {
-        for order in orderReceipts.orders(of: settlement.claim.receiptID) where order.mayClaim {
-            let found = candidates(for: order, in: settlement)
-            guard !found.contains(where: { owner(of: $0.thing) == order.customer.customer }) else { continue }
-            let claimed = found.filter { isClaimable($0.thing) }.min { $0.boughtAt < $1.boughtAt }
-            guard let claimed else { continue }
-            give(claimed.thing, to: order.customer)
+    /// A proof shows that the upload is about the order, never that the receipt is the sender's. So it claims only the
+    /// transaction that pays the order by the one rule of payments, and only if it has no owner, or an uploader
+    /// who was given nothing of it.
+    mutating func claimByProof() {
+        let pool = orderReceipts.pool
+        guard !pool.orders.isEmpty else { return }
+        let stored = Dictionary(pool.transactions.map { ($0.bought, $0) }) { first, _ in first }
+        var things: [PayingTransaction.Bought: (thing: Claimable, transaction: PayingTransaction)] = [:]
+        var (bought, subscribed): (Set<PurchaseRowKey>, Set<SubscriptionRowKey>) = ([], [])
+        for settlement in batch
+        where settlement.evidence != nil && !isRepeated(settlement) && settlement.vouching != .pointer {
+            bought.formUnion(settlement.purchases.map(\.key))
+            subscribed.formUnion(settlement.subscriptionKeys)
+        }
+        for key in bought {
+            if let one = transaction(of: key, stored) { things[one.bought] = (.purchase(key), one) }
+        }
+        for key in subscribed {
+            for one in transactions(of: key, stored) { things[one.bought] = (.subscription(key), one) }
+        }
+        let elsewhere = pool.transactions.filter { !isLoaded($0.bought, bought, subscribed) }
+        let payments = matchPayments(elsewhere + things.values.map(\.transaction), of: pool.orders)
+        for payment in payments {
+            guard let found = things[payment.bought], found.transaction.provedFor.contains(payment.orderID),
+                let claim = orderReceipts.customer(of: payment.orderID)
+            else { continue }
+            give(found.thing, to: claim)
         }
     }
 
-    /// Returns what was bought of the ordered product since the order, and carries no order's token.
-    private func candidates(
-        for order: OrderReceipts.Sent, in settlement: Settlement
-    ) -> [(thing: Claimable, boughtAt: Instant)] {
-        let bought = settlement.purchases.map(\.key).compactMap { key -> (Claimable, Instant)? in
-            guard let facts = purchases[key]?.state?.facts, facts.revocation.value.cancelledAt == nil,
-                order.matches(key.purchase.productID, boughtAt: facts.terms.value.purchasedAt),
-                orderCustomers.claim(of: facts.appAccountToken?.value, appID: key.appID) == nil
-            else { return nil }
-            return (.purchase(key), facts.terms.value.purchasedAt)
-        }
-        return bought
-            + settlement.subscriptionKeys.compactMap { key in
-                boughtAt(key, for: order).map { (.subscription(key), $0) }
-            }
-    }
-
-    /// Returns when the period of a subscription was bought that matches an order. A renewal matches none.
-    private func boughtAt(_ key: SubscriptionRowKey, for order: OrderReceipts.Sent) -> Instant? {
-        let periods = subscriptions[key]?.state?.facts.periods ?? []
-        let ends = Set(periods.map(\.expiresAt))
-        return periods.filter { period in
-            !period.isRefunded && !ends.contains(period.purchasedAt)
-                && order.matches(period.productID, boughtAt: period.purchasedAt)
-                && orderCustomers.claim(of: period.details.appAccountToken?.value, appID: key.appID) == nil
-        }.map(\.purchasedAt).min()
-    }
-
-    private func owner(of thing: Claimable) -> CustomerID? {
-        switch thing {
-        case .purchase(let key): purchases[key]?.ownership.current?.customer
-        case .subscription(let key): subscriptions[key]?.ownership.current?.customer
+    private func isLoaded(
+        _ bought: PayingTransaction.Bought, _ purchaseKeys: Set<PurchaseRowKey>,
+        _ subscriptionKeys: Set<SubscriptionRowKey>
+    ) -> Bool {
+        switch bought {
+        case .purchase(let id): purchaseKeys.contains { purchases[$0]?.rowID == id }
+        case .period(_, let id): subscriptionKeys.contains { subscriptions[$0]?.rowID == id }
         }
     }
 
-    private func isClaimable(_ thing: Claimable) -> Bool {
-        switch thing {
-        case .purchase(let key): purchases[key].map { orderReceipts.isClaimable(purchase: $0.rowID) } ?? false
-        case .subscription(let key):
-            subscriptions[key].map { orderReceipts.isClaimable(subscription: $0.rowID) } ?? false
+    /// Returns a one-time purchase as payments see it now; nil where it pays nothing any more.
+    private func transaction(
+        of key: PurchaseRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
+    ) -> PayingTransaction? {
+        guard let draft = purchases[key], let facts = draft.state?.facts, facts.revocation.value.cancelledAt == nil,
+            facts.ownership?.value != .familyShared
+        else { return nil }
+        let terms = facts.terms.value
+        let one = PayingTransaction(
+            .purchase(draft.rowID), in: key.environment, productID: key.purchase.productID, quantity: terms.quantity,
+            purchasedAt: terms.purchasedAt, owner: draft.ownership.current?.customer.number)
+        return completed(
+            one, as: stored[one.bought], isStored: draft.stored != nil,
+            isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
+            transactionIDs: facts.transactionIDs, appID: key.appID,
+            sentWith: receipts { $0.purchases.contains { $0.key == key } })
+    }
+
+    /// Returns the periods of a subscription likewise.
+    private func transactions(
+        of key: SubscriptionRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
+    ) -> [PayingTransaction] {
+        guard let draft = subscriptions[key], let facts = draft.state?.facts else { return [] }
+        let ends = Set(facts.periods.map(\.expiresAt))
+        let sent = receipts { $0.subscriptionKeys.contains(key) }
+        return facts.periods.enumerated().compactMap { index, period in
+            guard !period.isRefunded, !period.isFamilyShared else { return nil }
+            // A period that is not stored yet has no id of its own.
+            var one = PayingTransaction(
+                .period(period.id ?? -Int64(index) - 1, of: draft.rowID), in: key.environment,
+                productID: period.productID, quantity: period.terms.value.quantity, purchasedAt: period.purchasedAt,
+                owner: draft.ownership.current?.customer.number)
+            one.isRenewal = ends.contains(period.purchasedAt)
+            return completed(
+                one, as: stored[one.bought], isStored: period.id != nil,
+                isClaimable: orderReceipts.isClaimable(subscription: draft.rowID),
+                token: period.details.appAccountToken?.value, transactionIDs: period.transactionIDs, appID: key.appID,
+                sentWith: sent)
         }
+    }
+
+    private func receipts(where holds: (Settlement) -> Bool) -> [OrderReceipts.Sent] {
+        batch.filter(holds).flatMap { orderReceipts.orders(of: $0.claim.receiptID) }
+    }
+
+    /// Returns a transaction with what is stored of it, and with what the batch's receipts were sent for; nil where it
+    /// pays an order for good.
+    private func completed(
+        _ transaction: PayingTransaction, as stored: PayingTransaction?, isStored: Bool, isClaimable: Bool,
+        token: String?, transactionIDs: Set<TransactionID>, appID: Int32, sentWith sent: [OrderReceipts.Sent]
+    ) -> PayingTransaction? {
+        let pool = orderReceipts.pool
+        let isOwnedHere = transaction.owner.map { owner in pool.orders.contains { $0.customer == owner } } ?? false
+        // What a customer of the pool owns and the pool leaves out pays another order, or was bought too long ago.
+        if isStored, isOwnedHere, stored == nil { return nil }
+        var one = transaction
+        one.isClaimable = isClaimable
+        one.isClaimed = stored?.isClaimed ?? false
+        one.isAcknowledged = stored?.isAcknowledged ?? false
+        one.isDuplicate = stored?.isDuplicate ?? false
+        one.accountToken = token?.lowercased()
+        if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {
+            one.tokenNames = .order(order)
+        } else if orderCustomers.claim(of: token, appID: appID) != nil {
+            // An order of another product or customer.
+            one.tokenNames = .order("")
+        } else {
+            one.tokenNames = orderReceipts.customer(named: token, appID: appID).map { .customer($0) }
+        }
+        one.provedFor = (stored?.provedFor ?? []).union(sent.filter(\.isProved).map(\.orderID))
+        one.sentFor = (stored?.sentFor ?? []).union(sent.filter { !$0.isProved }.map(\.orderID))
+        one.namedFor = (stored?.namedFor ?? []).union(
+            sent.filter { $0.transactionID.map(transactionIDs.contains) ?? false }.map(\.orderID))
+        return one
     }
 
     private mutating func give(_ thing: Claimable, to claim: OwnershipClaim) {

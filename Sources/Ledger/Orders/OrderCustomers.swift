@@ -13,7 +13,7 @@ struct OrderCustomers: Sendable {
 
     private let claims: [Token: OwnershipClaim]
 
-    /// Nobody's.
+    /// No tokens.
     static let none = OrderCustomers(claims: [:])
 
     private init(claims: [Token: OwnershipClaim]) {
@@ -31,6 +31,12 @@ struct OrderCustomers: Sendable {
         let ordered = try Self.claims(of: tokens, by: Queries.findOrderCustomers, in: transaction)
         let named = try Self.claims(of: tokens, by: Queries.findTokenCustomers, in: transaction)
         claims = ordered.merging(named) { order, _ in order }
+    }
+
+    /// Finds the customers whose own names the tokens in answers are.
+    init(namedIn batch: [Settlement], in transaction: Transaction) throws {
+        let tokens = batch.flatMap { Self.tokens(in: $0.evidence, of: $0.claim.app) }
+        claims = try Self.claims(of: Set(tokens), by: Queries.findTokenCustomers, in: transaction)
     }
 
     private static func tokens(in evidence: Evidence?, of app: App) -> [Token] {

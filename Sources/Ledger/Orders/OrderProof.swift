@@ -9,33 +9,37 @@ package import Subscriptions
 package struct OrderProof: Sendable, Hashable {
     /// The order's id.
     package let orderID: String
-    /// The ASCII text that was authenticated.
-    let message: String
+    /// The ASCII texts that may have been authenticated: with the id as it was sent, and in lower case.
+    private let messages: [String]
     /// The proof as it was sent.
     let code: String
 
     /// A proof about a receipt, over `<order id>.<lower-case hex SHA-256 of the decoded receipt>`.
     package init(of orderID: String, receipt: [UInt8], code: String) {
         let digest = SHA256.hash(data: Data(receipt)).map { String(format: "%02x", $0) }.joined()
-        self.init(orderID: orderID, message: "\(orderID).\(digest)", code: code)
+        self.init(orderID: orderID, about: digest, code: code)
     }
 
     /// A proof about a state, over `<order id>.<state>.<code, or nothing>`.
     package init(of orderID: String, state: OrderState, stateCode: String?, code: String) {
-        self.init(orderID: orderID, message: "\(orderID).\(state.rawValue).\(stateCode ?? "")", code: code)
+        self.init(orderID: orderID, about: "\(state.rawValue).\(stateCode ?? "")", code: code)
     }
 
-    private init(orderID: String, message: String, code: String) {
-        (self.orderID, self.message, self.code) = (orderID, message, code)
+    private init(orderID: String, about subject: String, code: String) {
+        let canonical = LedgerOrders.canonical(orderID) ?? orderID
+        (self.orderID, self.code) = (canonical, code)
+        messages = ["\(canonical).\(subject)", "\(orderID).\(subject)"]
     }
 
     /// Whether the proof was made with a key, which is 32 bytes in Base64. It takes the same time for every wrong one.
     package func isMade(with key: String) -> Bool {
         let bytes = Self.bytes(hex: code)
-        let isRight = HMAC<SHA256>.isValidAuthenticationCode(
-            bytes ?? Array(repeating: 0, count: SHA256.byteCount), authenticating: Data(message.utf8),
-            using: SymmetricKey(data: Data(base64Encoded: key) ?? Data()))
-        return isRight && bytes != nil
+        let rights = messages.map { message in
+            HMAC<SHA256>.isValidAuthenticationCode(
+                bytes ?? Array(repeating: 0, count: SHA256.byteCount), authenticating: Data(message.utf8),
+                using: SymmetricKey(data: Data(base64Encoded: key) ?? Data()))
+        }
+        return rights.contains(true) && bytes != nil
     }
 
     private static func bytes(hex: String) -> [UInt8]? {
@@ -52,17 +56,19 @@ package struct OrderProof: Sendable, Hashable {
 }
 
 extension LedgerOrders {
+    /// Returns an order's id in the one spelling that is stored, sealed and counted: a UUID in lower case; nil for another
+    /// text.
+    package static func canonical(_ id: String) -> String? { UUID(uuidString: id)?.uuidString.lowercased() }
+
     /// The longest code of a reported state, in bytes.
     package static let codeBytesMax = 255
-    /// The new receipts that a device may send for an order outside the hourly limit of its customer.
-    static let receiptsOutsideLimit: Int32 = 5
     /// A key that no order has: a proof of an unknown order takes as long as a wrong one.
     private static let noKey = Data(repeating: 0, count: 32).base64EncodedString()
 
     /// Whether a proof is of an order that may still be proved: until 90 days after it ended.
     package func accepts(_ proof: OrderProof) async throws -> Bool {
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Proofs need PERENNIAL_MASTER_KEY.") }
-        let isID = UUID(uuidString: proof.orderID) != nil
+        let isID = Self.canonical(proof.orderID) != nil
         let id = isID ? proof.orderID : UUID().uuidString
         let row = try await query(Queries.readOrderKey, [.text(id)]).first
         let key = try row.map { try seal.open(try $0.bytea("sealed_key"), for: Self.keyOwner(id)) }
@@ -87,7 +93,7 @@ extension LedgerOrders {
         guard try await accepts(OrderProof(of: id, state: state, stateCode: code, code: proof)) else { return nil }
         let waits = Self.waitsDeferred.milliseconds / Int64(ledger.speedup)
         let row = try await write(
-            Queries.reportOrder, [.text(id), .text(state.rawValue), .text(code), .int8(waits)]
+            Queries.reportOrder, [.text(Self.canonical(id)), .text(state.rawValue), .text(code), .int8(waits)]
         ).first
         return try row?.word("state")
     }

@@ -10,39 +10,42 @@ struct OrderReceipts: Sendable {
         let orderID: String
         /// Whether a device sent it with a proof.
         let isProved: Bool
-        let isUnpaid: Bool
-        let productID: ProductID
-        let orderedAt: Instant
+        /// Whether it is unpaid, or its payment may move.
+        let isPayable: Bool
+        /// The transaction that a service named for it.
+        let transactionID: TransactionID?
         /// The order's customer, who may claim one transaction by the proof.
         let customer: OwnershipClaim
     }
 
-    /// How long after a purchase its order may have been placed: the clocks of a device, of Apple and of this database
-    /// differ.
-    static let orderedLate = Delay.seconds(600)
+    /// The orders and transactions among which proofs claim; empty where none does.
+    let pool: PaymentPool
 
     private let sent: [ReceiptID: [Sent]]
     private let unclaimablePurchases: Set<Int64>
     private let unclaimableSubscriptions: Set<Int64>
+    private let namedCustomers: OrderCustomers
 
     /// The state of a batch whose receipts were sent for no order.
-    static let none = OrderReceipts(sent: [:], purchases: [], subscriptions: [])
+    static let none = OrderReceipts(sent: [:])
 
-    private init(sent: [ReceiptID: [Sent]], purchases: Set<Int64>, subscriptions: Set<Int64>) {
-        self.sent = sent
+    private init(
+        sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, purchases: Set<Int64> = [],
+        subscriptions: Set<Int64> = [], namedCustomers: OrderCustomers = .none
+    ) {
+        (self.sent, self.pool, self.namedCustomers) = (sent, pool, namedCustomers)
         (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
     }
 
-    /// Reads the orders of receipts. `purchases` and `subscriptions` are the locked rows of the batch.
-    init(
-        of receipts: [ReceiptID], purchases: [Row], subscriptions: [Row], in transaction: Transaction
-    ) throws {
-        let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(receipts.map(\.number))])
+    /// Reads the orders of the receipts of a batch. `purchases` and `subscriptions` are its locked rows.
+    init(of batch: [Settlement], purchases: [Row], subscriptions: [Row], in transaction: Transaction) throws {
+        let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(batch.map(\.claim.receiptID.number))])
         let sent = try rows.reduce(into: [ReceiptID: [Sent]]()) { sent, row in
             sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row))
         }
-        guard sent.values.joined().contains(where: \.mayClaim) else {
-            self.init(sent: sent, purchases: [], subscriptions: [])
+        let claiming = sent.filter { $0.value.contains(where: \.mayClaim) }.keys.sorted()
+        guard !claiming.isEmpty else {
+            self.init(sent: sent)
             return
         }
         let things: [Parameter] = [
@@ -52,19 +55,32 @@ struct OrderReceipts: Sendable {
         // A delivery that is being acknowledged at this moment keeps a proof from claiming what it gave.
         try transaction.query(Queries.markDue, things)
         let unclaimable = try transaction.query(Queries.findUnclaimable, things)
+        let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.map(\.number))])
         self.init(
-            sent: sent, purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
-            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }))
+            sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
+            purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
+            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }),
+            namedCustomers: try OrderCustomers(namedIn: batch, in: transaction))
     }
 
     /// Returns the orders for which a receipt was sent, the oldest first.
     func orders(of receipt: ReceiptID) -> [Sent] { sent[receipt] ?? [] }
 
     /// The receipts whose contents may pay an order that they were sent for.
-    var paying: [ReceiptID] { sent.filter { $0.value.contains(where: \.isUnpaid) }.keys.sorted() }
+    var paying: [ReceiptID] { sent.filter { $0.value.contains(where: \.isPayable) }.keys.sorted() }
 
     /// The receipts that were sent for an order.
     var all: [ReceiptID] { sent.keys.sorted() }
+
+    /// Returns the customer of an order for which a receipt was sent.
+    func customer(of order: String) -> OwnershipClaim? {
+        sent.values.joined().first { $0.orderID == order }?.customer
+    }
+
+    /// Returns the key of the customer whom an account token names; read where a proof claims.
+    func customer(named token: String?, appID: Int32) -> Int64? {
+        namedCustomers.claim(of: token, appID: appID)?.customer.number
+    }
 
     /// Whether a proof may claim a purchase, as far as its payments, deliveries and owner say.
     func isClaimable(purchase id: Int64) -> Bool { !unclaimablePurchases.contains(id) }
@@ -75,19 +91,13 @@ struct OrderReceipts: Sendable {
 
 extension OrderReceipts.Sent {
     /// Whether its proof may still claim a transaction.
-    var mayClaim: Bool { isProved && isUnpaid }
-
-    /// Whether something was bought in time for the order.
-    func matches(_ product: ProductID, boughtAt instant: Instant) -> Bool {
-        product == productID && orderedAt <= instant + OrderReceipts.orderedLate
-    }
+    var mayClaim: Bool { isProved && isPayable }
 
     fileprivate init(row: Row) throws {
         orderID = try row.text("order_id")
         isProved = try row.bool("is_proved")
-        isUnpaid = try row.bool("is_unpaid")
-        productID = ProductID(try row.text("product_id"))
-        orderedAt = try row.instant("created_at")
+        isPayable = try row.bool("is_payable")
+        transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
         customer = OwnershipClaim(
             customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
             isNew: false)

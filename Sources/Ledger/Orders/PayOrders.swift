@@ -15,8 +15,11 @@ extension SettlementRun {
         return try rows.first?.bool("is_open") == true
     }
 
-    /// Finds the orders that changed purchases and subscriptions pay, and those for which a receipt was sent, and marks
-    /// them as paid. It comes after the owners are written, and before what is delivered.
+    /// Decides anew what pays the orders that changed purchases and subscriptions may pay, and those for which a receipt
+    /// was sent. It comes after the owners are written, and before what is delivered.
+    ///
+    /// A payment moves to another order while nothing of it was acknowledged. So the result is the same whatever came
+    /// first.
     func payOrders(in transaction: Transaction) throws {
         try settleOrderReceipts(in: transaction)
         guard try mayPay(in: transaction) else { return }
@@ -26,24 +29,46 @@ extension SettlementRun {
             .union(sent.flatMap { $0.purchases.compactMap { purchases[$0.key]?.rowID } })
         let subscribed = Set(subscriptions.values.filter(\.isChanged).map(\.rowID))
             .union(sent.flatMap { $0.subscriptionKeys.compactMap { subscriptions[$0]?.rowID } })
-        let rows = try transaction.query(
-            Queries.findPayments,
-            [
-                .int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number)),
-                .int8(OrderReceipts.orderedLate.milliseconds),
-            ])
-        guard !rows.isEmpty else { return }
-        let payments = try rows.map(Payment.init(row:))
-        let chosen = Set(matchPayments(payments.map(\.candidate)))
-        let made = payments.filter { chosen.contains($0.candidate) }
+        let locked = try transaction.query(
+            Queries.lockPayable,
+            [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number))])
+        let pool = try PaymentPool(of: locked.map { try $0.text("order_id") }, in: transaction)
+        guard !pool.orders.isEmpty else { return }
+        let payments = matchPayments(pool.transactions, of: pool.orders)
+        try write(payments, insteadOf: pool, in: transaction)
+        let paid = Set(payments.map(\.orderID))
+        let unpaid = pool.orders.map(\.id).filter { !paid.contains($0) }
+        try transaction.query(
+            Queries.ownOrdered, [.texts(unpaid), .timestamptz(microseconds: recordedMicroseconds)])
+    }
+
+    /// Writes the payments that are new, removes those that are no more, and ties what they give.
+    private func write(_ payments: [Payment], insteadOf pool: PaymentPool, in transaction: Transaction) throws {
+        let made = payments.filter { pool.paid[$0.orderID] != $0.bought }
+        let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
+        let ended = pool.paid.filter { now[$0.key] != $0.value }
+        guard !made.isEmpty || !ended.isEmpty else { return }
+        let instant = Parameter.timestamptz(microseconds: recordedMicroseconds)
+        if !ended.isEmpty {
+            try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
+        }
+        let facts = Dictionary(pool.transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
             Queries.payOrders,
             [
-                .texts(made.map(\.candidate.orderID)), .texts(made.map(\.candidate.cause.rawValue)),
-                .texts(made.map(\.environment)), .texts(made.map(\.transactionID)),
-                .instants(made.map(\.candidate.purchasedAt)), .int8s(made.map(\.purchaseID)),
-                .int8s(made.map(\.subscriptionID)), .int8s(made.map(\.periodID)),
-                .timestamptz(microseconds: recordedMicroseconds),
+                .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
+                .texts(made.map { facts[$0.bought]?.environment.rawValue }),
+                .texts(made.map { pool.transactionIDs[$0.bought]?.first?.text }),
+                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
+                .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
+            ])
+        let moved = Set(made.map(\.bought)).union(ended.values)
+        let periods = moved.filter { $0.purchaseID == nil }
+        try transaction.query(
+            Queries.tieDeliveries,
+            [
+                .int8s(moved.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
+                .int8s(periods.map(\.periodID)),
             ])
     }
 
@@ -56,30 +81,119 @@ extension SettlementRun {
     }
 }
 
-/// A payment candidate with what the order remembers of it.
-private struct Payment {
-    let candidate: PaymentCandidate
-    let environment: String
-    let transactionID: String
-    let purchaseID: Int64?
-    let subscriptionID: Int64?
-    let periodID: Int64?
+/// The orders and transactions among which payments are decided. It leaves out payments that cannot change any more: what
+/// they give was acknowledged or skipped, or Apple took the transaction back.
+struct PaymentPool: Sendable {
+    /// The orders that are unpaid, or whose payment may move.
+    private(set) var orders: [PayableOrder] = []
+    /// The transactions that may pay them.
+    private(set) var transactions: [PayingTransaction] = []
+    /// What pays orders so far, by order.
+    private(set) var paid: [String: PayingTransaction.Bought] = [:]
+    /// The transaction ids of what was bought, the one to show first.
+    private(set) var transactionIDs: [PayingTransaction.Bought: [TransactionID]] = [:]
+    /// The orders by their account tokens.
+    private(set) var tokens: [String: String] = [:]
 
-    init(row: Row) throws {
-        environment = try row.text("environment")
-        transactionID = try row.text("transaction_id")
-        purchaseID = try row.int8IfPresent("purchase_id")
-        subscriptionID = try row.int8IfPresent("subscription_id")
-        periodID = try row.int8IfPresent("period_id")
-        let bought: PaymentCandidate.Bought
-        if let subscriptionID, let periodID {
-            bought = .period(periodID, of: subscriptionID)
-        } else {
-            bought = .purchase(purchaseID ?? 0)
+    /// The pool without an order.
+    static let empty = PaymentPool()
+
+    private init() {}
+
+    /// Reads what belongs to orders.
+    init(of ids: [String], in transaction: Transaction) throws {
+        guard !ids.isEmpty else { return }
+        let rows = try transaction.query(Queries.readPayableOrders, [.texts(ids)])
+        let late = Parameter.int8(Payment.orderedLate.milliseconds)
+        let paying = try transaction.query(Queries.readPaying, [.texts(ids), late])
+        var payers: [PayingTransaction.Bought: PayingTransaction] = [:]
+        var spent: Set<PayingTransaction.Bought> = []
+        for row in paying {
+            let one = try PayingTransaction(row: row)
+            payers[one.bought] = one
+            transactionIDs[one.bought] = try row.texts("transaction_ids").map { TransactionID($0) }
+            if try row.textIfPresent("pays") != nil { spent.insert(one.bought) }
         }
-        candidate = PaymentCandidate(
-            orderID: try row.text("order_id"), orderedAt: try row.instant("created_at"),
-            cause: try row.word("cause"), bought: bought,
-            purchasedAt: try row.instant("purchased_at"))
+        for row in rows {
+            let order = try PayableOrder(row: row)
+            tokens[try row.text("app_account_token")] = order.id
+            if let bought = try PayingTransaction.Bought(row: row) {
+                guard let payer = payers[bought], !payer.isAcknowledged, !payer.isDuplicate || payer.namesOrder else {
+                    continue
+                }
+                paid[order.id] = bought
+                spent.remove(bought)
+            }
+            orders.append(order)
+        }
+        transactions = payers.values.filter { !spent.contains($0.bought) }
+    }
+}
+
+extension PayableOrder {
+    fileprivate init(row: Row) throws {
+        self.init(
+            id: try row.text("order_id"), customer: try row.int8("customer_id"),
+            productID: ProductID(try row.text("product_id")), quantity: Int(try row.int4("quantity")),
+            orderedAt: try row.instant("created_at"), isOpen: try row.bool("is_open"))
+    }
+}
+
+extension PayingTransaction {
+    fileprivate init(row: Row) throws {
+        guard let bought = try Bought(row: row) else {
+            throw LedgerError(.mismatch, "A transaction is neither a purchase nor a period.")
+        }
+        self.init(
+            bought, in: try row.word("environment"), productID: ProductID(try row.text("product_id")),
+            quantity: Int(try row.int4("quantity")), purchasedAt: try row.instant("purchased_at"),
+            owner: try row.int8("owner_id"))
+        isClaimed = try row.bool("is_claimed")
+        isRenewal = try row.bool("is_renewal")
+        isAcknowledged = try row.bool("is_given")
+        isDuplicate = try row.bool("is_duplicate")
+        accountToken = try row.textIfPresent("account_token")
+        tokenNames =
+            try row.textIfPresent("token_order").map { .order($0) }
+            ?? row.int8IfPresent("token_customer").map { .customer($0) }
+        provedFor = Set(try row.texts("proved_for"))
+        sentFor = Set(try row.texts("sent_for"))
+        namedFor = Set(try row.texts("named_for"))
+    }
+}
+
+extension PayingTransaction.Bought {
+    /// Reads what a row names; nil for none.
+    fileprivate init?(row: Row) throws {
+        if let purchaseID = try row.int8IfPresent("purchase_id") {
+            self = .purchase(purchaseID)
+        } else if let subscriptionID = try row.int8IfPresent("subscription_id"),
+            let periodID = try row.int8IfPresent("period_id")
+        {
+            self = .period(periodID, of: subscriptionID)
+        } else {
+            return nil
+        }
+    }
+
+    fileprivate var purchaseID: Int64? {
+        switch self {
+        case .purchase(let id): id
+        case .period: nil
+        }
+    }
+
+    fileprivate var subscriptionID: Int64? {
+        switch self {
+        case .purchase: nil
+        case .period(_, let id): id
+        }
+    }
+
+    fileprivate var periodID: Int64? {
+        switch self {
+        case .purchase: nil
+        case .period(let id, _): id
+        }
     }
 }

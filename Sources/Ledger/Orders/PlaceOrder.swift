@@ -6,8 +6,8 @@ package import Subscriptions
 package struct OrderRequest: Sendable, Hashable {
     /// How many of a product one transaction can hold, as in StoreKit.
     package static let quantityAllowed: ClosedRange<Int32> = 1...10
-    /// The longest id of a device, in characters.
-    package static let deviceCharactersMax = 255
+    /// The longest id of a device, in bytes: an archived token of iCloud has some 400 characters.
+    package static let deviceBytesMax = 4_096
 
     /// The operator's own id of the customer.
     package var customer: String
@@ -39,7 +39,9 @@ package struct OrderRequest: Sendable, Hashable {
 extension OrderRequest {
     /// Throws `invalid` unless the text can be a device's id.
     static func requireValidDevice(_ device: String) throws(LedgerError) {
-        try ManualDecision.require(device, "A device's id", charactersMax: deviceCharactersMax)
+        guard (1...deviceBytesMax).contains(device.utf8.count), !device.utf8.contains(0) else {
+            throw LedgerError(.invalid, "A device's id has 1 to \(deviceBytesMax) bytes, and no NUL.")
+        }
     }
 }
 
@@ -79,7 +81,7 @@ extension LedgerOrders {
     /// The longest Idempotency-Key, in bytes.
     package static let requestKeyBytesMax = 255
 
-    /// Places an order before its payment.
+    /// Places an order before its payment. Of `openMax` open ones, the oldest that nothing happened to gives way.
     ///
     /// A repetition with the same `requestKey` within 24 hours returns the same answer. A non-consumable that the
     /// customer owns is delivered already. Throws `invalid` for a request that cannot be placed, `exists` when the key
@@ -134,7 +136,7 @@ extension LedgerOrders {
         }
         guard try row.int8("open_orders") < Int64(Self.openMax) else {
             throw LedgerError(
-                .exhausted(retryAfterSeconds: 60),
+                .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
                 "The customer has \(Self.openMax) open orders; cancel one of them first.")
         }
     }

@@ -21,8 +21,8 @@ extension SettlementRun {
         }
         noteOmissions()
         noteUnchanged()
+        claimByProof()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
-            if settlement.vouching != .pointer { claimByProof(in: settlement) }
             resolveOwnership(of: settlement)
         }
     }

@@ -56,7 +56,7 @@ struct SettlementRun {
             in: transaction)
         orderCustomers = try OrderCustomers(of: batch, in: transaction)
         orderReceipts = try OrderReceipts(
-            of: ids, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
+            of: batch, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)

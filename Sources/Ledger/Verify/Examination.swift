@@ -41,6 +41,10 @@ struct Examination: Sendable {
         statement(.deliveries, Queries.verifyPurchaseDeliveries, over: Queries.verifyNextPurchases),
         statement(
             .deliveries, Queries.verifySubscriptionDeliveries, over: Queries.verifyNextSubscriptions, keysMax: 500),
+        statement(.orders, Queries.verifyOrders, over: Queries.verifyNextPurchases) { _ in [.bool(true)] },
+        statement(.orders, Queries.verifyOrders, over: Queries.verifyNextSubscriptions, keysMax: 500) { _ in
+            [.bool(false)]
+        },
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),

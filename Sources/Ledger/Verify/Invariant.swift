@@ -20,6 +20,8 @@ package enum Invariant: String, Sendable, CaseIterable {
     case entitlements
     /// What was bought is delivered, and what was taken back is taken back, turn by turn.
     case deliveries
+    /// A paid order has a delivery, or there is a reason why not; and its state is what was settled.
+    case orders
     /// A receipt without any usable answer from Apple is scheduled.
     case scheduled
     /// A check that is wanted by a certain time is not forgotten.
@@ -42,7 +44,8 @@ extension Invariant {
     package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
-        case .facts, .timeline, .ownership, .entitlements, .deliveries, .scheduled, .wanted, .leases, .events, .feed,
+        case .facts, .timeline, .ownership, .entitlements, .deliveries, .orders, .scheduled, .wanted, .leases, .events,
+            .feed,
             .summaries, .summarySums:
             false
         }
@@ -65,6 +68,8 @@ extension Invariant {
             "Run `perennial rebuild --app APP`, which stores what the sources give."
         case .deliveries:
             "Run `perennial catalog apply` with the same catalog; a worker then stores what is missing."
+        case .orders:
+            "Look at the order with `perennial order show` and at its customer's deliveries; give by hand what is missing."
         case .scheduled:
             "Run `perennial receipt check --receipt ID`, which asks Apple and schedules it."
         case .wanted:

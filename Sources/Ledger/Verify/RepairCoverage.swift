@@ -48,9 +48,8 @@ extension Invariant {
     fileprivate var asksAtOnce: Bool {
         switch self {
         case .poller, .nextCheck, .age: true
-        case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .entitlements, .deliveries, .scheduled,
-            .wanted,
-            .leases, .events, .feed, .summaries, .summarySums:
+        case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .entitlements, .deliveries, .orders,
+            .scheduled, .wanted, .leases, .events, .feed, .summaries, .summarySums:
             false
         }
     }

@@ -95,7 +95,8 @@ struct AdminFile: Sendable {
 
     static let style = AdminFile(
         path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: Array(EmbeddedFiles.styleCss.utf8))
-    static let icon = AdminFile(path: "/admin/icon.svg", type: "image/svg+xml", bytes: Array(EmbeddedFiles.iconSvg.utf8))
+    static let icon = AdminFile(
+        path: "/admin/icon.svg", type: "image/svg+xml", bytes: Array(EmbeddedFiles.iconSvg.utf8))
 
     /// Adds the route of the file, which a browser may cache for five minutes.
     func addRoute(to routes: RouterGroup<CallerContext>) {

@@ -495,7 +495,8 @@ paths:
         Needs the scope `write`. Pass `app_account_token` to Apple with the purchase, and `key` to the device for its
         proofs. A repetition with the same `Idempotency-Key` within 24 hours gets the same body; another request with
         the key gets 409. An order of a non-consumable that the customer owns is `delivered` already. A customer has at
-        most 20 open orders. Orders need the server's `PERENNIAL_MASTER_KEY`.
+        most 20 open orders: the oldest that nothing happened to gives way to the 21st, and is `cancelled`. Orders need
+        the server's `PERENNIAL_MASTER_KEY`.
       operationId: createOrder
       tags: [orders]
       parameters:
@@ -533,8 +534,8 @@ paths:
                 device:
                   type: [string, "null"]
                   minLength: 1
-                  maxLength: 255
-                  description: Your own id of the device, at most 255 characters; Perennial keeps only a keyed hash of it.
+                  maxLength: 4096
+                  description: Your own id of the device, at most 4096 bytes; Perennial keeps only a keyed hash of it.
       responses:
         "200":
           description: An earlier request with the key placed the order.
@@ -573,7 +574,9 @@ paths:
         "413": {$ref: "#/components/responses/Problem"}
         "415": {$ref: "#/components/responses/Problem"}
         "429":
-          description: The key made too many requests, or the customer has 20 open orders.
+          description: >-
+            The key made too many requests, or the customer has 20 open orders that a device reported on or sent a receipt
+            for.
           headers:
             Retry-After: {description: Seconds., schema: {type: integer}}
           content: {application/problem+json: {schema: {$ref: "#/components/schemas/Problem"}}}
@@ -610,6 +613,51 @@ paths:
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}
         "404": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/apps/{bundle}/orders/{id}:cancel:
+    parameters:
+      - {$ref: "#/components/parameters/bundle"}
+      - {$ref: "#/components/parameters/order"}
+    post:
+      summary: Cancel an order that is not paid.
+      description: >-
+        Needs the scope `write`. A payment that comes after all still pays the order, by its token or a receipt that was
+        sent for it. An order that expired or was cancelled stays as it is.
+      operationId: cancelOrder
+      tags: [orders]
+      requestBody:
+        required: true
+        content: {application/json: {schema: {type: object, additionalProperties: false}, example: {}}}
+      responses:
+        "200":
+          description: The order.
+          content:
+            application/json:
+              schema: {$ref: "#/components/schemas/Order"}
+              example:
+                order_id: 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
+                customer: c1
+                product_id: com.example.app.coins
+                quantity: 2
+                environment: null
+                state: cancelled
+                cause: service
+                created_at: "2026-11-20T12:00:00.000Z"
+                expires_at: "2026-11-21T12:00:00.000Z"
+                paid_at: null
+                transaction_id: null
+                delivery_ids: []
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "409":
+          description: "`conflict`: the order is paid."
+          content: {application/problem+json: {schema: {$ref: "#/components/schemas/Problem"}}}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
         "429": {$ref: "#/components/responses/TooMany"}
         "503": {$ref: "#/components/responses/Unavailable"}
   /v1/apps/{bundle}/customers/{id}/orders:
@@ -661,7 +709,8 @@ paths:
         `purpose: purchase`, but shows what the order is about and nothing else: `customer` is null.
 
         An unknown order and a wrong proof get the same 403. At most 10 proved calls a minute about an order, and 60
-        failed ones from an address; bodies of at most 1 MiB. A receipt of another app is refused with 422. Five new receipts of an order are outside the hourly limit of its customer.
+        failed ones from an address; bodies of at most 1 MiB. A receipt of another app is refused with 422. One new receipt
+        of an order is outside the hourly limit of its customer.
       operationId: createOrderReceipt
       tags: [devices]
       security: []
@@ -1016,7 +1065,7 @@ paths:
         - name: device
           in: query
           description: Your own id of the device, as in orders. Customers of one device are taken to share an account.
-          schema: {type: string, minLength: 1, maxLength: 255}
+          schema: {type: string, minLength: 1, maxLength: 4096}
       responses:
         "200":
           description: The products on offer.
@@ -1518,7 +1567,12 @@ components:
           enum: [purchase, launch, restore, null]
           default: launch
         order: {type: [string, "null"], description: The order of this customer whose payment the device waits for; the receipt may pay it.}
-        for_transaction_id: {type: [string, "null"], description: The transaction that the device waits for.}
+        for_transaction_id:
+          type: [string, "null"]
+          pattern: '^[!-~]{1,64}$'
+          description: >-
+            The transaction that the device waits for. With `order`, it alone pays the order if it was bought at most ten
+            minutes before.
     UploadResult:
       description: What an upload answers the device; a part of every answer, and of a problem `receipt-rejected`.
       type: object
@@ -1611,7 +1665,7 @@ components:
         quantity: {type: integer}
         environment: {enum: [Production, Sandbox, null]}
         state: {$ref: "#/components/schemas/OrderState"}
-        cause: {type: string, description: "What brought the state, such as token, proof, order, product, device or acknowledged."}
+        cause: {type: string, description: "What brought the state, such as token, transaction, proof, order, product, moved, device, service, gave_way or acknowledged."}
         created_at: {type: string, format: date-time}
         expires_at: {type: string, format: date-time}
         paid_at: {type: [string, "null"], format: date-time}

@@ -1,9 +1,112 @@
-/// A transaction that may pay an order.
-package struct PaymentCandidate: Sendable, Hashable {
+/// An order as payments see it.
+package struct PayableOrder: Sendable, Hashable {
+    /// The order's id, a UUID in lower case.
+    package let id: String
+    /// The key of its customer, as the name means now.
+    package let customer: Int64
+    /// The product.
+    package let productID: ProductID
+    /// How many.
+    package let quantity: Int
+    /// When it was placed.
+    package let orderedAt: Instant
+    /// Whether it waits for its payment, or did when it was paid.
+    package let isOpen: Bool
+
+    /// Creates an order.
+    package init(
+        id: String, customer: Int64, productID: ProductID, quantity: Int, orderedAt: Instant, isOpen: Bool
+    ) {
+        (self.id, self.customer, self.productID) = (id, customer, productID)
+        (self.quantity, self.orderedAt, self.isOpen) = (quantity, orderedAt, isOpen)
+    }
+}
+
+/// A transaction that Apple did not take back, as payments see it.
+package struct PayingTransaction: Sendable, Hashable {
+    /// What was bought: a one-time purchase, or a period of a subscription.
+    package enum Bought: Sendable, Hashable {
+        /// The row of a one-time purchase.
+        case purchase(Int64)
+        /// The rows of a period and of its subscription.
+        case period(Int64, of: Int64)
+
+        /// The place among transactions of one instant.
+        fileprivate var place: Int64 {
+            switch self {
+            case .purchase(let id): id
+            case .period(let id, _): id
+            }
+        }
+    }
+
+    /// What an `app_account_token` names.
+    package enum Naming: Sendable, Hashable {
+        /// An order, by its id.
+        case order(String)
+        /// A customer, by the key.
+        case customer(Int64)
+    }
+
+    /// What was bought.
+    package let bought: Bought
+    /// Apple's environment.
+    package let environment: StoreEnvironment
+    /// The product.
+    package let productID: ProductID
+    /// How many.
+    package let quantity: Int
+    /// The earliest date that Apple ever gave for it. So a restored copy pays nothing.
+    package let purchasedAt: Instant
+    /// The key of the customer who owns it; nil: it has no owner.
+    package let owner: Int64?
+    /// Whether a proof may claim it: it has no owner, or an uploader who was given nothing of it.
+    package var isClaimable = false
+    /// Whether a proof claimed it before. Where proofs claim, it comes before others, so that an order claims once.
+    package var isClaimed = false
+    /// Whether it renews a subscription.
+    package var isRenewal = false
+    /// Whether what it gives was acknowledged, or a person skipped it.
+    package var isAcknowledged = false
+    /// Whether a delivered twin makes it a possible duplicate.
+    package var isDuplicate = false
+    /// Its `app_account_token`, in lower case.
+    package var accountToken: String?
+    /// What the token names; nil: nothing that is known.
+    package var tokenNames: Naming?
+    /// The orders for which a receipt that holds it was sent with a proof.
+    package var provedFor: Set<String> = []
+    /// The orders for which a service sent a receipt that holds it.
+    package var sentFor: Set<String> = []
+    /// The orders for which the caller named it.
+    package var namedFor: Set<String> = []
+
+    /// Whether its token names an order, which decides alone.
+    package var namesOrder: Bool {
+        switch tokenNames {
+        case .order: true
+        case .customer, nil: false
+        }
+    }
+
+    /// Creates a transaction.
+    package init(
+        _ bought: Bought, in environment: StoreEnvironment, productID: ProductID, quantity: Int, purchasedAt: Instant,
+        owner: Int64?
+    ) {
+        (self.bought, self.environment, self.productID) = (bought, environment, productID)
+        (self.quantity, self.purchasedAt, self.owner) = (quantity, purchasedAt, owner)
+    }
+}
+
+/// A transaction that pays an order.
+package struct Payment: Sendable, Hashable {
     /// Why a transaction pays an order, the strongest first.
     package enum Cause: String, Sendable, CaseIterable, Comparable {
         /// It carries the order's `app_account_token`.
         case token
+        /// The caller named the transaction.
+        case transaction
         /// A device sent it for the order, with a proof.
         case proof
         /// A service sent it for the order.
@@ -17,58 +120,169 @@ package struct PaymentCandidate: Sendable, Hashable {
         }
     }
 
-    /// What was bought: a one-time purchase, or a period of a subscription.
-    package enum Bought: Sendable, Hashable {
-        /// The row of a one-time purchase.
-        case purchase(Int64)
-        /// The rows of a subscription and of its period.
-        case period(Int64, of: Int64)
-    }
+    /// How long after a purchase its order may have been placed: the clocks of a device, of Apple and of the database
+    /// differ.
+    package static let orderedLate = Delay.seconds(600)
 
     /// The order.
     package let orderID: String
-    /// When the order was placed.
-    package let orderedAt: Instant
-    /// Why it may pay.
+    /// What pays it.
+    package let bought: PayingTransaction.Bought
+    /// Why.
     package let cause: Cause
-    /// What was bought.
-    package let bought: Bought
-    /// The earliest date that Apple ever stated of the transaction. So a restored copy pays nothing.
-    package let purchasedAt: Instant
-
-    /// Creates a candidate.
-    package init(orderID: String, orderedAt: Instant, cause: Cause, bought: Bought, purchasedAt: Instant) {
-        self.orderID = orderID
-        self.orderedAt = orderedAt
-        self.cause = cause
-        self.bought = bought
-        self.purchasedAt = purchasedAt
-    }
 }
 
-/// Decides which transaction pays which order. Each pays one order at most, and an order is paid once.
+/// Decides which transactions pay which orders: the one rule of payments, stated in docs/purchases.md.
 ///
-/// The stronger cause comes first, then the order that was placed first, then the transaction that was made first. The
-/// result does not depend on the order of the candidates.
-package func matchPayments(_ candidates: [PaymentCandidate]) -> [PaymentCandidate] {
-    var (paid, spent): (Set<String>, Set<PaymentCandidate.Bought>) = ([], [])
-    let inOrder = candidates.sorted { left, right in
-        (left.cause, left.orderedAt, left.orderID, left.purchasedAt, left.bought.place)
-            < (right.cause, right.orderedAt, right.orderID, right.purchasedAt, right.bought.place)
+/// The result does not depend on the order of the arguments. Payments that cannot change any more, their orders and
+/// their transactions are left out of both.
+package func matchPayments(_ transactions: [PayingTransaction], of orders: [PayableOrder]) -> [Payment] {
+    let ordersOfProduct = Dictionary(grouping: orders, by: \.productID)
+    let pairs = transactions.flatMap { transaction in
+        isPossibleDuplicate(transaction, among: transactions)
+            ? [] : (ordersOfProduct[transaction.productID] ?? []).compactMap { Pair(transaction, $0) }
     }
-    return inOrder.filter { candidate in
-        guard !paid.contains(candidate.orderID), spent.insert(candidate.bought).inserted else { return false }
-        paid.insert(candidate.orderID)
-        return true
+    var (payments, paid, spent): ([Payment], Set<String>, Set<PayingTransaction.Bought>) = ([], [], [])
+    for (_, equal) in Dictionary(grouping: pairs, by: \.strength).sorted(by: { $0.key < $1.key }) {
+        let free = equal.filter { !paid.contains($0.order.id) && !spent.contains($0.transaction.bought) }
+        for pair in seated(free) {
+            payments.append(
+                Payment(orderID: pair.order.id, bought: pair.transaction.bought, cause: pair.cause))
+            paid.insert(pair.order.id)
+            spent.insert(pair.transaction.bought)
+        }
+    }
+    return payments
+}
+
+/// Chooses among pairs of equal strength: an older transaction comes before a newer one, then each pays the nearest order
+/// that leaves the others one.
+private func seated(_ pairs: [Pair]) -> [Pair] {
+    let (count, sorted) = (Set(pairs.map(\.order.id)).count, pairs.sorted())
+    var choices: [[Pair]] = []
+    var place = sorted.startIndex
+    while place < sorted.endIndex, choices.count < count {
+        let end = sorted[place...].firstIndex { $0.transaction.bought != sorted[place].transaction.bought }
+        let next = end ?? sorted.endIndex
+        if eachHasOne(choices + [Array(sorted[place..<next])]) { choices.append(Array(sorted[place..<next])) }
+        place = next
+    }
+    for index in choices.indices {
+        for pair in choices[index] {
+            var chosen = choices
+            chosen[index] = [pair]
+            guard eachHasOne(chosen) else { continue }
+            choices = chosen
+            break
+        }
+    }
+    return choices.flatMap { $0 }
+}
+
+/// Whether each of several can have an order of its own, by augmenting paths (Kuhn 1955).
+private func eachHasOne(_ choices: [[Pair]]) -> Bool {
+    var seats: [String: Int] = [:]
+    func seat(_ one: Int, _ tried: inout Set<String>) -> Bool {
+        for id in choices[one].map(\.order.id) where tried.insert(id).inserted {
+            if let other = seats[id], !seat(other, &tried) { continue }
+            seats[id] = one
+            return true
+        }
+        return false
+    }
+    return choices.indices.allSatisfy { one in
+        var tried: Set<String> = []
+        return seat(one, &tried)
     }
 }
 
-extension PaymentCandidate.Bought {
-    /// The place among candidates that are equal otherwise.
-    fileprivate var place: Int64 {
-        switch self {
-        case .purchase(let id): id
-        case .period(let id, _): id
+/// Whether Apple may have listed the same purchase under another id: the same customer, product, instant and quantity,
+/// without tokens that tell them apart. The first one of such counts, and one whose token names an order.
+private func isPossibleDuplicate(_ one: PayingTransaction, among transactions: [PayingTransaction]) -> Bool {
+    guard case .purchase = one.bought, !one.namesOrder else { return false }
+    return one.isDuplicate
+        || transactions.contains { other in
+            guard case .purchase = other.bought, other.namesOrder || other.bought.place < one.bought.place else {
+                return false
+            }
+            let isToldApart = one.accountToken.map { token in other.accountToken.map { $0 != token } ?? false } ?? false
+            return !isToldApart
+                && (other.owner, other.environment, other.productID) == (one.owner, one.environment, one.productID)
+                && (other.purchasedAt, other.quantity) == (one.purchasedAt, one.quantity)
         }
+}
+
+/// A transaction that may pay an order, with its place among pairs of equal strength.
+private struct Pair: Comparable {
+    /// The turn and the cause: stronger pairs are paid first.
+    struct Strength: Hashable, Comparable {
+        let turn: Turn
+        let cause: Payment.Cause
+
+        static func < (left: Strength, right: Strength) -> Bool {
+            left.turn == right.turn ? left.cause < right.cause : left.turn.rawValue < right.turn.rawValue
+        }
+    }
+
+    /// When the pair's turn comes.
+    enum Turn: Int {
+        /// The transaction or the caller names the other one: that decides alone.
+        case named
+        /// The order was placed first.
+        case inTime
+        /// The order was placed within ten minutes after the purchase.
+        case late
+    }
+
+    let transaction: PayingTransaction
+    let order: PayableOrder
+    let cause: Payment.Cause
+    private let turn: Turn
+
+    var strength: Strength { Strength(turn: turn, cause: cause) }
+
+    /// Returns nil where the transaction cannot pay the order.
+    init?(_ transaction: PayingTransaction, _ order: PayableOrder) {
+        (self.transaction, self.order) = (transaction, order)
+        let isOwn = transaction.owner == order.customer
+        switch transaction.tokenNames {
+        case .order(let id):
+            guard id == order.id, isOwn || transaction.isClaimable else { return nil }
+            (cause, turn) = (.token, .named)
+            return
+        case .customer(let named) where named != order.customer: return nil
+        case .customer, nil: break
+        }
+        guard !transaction.isRenewal, order.orderedAt <= transaction.purchasedAt + Payment.orderedLate else {
+            return nil
+        }
+        if isOwn, transaction.namedFor.contains(order.id) {
+            (cause, turn) = (.transaction, .named)
+            return
+        }
+        let isLate = order.orderedAt > transaction.purchasedAt
+        guard transaction.quantity == order.quantity, !(isLate && transaction.isAcknowledged) else { return nil }
+        turn = isLate ? .late : .inTime
+        if transaction.provedFor.contains(order.id), isOwn || transaction.isClaimable {
+            cause = .proof
+        } else if isOwn, transaction.sentFor.contains(order.id) {
+            cause = .order
+        } else if isOwn, order.isOpen {
+            cause = .product
+        } else {
+            return nil
+        }
+    }
+
+    /// Milliseconds between both: an order near the purchase comes first.
+    private var distance: UInt64 {
+        (order.orderedAt - transaction.purchasedAt).milliseconds.magnitude
+    }
+
+    static func < (left: Pair, right: Pair) -> Bool {
+        let (first, second) = (left.transaction, right.transaction)
+        if first.isClaimed != second.isClaimed { return first.isClaimed }
+        return (first.purchasedAt, first.bought.place, left.distance, left.order.orderedAt, left.order.id)
+            < (second.purchasedAt, second.bought.place, right.distance, right.order.orderedAt, right.order.id)
     }
 }

@@ -11,12 +11,12 @@ extension OrderState: ExpressibleByArgument {}
 struct OrderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "order",
-        abstract: "Shows what customers are about to buy, or bought.",
+        abstract: "Shows what customers are about to buy, or bought, and cancels it.",
         discussion: """
             Example:
               perennial order list --app com.example.app --customer c1
             """,
-        subcommands: [OrderListCommand.self, OrderShowCommand.self])
+        subcommands: [OrderListCommand.self, OrderShowCommand.self, OrderCancelCommand.self])
 }
 
 /// `perennial order list`
@@ -84,6 +84,33 @@ struct OrderShowCommand: AsyncParsableCommand {
             throw Failure("\(app) has no order \(id).")
         }
         form.show(Listing([order]))
+    }
+}
+
+/// `perennial order cancel`
+struct OrderCancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Cancels an order that is not paid.",
+        discussion: """
+            A payment that comes after all still pays it, by its token or a receipt that was sent for it.
+
+            Example:
+              perennial order cancel --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
+            """)
+
+    @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
+    var id: String
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let order = try await withLedger(settings) { try await $0.orders.cancel(id, of: app) }
+        printLine("Order \(order.id) is \(order.state.rawValue).")
     }
 }
 

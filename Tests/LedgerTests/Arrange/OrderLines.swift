@@ -19,6 +19,15 @@ extension PlacedOrder {
     }
 }
 
+extension Finding {
+    /// The same, with an account token in the first row.
+    func carrying(_ token: String) -> Finding {
+        guard case .verified(var evidence) = self else { return self }
+        evidence.transactions[0].appAccountToken = token
+        return .verified(evidence)
+    }
+}
+
 extension TestLedger {
     /// Places an order with a key of its own, as long ago as `days`.
     func place(
@@ -41,11 +50,24 @@ extension TestLedger {
     }
 
     /// A receipt is sent for an order: by a device with a proof, or by a service that names the customer.
-    func send(_ receipt: String, for order: PlacedOrder, by customer: String? = nil) async throws -> ReceiptID {
+    func send(
+        _ receipt: String, for order: PlacedOrder, by customer: String? = nil, naming transaction: TransactionID? = nil
+    ) async throws -> ReceiptID {
         let upload = Upload(
             appID: app.id, customer: customer, receipt: Array(receipt.utf8), imported: false,
-            order: OrderReference(id: order.id, isProved: customer == nil))
+            order: OrderReference(id: order.id, isProved: customer == nil, transactionID: transaction))
         return try #require(try await ledger.intake.store([upload], newReceiptsMax: 10).first).receiptID
+    }
+
+    /// What Apple says of one-time purchases: id and product, each bought some days from now.
+    func bought(at days: [(id: String, days: Double)], asOf: Double = -1) -> Finding {
+        var evidence = Evidence(
+            environment: .production, bundleID: "com.example.app", asOf: at(asOf), transactions: [])
+        for one in days {
+            guard case .verified(let said) = bought([(one.id, "coins")], days: one.days, asOf: asOf) else { continue }
+            evidence.transactions += said.transactions
+        }
+        return .verified(evidence)
     }
 
     /// What Apple says of one-time purchases: id and product, bought `days` from now.

@@ -25,18 +25,22 @@ struct PlacedTogetherTests {
                     if case .failure(let error) = outcome.1 { error.kind } else { nil }
                 }
             }
-            // Each of thirty keys serves one of two customers, who have room for twenty orders each.
-            let pairs = refusals(of: "ann")
-            #expect(pairs.count >= 30 && pairs.allSatisfy { $0 == .exists || $0 == .exhausted(retryAfterSeconds: 60) })
-            #expect(refusals(of: "full") == Array(repeating: .exhausted(retryAfterSeconds: 60), count: 10))
+            // Each of thirty keys serves one of two customers. An order beyond twenty takes the place of an older one.
+            #expect(refusals(of: "ann") == Array(repeating: .exists, count: 30))
+            #expect(refusals(of: "full") == [])
             #expect(refusals(of: "new") == Array(repeating: .invalid, count: 5))
-            let placed = outcomes.count - pairs.count - 15
+            let placed = outcomes.count - 35
             #expect(try await test.text("SELECT count(*) FROM ledger.purchase_order") == "\(placed)")
-            #expect(try await test.text("SELECT count(*) FROM ledger.order_change") == "\(placed)")
+            let changes = "SELECT count(*) FROM ledger.order_change WHERE state ="
+            #expect(try await test.text("\(changes) 'created'") == "\(placed)")
+            let gone = try await test.text("SELECT count(*) FROM ledger.purchase_order WHERE state = 'cancelled'")
+            #expect(try await test.text("\(changes) 'cancelled'") == gone)
             #expect(
                 try await test.text(
-                    "SELECT max(n) FROM (SELECT count(*) AS n FROM ledger.purchase_order GROUP BY customer_id) c")
-                    == "20")
+                    """
+                    SELECT max(n) FROM (
+                        SELECT count(*) AS n FROM ledger.purchase_order WHERE state = 'created' GROUP BY customer_id) c
+                    """) == "20")
         }
     }
 

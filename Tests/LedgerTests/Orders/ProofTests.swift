@@ -70,7 +70,7 @@ struct ProofTests {
             var answer = test.bought([("p", "coins")], asOf: -0.9)
             switch reason {
             case "paid": try await test.buys("p", by: "bob")
-            case "token": answer = Self.carrying(other.appAccountToken, answer)
+            case "token": answer = answer.carrying(other.appAccountToken)
             case "assigned":
                 try await test.buys("p", by: "eve")
                 _ = try await test.ledger.customers.assign(
@@ -87,12 +87,6 @@ struct ProofTests {
         }
     }
 
-    private static func carrying(_ token: String, _ answer: Finding) -> Finding {
-        guard case .verified(var evidence) = answer else { return answer }
-        evidence.transactions[0].appAccountToken = token
-        return .verified(evidence)
-    }
-
     @Test("A token names the customer of its order also where a device sends the receipt")
     func tokens() async throws {
         try await withLedger(in: reused) { test in
@@ -100,7 +94,7 @@ struct ProofTests {
             let (order, other) = (try await test.place(by: "bob"), try await test.place())
             try await test.check(
                 try await test.send("device", for: other),
-                Self.carrying(order.appAccountToken, test.bought([("p", "coins")])))
+                test.bought([("p", "coins")]).carrying(order.appAccountToken))
             #expect(try await test.owners() == "p bob")
             #expect(try await test.log(of: order) == "created placed, paid token")
             #expect(try await test.log(of: other) == "created placed")
@@ -163,12 +157,158 @@ struct ProofTests {
         }
     }
 
-    @Test("Five new receipts of an order are outside the hourly limit of its customer")
+    /// A minute in days.
+    private static let minute = 1.0 / 1_440
+
+    @Test("A second pack within ten minutes is the second order's, although the first one's is still in the receipt")
+    func secondPack() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let first = try await test.place(days: -2)
+            try await test.check(
+                try await test.send("1", for: first), test.bought(at: [("p", -2 + Self.minute)]))
+            try await test.acknowledgeAll()
+            let second = try await test.place(days: -2 + 3 * Self.minute)
+            // With nothing bought for it, what paid the first one pays nothing more.
+            try await test.check(
+                try await test.send("1", for: second), test.bought(at: [("p", -2 + Self.minute)], asOf: -0.9))
+            #expect(try await test.log(of: second) == "created placed")
+            try await test.check(
+                try await test.send("2", for: second),
+                test.bought(at: [("p", -2 + Self.minute), ("q", -2 + 4 * Self.minute)], asOf: -0.8))
+            #expect(try await test.log(of: first).hasSuffix("delivered acknowledged"))
+            #expect(try await test.log(of: second) == "created placed, paid proof")
+            #expect(try await test.owners() == "p ann, q ann")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("What was delivered before an order pays it no more; what is still due pays the nearest order")
+    func boughtBefore() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.acknowledgeAll()
+            let order = try await test.place(days: -2 + 7 * Self.minute)
+            let receipt = try await test.send("receipt of p", for: order, by: "ann", naming: "q")
+            try await test.check(receipt, test.bought([("p", "coins")], asOf: -0.9))
+            #expect(try await test.log(of: order) == "created placed")
+            let contents = try await test.ledger.intake.purchases(in: receipt, of: test.app.bundleID, for: "ann")
+            let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
+            guard case .nothing = contents.fit(for: read) else {
+                Issue.record("something fits")
+                return
+            }
+            // The caller names it: that decides alone.
+            try await test.check(
+                try await test.send("receipt of p", for: order, by: "ann", naming: "p"),
+                test.bought([("p", "coins")], asOf: -0.8))
+            #expect(
+                try await test.log(of: order) == "created placed, paid transaction, delivered acknowledged")
+            try await test.buys("q", by: "bob")
+            let late = try await test.place(by: "bob", days: -2 + 9 * Self.minute)
+            try await test.check(
+                try await test.send("receipt of q", for: late), test.bought([("q", "coins")], asOf: -0.7))
+            #expect(try await test.log(of: late) == "created placed, paid proof")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("An order that is paid after its delivery was made has it, due or carried out", arguments: [true, false])
+    func paidLate(isAcknowledged: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            try await test.run("UPDATE ledger.purchase_order SET state = 'failed', cause = 'device'")
+            try await test.buys("p")
+            if isAcknowledged { try await test.acknowledgeAll() }
+            #expect(try await test.log(of: order) == "created placed, failed device")
+            try await test.check(
+                try await test.send("receipt of p", for: order), test.bought([("p", "coins")], asOf: -0.9))
+            let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
+            #expect(read.state == (isAcknowledged ? .delivered : .paid) && read.deliveryIDs.count == 1)
+            #expect(try await test.violations() == [])
+            if !isAcknowledged {
+                try await test.acknowledgeAll()
+                #expect(try await test.log(of: order).hasSuffix(", paid proof, delivered acknowledged"))
+            }
+        }
+    }
+
+    @Test("A stronger cause moves a payment while nothing of it was acknowledged")
+    func moved() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (older, newer) = (try await test.place(), try await test.place(days: -2.5))
+            try await test.buys("p")
+            #expect(try await test.log(of: newer) == "created placed, paid product")
+            try await test.check(
+                try await test.send("receipt of p", for: older), test.bought([("p", "coins")], asOf: -0.9))
+            #expect(try await test.log(of: older) == "created placed, paid proof")
+            #expect(try await test.log(of: newer) == "created placed, paid product, created moved")
+            #expect(
+                try await test.text("SELECT string_agg(order_id, ' ') FROM perennial.delivery_log") == older.id)
+            try await test.acknowledgeAll()
+            try await test.check(
+                try await test.send("receipt of p", for: newer, by: "ann", naming: "p"),
+                test.bought([("p", "coins")], asOf: -0.8))
+            #expect(try await test.log(of: older).hasSuffix("delivered acknowledged"))
+            #expect(try await test.log(of: newer).hasSuffix("created moved"))
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("A purchase that another customer was given, or that Apple took back, is refused to the order, not absent")
+    func refusedNotAbsent() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", by: "bob")
+            try await test.acknowledgeAll()
+            func fit(_ order: PlacedOrder, _ receipt: ReceiptID) async throws -> ReceiptPurchases.Fit {
+                let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
+                return try await test.ledger.intake.purchases(in: receipt, of: test.app.bundleID, for: "ann").fit(
+                    for: read)
+            }
+            let order = try await test.place()
+            let receipt = try await test.send("receipt of p", for: order)
+            try await test.check(receipt, test.bought([("p", "coins")], asOf: -0.9))
+            #expect(try await fit(order, receipt) == .refused)
+            let gone = try await test.send("gone", for: order, by: "ann")
+            try await test.check(gone, purchase("q", at: test.at(-2), asOf: test.at(-0.8), refundedAt: test.at(-1)))
+            #expect(try await fit(order, gone) == .refused)
+            let lacking = try await test.send("lacking", for: order, by: "ann")
+            try await test.check(lacking, test.bought([("r", "coins")], days: -5, asOf: -0.7))
+            #expect(try await fit(order, lacking) == .nothing)
+            #expect(try await test.log(of: order) == "created placed")
+        }
+    }
+
+    @Test("Each order frees one new receipt of its customer's hourly limit, by a device or a service")
+    func freed() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            for index in 0..<10 {
+                _ = try await test.ledger.intake.store([test.launch("\(index)")], newReceiptsMax: 10)
+            }
+            await #expect(throws: LedgerError.self) {
+                try await test.ledger.intake.store([test.launch("10")], newReceiptsMax: 10)
+            }
+            for index in 0..<3 {
+                let order = try await test.place()
+                _ = try await test.send("pack \(index)", for: order, by: "ann")
+                await #expect(throws: LedgerError.self) {
+                    try await test.send("one more \(index)", for: order, by: "ann")
+                }
+            }
+        }
+    }
+
+    @Test("One new receipt of an order is outside the hourly limit of its customer")
     func flood() async throws {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
             let order = try await test.place()
-            for index in 0..<15 { _ = try await test.send("receipt \(index)", for: order) }
+            for index in 0..<11 { _ = try await test.send("receipt \(index)", for: order) }
             let error = await #expect(throws: LedgerError.self) { try await test.send("one more", for: order) }
             guard case .exhausted(let seconds) = error?.kind else {
                 Issue.record("\(String(describing: error))")
@@ -176,7 +316,7 @@ struct ProofTests {
             }
             #expect((3_500...3_600).contains(seconds))
             _ = try await test.send("receipt 3", for: order)
-            #expect(try await test.text("SELECT count(*) FROM ledger.order_receipt") == "15")
+            #expect(try await test.text("SELECT count(*) FROM ledger.order_receipt") == "11")
             #expect(try await test.text("SELECT count(*) FROM ledger.upload") == "0")
         }
     }
@@ -200,5 +340,12 @@ struct ProofTests {
             #expect(error?.kind == .busy)
             #expect(try await test.violations() == [])
         }
+    }
+}
+
+extension TestLedger {
+    /// A receipt that ann's service uploads for no order.
+    fileprivate func launch(_ receipt: String) -> Upload {
+        Upload(appID: app.id, customer: "ann", receipt: Array(receipt.utf8), imported: false)
     }
 }

@@ -129,6 +129,66 @@ struct PurchaseRouteTests {
         }
     }
 
+    @Test("An order that another customer's purchase fits fails; a named purchase of before says nothing about it")
+    func refused() async throws {
+        let store = ScriptedStore(saying: Self.bought([("q", "coins", "")]))
+        var limits = ServerLimits()
+        limits.absentSeconds = 0.1
+        try await Self.serving(store, limits: limits) { served, client in
+            _ = try await upload(client, served, customer: "bob")
+            let made = try AnswerBody(try await order(client, served))
+            let id = try #require(made.text("order_id"))
+            let foreign = try await upload(client, served, #","purpose":"purchase","order":"\#(id)""#)
+            #expect(try AnswerBody(foreign).text("result") == "failed", "\(String(buffer: foreign.body))")
+            let old = try await upload(
+                client, served, customer: "bob", #","purpose":"purchase","for_transaction_id":"q""#)
+            #expect(try AnswerBody(old).text("result") == "succeeded")
+            let bad = #","purpose":"purchase","for_transaction_id":"\#(String(repeating: "1", count: 65))""#
+            #expect(try await upload(client, served, bad).status == .badRequest)
+        }
+    }
+
+    @Test("An order's id counts in one spelling; a service cancels what is not paid")
+    func spellings() async throws {
+        try await Self.serving(ScriptedStore(saying: Self.bought([]))) { served, client in
+            let made = try AnswerBody(try await order(client, served))
+            let (id, key) = (try #require(made.text("order_id")), try #require(made.text("key")))
+            let upper = id.uppercased()
+            func report(_ path: String, about id: String, _ state: String) async throws -> TestResponse {
+                let proof = HMAC<SHA256>.authenticationCode(
+                    for: Data("\(id).\(state).".utf8),
+                    using: SymmetricKey(data: try #require(Data(base64Encoded: key)))
+                ).map { String(format: "%02x", $0) }.joined()
+                return try await client.send(
+                    .post, "/v1/orders/\(path)/state", body: #"{"state":"\#(state)","proof":"\#(proof)"}"#)
+            }
+            let first = try await report(upper, about: upper, "purchasing")
+            #expect(String(buffer: first.body) == #"{"order_id":"\#(id)","state":"purchasing"}"#)
+            #expect(try await report(upper, about: id, "failed").status == .ok)
+            // Ten calls a minute are about the order, however it is spelled.
+            var statuses: [HTTPResponse.Status] = []
+            for turn in 0..<9 {
+                statuses.append(try await report(turn % 2 == 0 ? upper : id, about: id, "failed").status)
+            }
+            #expect(statuses.dropLast().allSatisfy { $0 == .ok } && statuses.last == .tooManyRequests)
+            let cancel = Self.app + "/orders/\(upper):cancel"
+            for _ in 0..<2 {
+                let answer = try await client.send(.post, cancel, secret: served.secret, body: "{}")
+                let cancelled = try AnswerBody(answer)
+                #expect(answer.status == .ok && cancelled.text("state") == "cancelled")
+                #expect(cancelled.text("order_id") == id)
+            }
+            #expect(
+                try await client.send(.post, cancel, secret: served.secret, body: #"{"why":1}"#).status == .badRequest)
+            let unknown = Self.app + "/orders/\(UUID().uuidString):cancel"
+            #expect(try await client.send(.post, unknown, secret: served.secret, body: "{}").status == .notFound)
+            let reader = try await served.key(.read)
+            #expect(try await client.send(.post, cancel, secret: reader, body: "{}").status == .forbidden)
+            let shown = try await client.send(.get, Self.app + "/orders/\(upper)", secret: served.secret)
+            #expect(try AnswerBody(shown).text("order_id") == id)
+        }
+    }
+
     @Test("Bad input gets its problem and changes nothing")
     func badInput() async throws {
         try await Self.serving(ScriptedStore(saying: Self.bought([]))) { served, client in

@@ -3,49 +3,264 @@ import Testing
 
 @testable import Subscriptions
 
+/// An order of ann's, who is customer 1.
+private func order(
+    _ id: String, at minute: Int64, _ product: ProductID = "coins", quantity: Int = 1, by customer: Int64 = 1,
+    isOpen: Bool = true
+) -> PayableOrder {
+    PayableOrder(
+        id: id, customer: customer, productID: product, quantity: quantity, orderedAt: .minute(minute), isOpen: isOpen)
+}
+
+/// A transaction of ann's.
+private func bought(
+    _ id: Int64, at minute: Int64, _ product: ProductID = "coins", quantity: Int = 1, owner: Int64? = 1,
+    _ change: (inout PayingTransaction) -> Void = { _ in }
+) -> PayingTransaction {
+    var one = PayingTransaction(
+        .purchase(id), in: .production, productID: product, quantity: quantity, purchasedAt: .minute(minute),
+        owner: owner)
+    change(&one)
+    return one
+}
+
+extension Instant {
+    fileprivate static func minute(_ count: Int64) -> Instant { Instant(milliseconds: 0) + .minutes(count) }
+}
+
+extension PayingTransaction.Bought {
+    fileprivate var number: Int64 {
+        switch self {
+        case .purchase(let id): id
+        case .period(let id, _): id
+        }
+    }
+}
+
+/// What pays what, as text.
+private func paid(_ transactions: [PayingTransaction], _ orders: [PayableOrder]) -> String {
+    matchPayments(transactions, of: orders).map { "\($0.orderID)<\($0.bought.number) \($0.cause)" }.sorted()
+        .joined(separator: ", ")
+}
+
+/// Leaves out possible duplicates.
+private func withoutTwins(_ transactions: [PayingTransaction]) -> [PayingTransaction] {
+    var free: [PayingTransaction] = []
+    let byNumber = transactions.sorted { $0.bought.number < $1.bought.number }
+    for one in byNumber.filter(\.namesOrder) + byNumber.filter({ !$0.namesOrder }) {
+        let isTwin =
+            !one.namesOrder
+            && free.contains {
+                ($0.purchasedAt, $0.quantity, $0.productID, $0.owner)
+                    == (one.purchasedAt, one.quantity, one.productID, one.owner)
+                    && ($0.accountToken == nil || one.accountToken == nil || $0.accountToken == one.accountToken)
+            }
+        if !isTwin { free.append(one) }
+    }
+    return free.sorted { ($0.purchasedAt, $0.bought.number) < ($1.purchasedAt, $1.bought.number) }
+}
+
+/// The rule of docs/purchases.md, read aloud: by trying every way to pay, cause after cause.
+func bruteForce(_ transactions: [PayingTransaction], _ orders: [PayableOrder]) -> [String: PayingTransaction.Bought] {
+    var payer: [String: PayingTransaction.Bought] = [:]
+    var free = withoutTwins(transactions)
+
+    /// Pays in the best way: as many as can, the oldest first, each the order that is nearest to it.
+    func pay(_ late: ClosedRange<Int64>, where fits: (PayingTransaction, PayableOrder) -> Bool) {
+        var ways: [(rank: [UInt64], payer: [String: PayingTransaction.Bought])] = [(rank: [], payer: payer)]
+        for one in free where !payer.values.contains(one.bought) {
+            var more = ways.map { (rank: $0.rank + [UInt64.max], payer: $0.payer) }
+            for way in ways {
+                for order in orders where way.payer[order.id] == nil && order.productID == one.productID {
+                    let delay = (order.orderedAt - one.purchasedAt).milliseconds
+                    guard late.contains(delay), fits(one, order) else { continue }
+                    var paying = way.payer
+                    paying[order.id] = one.bought
+                    more.append((rank: way.rank + [delay.magnitude], payer: paying))
+                }
+            }
+            ways = more
+        }
+        func idle(_ rank: [UInt64]) -> [Int] { rank.map { $0 == UInt64.max ? 1 : 0 } }
+        let best = ways.min { left, right in
+            let (first, second) = (idle(left.rank), idle(right.rank))
+            guard first == second else { return first.lexicographicallyPrecedes(second) }
+            return left.rank.lexicographicallyPrecedes(right.rank)
+        }
+        payer = best?.payer ?? payer
+    }
+    let (ever, tenMinutes) = (Int64.min...Int64.max, Int64(600_000))
+    pay(ever) { one, order in one.tokenNames == .order(order.id) && (one.owner == order.customer || one.isClaimable) }
+    free.removeAll { $0.namesOrder || $0.isRenewal }
+    func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+        if case .customer(let named) = one.tokenNames, named != order.customer { false } else { true }
+    }
+    pay(Int64.min...tenMinutes) { one, order in
+        mayPay(one, order) && one.owner == order.customer && one.namedFor.contains(order.id)
+    }
+    for (late, isLate) in [(Int64.min...0, false), (1...tenMinutes, true)] {
+        for cause in [Payment.Cause.proof, .order, .product] {
+            pay(late) { one, order in
+                guard mayPay(one, order), one.quantity == order.quantity, !isLate || !one.isAcknowledged else {
+                    return false
+                }
+                let isOwn = one.owner == order.customer
+                switch cause {
+                case .proof: return one.provedFor.contains(order.id) && (isOwn || one.isClaimable)
+                case .order: return isOwn && one.sentFor.contains(order.id)
+                case .product, .token, .transaction: return isOwn && order.isOpen
+                }
+            }
+        }
+    }
+    return payer
+}
+
 @Suite("Each transaction pays one order, and each order is paid once")
 struct MatchPaymentsTests {
-    private func candidate(
-        _ order: String, _ bought: Int64, ordered: Int64 = 0, _ cause: PaymentCandidate.Cause = .product
-    ) -> PaymentCandidate {
-        PaymentCandidate(
-            orderID: order, orderedAt: Instant(milliseconds: ordered), cause: cause, bought: .purchase(bought),
-            purchasedAt: Instant(milliseconds: 100 + bought))
-    }
-
-    private func paid(_ candidates: [PaymentCandidate]) -> [String] {
-        matchPayments(candidates).map { "\($0.orderID) by \($0.bought)" }.sorted()
-    }
-
-    @Test("A token comes before a product, an older order before a newer one")
-    func order() {
+    @Test("The newest order before the purchase is paid, and the nearest one within ten minutes after it comes last")
+    func nearest() {
+        let orders = [order("a", at: 0), order("b", at: 10), order("c", at: 30)]
+        #expect(paid([bought(1, at: 12)], orders) == "b<1 product")
+        #expect(paid([bought(1, at: 12), bought(2, at: 13)], orders) == "a<2 product, b<1 product")
         #expect(
-            paid([
-                candidate("a", 1), candidate("b", 1, ordered: 5, .token), candidate("a", 2),
-                candidate("b", 2, ordered: 5),
-            ])
-                == ["a by purchase(2)", "b by purchase(1)"])
-        #expect(paid([candidate("b", 1, ordered: 1), candidate("a", 1, ordered: 2)]) == ["b by purchase(1)"])
-        #expect(paid([]) == [])
+            paid([bought(1, at: 20), bought(2, at: 25), bought(3, at: 26)], orders)
+                == "a<2 product, b<1 product, c<3 product")
+        #expect(paid([bought(1, at: -1)], orders) == "a<1 product")
+        #expect(paid([bought(1, at: -11)], orders) == "")
+        #expect(paid([bought(1, at: -1) { $0.isAcknowledged = true }], orders) == "")
+        #expect(paid([bought(1, at: 1) { $0.isAcknowledged = true }], orders) == "a<1 product")
     }
 
-    @Test("The result does not depend on the order of the candidates, and nothing pays or is paid twice")
-    func shuffled() {
-        var random = Seeded(seed: 20_261_123)
+    @Test("A token decides alone; a token of another customer pays nobody else's; a renewal pays what its token names")
+    func tokens() {
+        let orders = [order("a", at: 0, quantity: 2), order("b", at: 5)]
+        #expect(paid([bought(1, at: 9) { $0.tokenNames = .order("a") }], orders) == "a<1 token")
+        #expect(paid([bought(1, at: 9) { $0.tokenNames = .order("elsewhere") }], orders) == "")
+        #expect(paid([bought(1, at: 9) { $0.tokenNames = .customer(2) }], orders) == "")
+        #expect(paid([bought(1, at: 9) { $0.tokenNames = .customer(1) }], orders) == "b<1 product")
+        #expect(paid([bought(1, at: 9) { $0.isRenewal = true }], orders) == "")
+        #expect(paid([bought(1, at: 9) { ($0.isRenewal, $0.tokenNames) = (true, .order("b")) }], orders) == "b<1 token")
+        // The first one with the token pays, and the second pays nothing else.
+        let both = [9, 7].map { at in bought(at, at: at) { ($0.tokenNames, $0.accountToken) = (.order("b"), "t") } }
+        #expect(paid(both, orders) == "b<7 token")
+    }
+
+    @Test("A transaction that the caller names decides alone, if it was bought at most ten minutes before the order")
+    func named() {
+        let orders = [order("a", at: 20, quantity: 3), order("b", at: 11)]
+        #expect(paid([bought(1, at: 12) { $0.namedFor = ["a"] }], orders) == "a<1 transaction")
+        #expect(paid([bought(1, at: 9) { $0.namedFor = ["a"] }], orders) == "b<1 product")
+        #expect(
+            paid([bought(1, at: 11) { ($0.namedFor, $0.isAcknowledged) = (["a"], true) }], orders) == "a<1 transaction")
+    }
+
+    @Test(
+        "A proof comes before a name, a name before the product; quantities are equal; only open orders wait for a product"
+    )
+    func causes() {
+        let orders = [order("a", at: 0), order("b", at: 1), order("c", at: 2, isOpen: false)]
+        let one = bought(1, at: 9) { ($0.provedFor, $0.sentFor) = (["a"], ["b"]) }
+        #expect(paid([one], orders) == "a<1 proof")
+        #expect(paid([one, bought(2, at: 8) { $0.sentFor = ["c"] }], orders) == "a<1 proof, c<2 order")
+        #expect(paid([bought(1, at: 9)], orders) == "b<1 product")
+        #expect(paid([bought(1, at: 9, quantity: 2)], orders) == "")
+        #expect(paid([bought(1, at: 9, "gems")], orders) == "")
+        #expect(paid([bought(1, at: 9, owner: 2)], orders) == "")
+        #expect(
+            paid([bought(1, at: 9, owner: nil) { ($0.provedFor, $0.isClaimable) = (["a"], true) }], orders)
+                == "a<1 proof")
+        #expect(paid([bought(1, at: 9, owner: 2) { $0.provedFor = ["a"] }], orders) == "")
+    }
+
+    @Test("An older transaction pays another order where its newest one is all that a newer transaction can pay")
+    func leavesOthersOne() {
+        let orders = [order("a", at: 0), order("b", at: 10)]
+        let (one, other) = (
+            bought(1, at: 20) { $0.provedFor = ["a", "b"] }, bought(2, at: 30) { $0.provedFor = ["b"] }
+        )
+        #expect(paid([one], orders) == "b<1 proof")
+        #expect(paid([one, other], orders) == "a<1 proof, b<2 proof")
+        let late = [one, other, bought(3, at: 40) { $0.provedFor = ["b"] }]
+        #expect(paid(late, orders) == "a<1 proof, b<2 proof")
+    }
+
+    @Test("A possible duplicate pays nothing, unless tokens tell it apart")
+    func duplicates() {
+        let orders = [order("a", at: 0), order("b", at: 1)]
+        #expect(paid([bought(2, at: 5), bought(1, at: 5)], orders) == "b<1 product")
+        #expect(paid([bought(2, at: 5) { $0.accountToken = "x" }, bought(1, at: 5)], orders) == "b<1 product")
+        let apart = [1, 2].map { id in bought(id, at: 5) { $0.accountToken = "\(id)" } }
+        #expect(paid(apart, orders) == "a<2 product, b<1 product")
+        #expect(paid([bought(1, at: 5) { $0.isDuplicate = true }], orders) == "")
+        let naming = bought(2, at: 5) { ($0.tokenNames, $0.accountToken, $0.isDuplicate) = (.order("a"), "a", true) }
+        #expect(paid([bought(1, at: 5), naming], orders) == "a<2 token")
+    }
+
+    @Test(
+        "It equals a brute-force matching, whatever the order of what is given", arguments: 1...8 as ClosedRange<UInt64>
+    )
+    func model(seed: UInt64) {
+        var random = Seeded(seed: 40_000 + seed)
         print(random)
-        for _ in 0..<200 {
-            let candidates = (0..<12).map { _ in
-                candidate(
-                    "\(Int.random(in: 0..<4, using: &random))", Int64.random(in: 0..<4, using: &random),
-                    ordered: Int64.random(in: 0..<3, using: &random), Bool.random(using: &random) ? .token : .product)
+        func links(_ orders: [PayableOrder]) -> Set<String> {
+            Set(orders.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }.map(\.id))
+        }
+        for _ in 0..<1_000 {
+            let products: [ProductID] = ["coins", "gems"]
+            let orders = (0..<Int.random(in: 1...4, using: &random)).map { index in
+                order(
+                    "\(index)", at: 3 * Int64.random(in: 0...13, using: &random),
+                    products.randomElement(using: &random) ?? "coins",
+                    quantity: .random(in: 1...2, using: &random), by: .random(in: 1...2, using: &random),
+                    isOpen: Int.random(in: 0..<4, using: &random) > 0)
             }
-            let first = matchPayments(candidates)
-            #expect(Set(first.map(\.orderID)).count == first.count && Set(first.map(\.bought)).count == first.count)
-            #expect(paid(candidates.shuffled(using: &random)) == paid(candidates))
-            let isLeft = candidates.contains { one in
-                !first.contains { $0.orderID == one.orderID || $0.bought == one.bought }
+            let transactions = (0..<Int64.random(in: 0...4, using: &random)).map { id in
+                let owner: Int64? =
+                    Int.random(in: 0..<4, using: &random) == 0 ? nil : .random(in: 1...2, using: &random)
+                return bought(
+                    id, at: 1 + 3 * Int64.random(in: -3...15, using: &random),
+                    products.randomElement(using: &random) ?? "coins",
+                    quantity: .random(in: 1...2, using: &random), owner: owner
+                ) { one in
+                    (one.isClaimable, one.isAcknowledged) = (owner == nil, Int.random(in: 0..<4, using: &random) == 0)
+                    (one.provedFor, one.sentFor, one.namedFor) = (links(orders), links(orders), [])
+                    switch Int.random(in: 0..<8, using: &random) {
+                    case 0: one.tokenNames = .order("\(Int.random(in: 0..<5, using: &random))")
+                    case 1: one.tokenNames = .customer(.random(in: 1...3, using: &random))
+                    case 2: one.namedFor = links(orders)
+                    case 3: one.isRenewal = true
+                    default: break
+                    }
+                    if one.tokenNames != nil { one.accountToken = "\(id)" }
+                }
             }
-            #expect(!isLeft, "an order is unpaid although a transaction was free")
+            let payments = matchPayments(transactions, of: orders)
+            let pairs = Dictionary(uniqueKeysWithValues: payments.map { ($0.orderID, $0.bought) })
+            #expect(Set(payments.map(\.bought)).count == payments.count)
+            #expect(
+                Set(matchPayments(transactions.shuffled(using: &random), of: orders.shuffled(using: &random)))
+                    == Set(payments))
+            #expect(pairs == bruteForce(transactions, orders), "\(random) \(orders) \(transactions)")
+        }
+    }
+
+    /// What is paid grows with every purchase, and nothing that was paid becomes unpaid.
+    @Test(
+        "The orders that are paid by product are the same whichever purchase is seen first",
+        arguments: 1...4 as ClosedRange<UInt64>)
+    func arrivals(seed: UInt64) {
+        var random = Seeded(seed: 41_000 + seed)
+        print(random)
+        for _ in 0..<2_000 {
+            let orders = (0..<4).map { order("\($0)", at: .random(in: 0...40, using: &random)) }
+            let transactions = (0..<4).map { bought($0, at: .random(in: 0...60, using: &random)) }
+            var before: Set<String> = []
+            for count in 1...4 {
+                let now = Set(matchPayments(Array(transactions.prefix(count)), of: orders).map(\.orderID))
+                #expect(now.isSuperset(of: before), "\(random)")
+                before = now
+            }
         }
     }
 }

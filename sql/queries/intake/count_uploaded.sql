@@ -1,7 +1,29 @@
--- Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
--- them is an hour old.
+-- Intake: counts the new receipts of the last hour that count against the hourly limit of customer $1, or of order $2 and its
+-- customer: those that the customer uploaded, and those that were sent for the order; also the seconds until the oldest
+-- is an hour old. The first new receipt of each order does not count.
+WITH buyer AS MATERIALIZED (
+    SELECT $1::bigint AS customer_id WHERE $1::bigint IS NOT NULL
+    UNION ALL
+    SELECT COALESCE(c.merged_into, c.customer_id)
+    FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
+    WHERE o.order_id = $2::text::uuid
+), fresh AS (
+    SELECT r.receipt_id, r.received_at
+    FROM buyer b
+    JOIN ledger.upload u ON u.customer_id = b.customer_id AND NOT u.imported
+    JOIN ledger.receipt r USING (receipt_id)
+    WHERE r.received_at > clock_timestamp() - interval '1 hour'
+    UNION
+    SELECT r.receipt_id, r.received_at
+    FROM ledger.order_receipt x JOIN ledger.receipt r USING (receipt_id)
+    WHERE x.order_id = $2::text::uuid AND x.is_new AND r.received_at > clock_timestamp() - interval '1 hour'
+)
 SELECT count(*) AS receipts,
-       GREATEST(1, ceil(extract(epoch FROM min(r.received_at) + interval '1 hour' - clock_timestamp())))::bigint
+       GREATEST(1, ceil(extract(epoch FROM min(n.received_at) + interval '1 hour' - clock_timestamp())))::bigint
            AS seconds_left
-FROM ledger.upload u JOIN ledger.receipt r USING (receipt_id)
-WHERE u.customer_id = $1::bigint AND NOT u.imported AND r.received_at > clock_timestamp() - interval '1 hour'
+FROM fresh n
+WHERE NOT EXISTS (
+    SELECT FROM ledger.order_receipt x
+    WHERE x.receipt_id = n.receipt_id AND x.is_new AND NOT EXISTS (
+        SELECT FROM ledger.order_receipt e
+        WHERE e.order_id = x.order_id AND e.is_new AND e.receipt_id < x.receipt_id))

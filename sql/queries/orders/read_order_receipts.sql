@@ -1,6 +1,6 @@
 -- Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now.
-SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, x.settled, o.product_id, o.created_at, head.customer_id,
-       head.name, o.paid_at IS NULL AND o.state <> 'delivered' AS is_unpaid
+SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, x.transaction_id, head.customer_id, head.name,
+       o.state NOT IN ('delivered', 'refunded') AS is_payable
 FROM ledger.order_receipt x
 JOIN ledger.purchase_order o USING (order_id)
 JOIN ledger.customer c USING (customer_id)

@@ -67,8 +67,8 @@ struct DeliveryRoutes: Sendable {
     }
 }
 
-/// The body of an acknowledgement: `{}`.
-private struct NoFields: KnownFields {
+/// The body of a call that says nothing: `{}`.
+struct NoFields: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable {}
 }
 

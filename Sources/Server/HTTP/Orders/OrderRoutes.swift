@@ -2,7 +2,7 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `POST` and `GET /v1/apps/{bundle}/orders…`, and a customer's orders.
+/// `POST` and `GET /v1/apps/{bundle}/orders…`, `…/orders/{id}:cancel`, and a customer's orders.
 struct OrderRoutes: Sendable {
     /// The default and the largest number of orders of a page.
     static let ordersMax: Int64 = 1_000
@@ -14,6 +14,7 @@ struct OrderRoutes: Sendable {
     func addRoutes(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/orders", use: place)
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/orders/{id}", use: show)
+        routes.ofApp(needing: .write).post("/v1/apps/{bundle}/orders/{id}:cancel", use: cancel)
         routes.ofApp(needing: .read, query: ["state", "after", "limit"])
             .get("/v1/apps/{bundle}/customers/{id}/orders", use: list)
     }
@@ -42,6 +43,14 @@ struct OrderRoutes: Sendable {
             throw Problem(.notFound, "\(context.bundleID) has no order \(id).")
         }
         return Response(order.json)
+    }
+
+    private func cancel(_ request: Request, _ context: AppContext) async throws -> Response {
+        _ = try await limits.json(NoFields.self, of: request)
+        _ = try await apps.require(context.bundleID)
+        let id = try context.parameters.decoded("id")
+        let orders = ledger.acting(as: .key(context.key.id)).orders
+        return Response(try await orders.cancel(id, of: context.bundleID).json)
     }
 
     private func list(_ request: Request, _ context: AppContext) async throws -> Response {

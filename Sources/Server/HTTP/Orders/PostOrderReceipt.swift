@@ -14,10 +14,11 @@ struct PostOrderReceipt: Sendable {
 
     func addRoute(to routes: some RouterMethods<CallerContext>) {
         routes.post("/v1/orders/{id}/receipt") { request, context in
-            let id = try context.parameters.decoded("id").lowercased()
+            let spelling = try context.parameters.decoded("id")
+            let id = LedgerOrders.canonical(spelling) ?? spelling
             let body = try await calls.body(OrderReceiptBody.self, of: request, about: id, context) { body in
                 let receipt = try ReceiptData(normalising: body.receipt)
-                return try await orders.accepts(OrderProof(of: id, receipt: receipt.bytes, code: body.proof))
+                return try await orders.accepts(OrderProof(of: spelling, receipt: receipt.bytes, code: body.proof))
             }
             guard let party = try await orders.party(to: id) else { throw DeviceCalls.refused }
             let submission = Submission(

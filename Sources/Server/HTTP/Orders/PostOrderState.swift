@@ -9,13 +9,14 @@ struct PostOrderState: Sendable {
 
     func addRoute(to routes: some RouterMethods<CallerContext>) {
         routes.post("/v1/orders/{id}/state") { request, context in
-            let id = try context.parameters.decoded("id")
+            let spelling = try context.parameters.decoded("id")
+            let id = LedgerOrders.canonical(spelling) ?? spelling
             let body = try await calls.body(StateBody.self, of: request, about: id, context) { body in
                 try await ledger.orders.accepts(
-                    OrderProof(of: id, state: body.known, stateCode: body.code, code: body.proof))
+                    OrderProof(of: spelling, state: body.known, stateCode: body.code, code: body.proof))
             }
             let (state, code) = (try body.known, body.code)
-            guard let now = try await ledger.orders.report(state, code: code, of: id, proof: body.proof) else {
+            guard let now = try await ledger.orders.report(state, code: code, of: spelling, proof: body.proof) else {
                 throw DeviceCalls.refused
             }
             return Response(["order_id": .string(id), "state": .string(now.rawValue)])

@@ -13,7 +13,7 @@ struct PostReceipt: Sendable {
             try Upload.requireValidCustomerID(body.customer)
             var submission = try body.submission(for: context.bundleID)
             let question = try body.question
-            submission.order = try await reference(question.orderID, of: body.customer, in: context.bundleID)
+            submission.order = try await reference(question, of: body.customer, in: context.bundleID)
             let answer = try await uploads.answer(
                 to: submission, of: body.customer, asking: question, by: .key(context.key.id))
             return try await response(to: submission, body.customer, answer)
@@ -21,12 +21,15 @@ struct PostReceipt: Sendable {
     }
 
     /// Returns the order that the sender names. Throws a problem where the customer has no such order.
-    private func reference(_ id: String?, of customer: String, in bundleID: BundleID) async throws -> OrderReference? {
-        guard let id else { return nil }
+    private func reference(
+        _ question: UploadQuestion, of customer: String, in bundleID: BundleID
+    ) async throws -> OrderReference? {
+        guard let id = question.orderID else { return nil }
         guard let order = try await uploads.tracker.ledger.orders.read(id, of: bundleID, orderedBy: customer) else {
             throw Problem(.notFound, "The customer has no order \(id).")
         }
-        return OrderReference(id: order.id, isProved: false)
+        return OrderReference(
+            id: order.id, isProved: false, transactionID: question.transactionID.map { TransactionID($0) })
     }
 
     private func response(to submission: Submission, _ customer: String, _ answer: UploadAnswer) async throws
@@ -132,11 +135,16 @@ extension PostReceipt {
                 guard purpose != .purchase || order != nil || forTransactionID != nil else {
                     throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
                 }
+                guard forTransactionID.map(Self.isTransactionID) ?? true else {
+                    throw Problem(.invalid, "The body's for_transaction_id is not an id of Apple's.")
+                }
                 return UploadQuestion(purpose: purpose, orderID: order, transactionID: forTransactionID)
             }
         }
 
         private static let storefrontCharactersMax = 32
+        /// The longest id of a transaction, in bytes.
+        private static let transactionBytesMax = 64
 
         /// Returns the submission for an app. Throws a problem when a field cannot be stored.
         func submission(for bundleID: BundleID) throws -> Submission {
@@ -159,6 +167,10 @@ extension PostReceipt {
 
         private static func isCurrency(_ text: String) -> Bool {
             text.utf8.count == 3 && text.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
+        }
+
+        private static func isTransactionID(_ text: String) -> Bool {
+            (1...transactionBytesMax).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         }
 
         private static func isStorefront(_ text: String) -> Bool {

@@ -71,7 +71,7 @@ struct ReceiptUploads: Sendable {
     ) async throws -> (Settled, UploadResult?) {
         let result = settled.outcome == .verified ? try await result(upload, settled) : nil
         let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
-        guard isUnsure || result?.word == .absent else { return (settled, result) }
+        guard isUnsure || result?.mayChangeSoon == true else { return (settled, result) }
         try await Task.sleep(for: .seconds(limits.absentSeconds))
         do {
             let again = try await tracker.check(settled.receiptID, until: upload.end)

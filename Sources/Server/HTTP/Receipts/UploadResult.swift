@@ -93,13 +93,28 @@ struct UploadResult: Sendable {
 
     private static func word(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) -> Word {
         guard question.purpose == .purchase else { return .succeeded }
-        if question.transactionID == nil, order?.wasOwnedBefore ?? false { return .succeeded }
-        guard let id = question.transactionID ?? order?.transactionID else {
-            return order?.state == .deferred ? .pending : .absent
+        if let id = question.transactionID {
+            // What was bought too long before the order says nothing about it.
+            if let item = contents.item(id), order.map({ item.isInTime(for: $0) }) ?? true { return item.word }
+            guard let order, contents.item(id) != nil || order.transactionID == id else { return .absent }
         }
-        guard let item = contents.item(id) else { return .absent }
-        return item.isOwned && !item.isRevoked ? .succeeded : .failed
+        guard let order else { return .absent }
+        if let item = order.transactionID.flatMap({ contents.item($0) }) { return item.word }
+        switch order.state {
+        case .paid, .delivered: return .succeeded
+        case .refunded: return .failed
+        case .deferred: return .pending
+        case .created, .purchasing, .cancelled, .failed, .expired: break
+        }
+        switch contents.fit(for: order) {
+        case .owned: return .succeeded
+        case .refused: return .failed
+        case .nothing: return .absent
+        }
     }
+
+    /// Whether asking Apple again in a moment may bring what is missing, because its answers lag behind a purchase.
+    var mayChangeSoon: Bool { word == .absent || word == .failed && order?.transactionID == nil && order != nil }
 
     /// The members that every answer to an upload has, by name.
     var members: [String: JSONValue] {
@@ -116,12 +131,10 @@ struct UploadResult: Sendable {
     }
 }
 
-extension Order {
-    /// Whether its customer owned the product already, so that it needs no payment.
-    fileprivate var wasOwnedBefore: Bool { state == .delivered && transactionID == nil }
-}
-
 extension ReceiptPurchases.Item {
+    /// The result for a device that waits for it.
+    fileprivate var word: UploadResult.Word { isOwned && !isRevoked ? .succeeded : .failed }
+
     fileprivate var json: JSONValue {
         [
             "environment": .string(environment.rawValue),

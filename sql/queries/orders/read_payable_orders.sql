@@ -1,0 +1,13 @@
+-- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before.
+SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, r.quantity,
+       r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
+       COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open
+FROM unnest($1::text[]) AS n(id)
+CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id::uuid OFFSET 0) r
+JOIN ledger.customer c USING (customer_id)
+LEFT JOIN LATERAL (
+    SELECT g.state FROM ledger.order_change g
+    WHERE r.state = 'paid' AND g.order_id = r.order_id AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    ORDER BY g.ordinal DESC LIMIT 1) prior ON true
+WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
+ORDER BY r.order_id
