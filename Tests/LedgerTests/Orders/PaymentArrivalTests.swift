@@ -209,7 +209,7 @@ struct PaymentArrivalTests {
     ) async throws {
         let order = try #require(try await test.ledger.orders.read(placed.id, of: test.app.bundleID))
         guard order.transactionID == nil else { return }
-        let contents = try await test.ledger.intake.purchases(in: receipt, of: test.app.bundleID, for: customer)
+        let contents = try await test.ledger.intake.purchases(in: receipt, for: customer)
         guard case .nothing = contents.fit(for: order) else { return }
         let free = contents.items.filter { item in
             item.productID == order.productID && item.quantity == order.quantity && item.isInTime(for: order)

@@ -193,7 +193,7 @@ struct ProofTests {
             let receipt = try await test.send("receipt of p", for: order, by: "ann", naming: "q")
             try await test.check(receipt, test.bought([("p", "coins")], asOf: -0.9))
             #expect(try await test.log(of: order) == "created placed")
-            let contents = try await test.ledger.intake.purchases(in: receipt, of: test.app.bundleID, for: "ann")
+            let contents = try await test.ledger.intake.purchases(in: receipt, for: "ann")
             let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
             guard case .nothing = contents.fit(for: read) else {
                 Issue.record("something fits")
@@ -266,7 +266,7 @@ struct ProofTests {
             try await test.acknowledgeAll()
             func fit(_ order: PlacedOrder, _ receipt: ReceiptID) async throws -> ReceiptPurchases.Fit {
                 let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
-                return try await test.ledger.intake.purchases(in: receipt, of: test.app.bundleID, for: "ann").fit(
+                return try await test.ledger.intake.purchases(in: receipt, for: "ann").fit(
                     for: read)
             }
             let order = try await test.place()

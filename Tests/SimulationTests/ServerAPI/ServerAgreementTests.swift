@@ -106,7 +106,7 @@ struct ServerAgreementTests {
                     if found.refusal == .unknownTransaction { continue }
                     #expect(found.outcome == .verified && found.vouching == .signed, "\(found.reason ?? "")")
                     let held = try await world.tracker.ledger.intake.purchases(
-                        in: found.receiptID, of: world.bundleID, for: customer)
+                        in: found.receiptID, for: customer)
                     let item = try #require(held.item(device.transactionID), "\(device.transactionID) of \(customer)")
                     #expect(item.isOwned && own.contains { item.transactionIDs.contains($0.transactionID) })
                     kinds.insert(item.isPeriod)
@@ -117,7 +117,7 @@ struct ServerAgreementTests {
                 let pointer = try await settled(in: world, .transactionID(other.transactionID), by: customer)
                 #expect(pointer.outcome == .verified && pointer.vouching == .pointer, "\(pointer.reason ?? "")")
                 let held = try await world.tracker.ledger.intake.purchases(
-                    in: pointer.receiptID, of: world.bundleID, for: customer)
+                    in: pointer.receiptID, for: customer)
                 #expect(held.item(other.transactionID) != nil)
             }
             #expect(kinds == [true, false], "periods and purchases were both restored")
