@@ -89,15 +89,15 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
         }
     }
 
-    @Test(arguments: [20_261_126, 41, 8] as [UInt64])
+    @Test(arguments: [41, 8] as [UInt64])
     func `figures of drawn subscriptions add up, have the cause of their day's end, and count each refund once`(
         seed: UInt64
     ) async throws {
         try await withMigratedDatabase { database, _ in
             try await database.transaction { try $0.script(DrawnSubscriptions(seed: seed).script) }
-            for zone in ["UTC", "Asia/Tokyo", "America/Los_Angeles"] {
+            for zone in ["UTC", "America/Los_Angeles"] {
                 for report in Self.reports {
-                    let buckets = report.text.contains(":'bucket'") ? ["day", "month", "year"] : [""]
+                    let buckets = report.text.contains(":'bucket'") ? ["day", "month"] : [""]
                     for bucket in buckets {
                         for known in ["infinity", "2025-06-20 15:00Z"] {
                             var given = ["as_known_at": known, "time_zone": zone]
@@ -106,8 +106,8 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
                         }
                     }
                 }
-                for (rule, exceptions) in DrawnSubscriptions.exceptions(zone: zone) {
-                    let found = try await database.query(.init(name: "\(rule), \(zone)", sql: exceptions))
+                for (number, (rule, exceptions)) in DrawnSubscriptions.exceptions(zone: zone).enumerated() {
+                    let found = try await database.query(.init(name: "rule \(number) \(zone)", sql: exceptions))
                     #expect(found.isEmpty, "\(rule): \(found.count) exceptions, \(zone), seed \(seed)")
                 }
                 let cohorts = try await listing("retention", ["time_zone": zone, "by": "product"], in: database)

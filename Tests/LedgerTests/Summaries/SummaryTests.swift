@@ -199,6 +199,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
         try await withTestDatabase { database, _ in
             let redefinition = try #require(Migrations.all.first { $0.name == "0041_figures" })
             try await database.transaction { transaction in
+                try transaction.script(Queries.lockMigrations.text)
                 for migration in Migrations.all.prefix(while: { $0.name < redefinition.name }) {
                     try transaction.script(migration.text)
                 }
