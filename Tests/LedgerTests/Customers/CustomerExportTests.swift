@@ -40,7 +40,7 @@ struct CustomerExportTests {
             var placed: [PlacedOrder] = []
             for (name, product) in [("anon", "coins"), ("ann", "season"), ("bob", "coins")] as [(String, ProductID)] {
                 let request = OrderRequest(
-                    customer: name, productID: product, priceMilliunits: 990, currency: "EUR")
+                    customer: name, productID: product, quantity: 3, priceMilliunits: 990, currency: "EUR")
                 placed.append(
                     try await test.ledger.orders.place(request, of: test.app.bundleID, requestKey: "of \(name)"))
             }

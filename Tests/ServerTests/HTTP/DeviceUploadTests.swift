@@ -32,7 +32,8 @@ struct DeviceUploadTests {
         let answer = try AnswerBody(
             try await client.send(
                 .post, "/v1/apps/com.example.app/orders", secret: served.secret,
-                body: #"{"customer":"\#(customer)","product_id":"coins"}"#, headers: [name: UUID().uuidString]))
+                body: #"{"customer":"\#(customer)","product_id":"coins","quantity":2}"#,
+                headers: [name: UUID().uuidString]))
         let key = try #require(answer.text("key"))
         return Placed(
             id: try #require(answer.text("order_id")),

@@ -189,7 +189,10 @@ struct OfferRouteTests {
                     .post, Self.app + "/offers:sign", secret: served.secret, body: body)
                 #expect(response.status == status, "\(body): \(String(buffer: response.body))")
             }
-            for query in ["?customer=", "?device=", "?customer=\(long)", "?device=\(long)", "?custmer=kim", "?at=now"] {
+            for query in [
+                "?customer=", "?device=", "?customer=\(long)", "?device=\(String(repeating: "x", count: 4_097))",
+                "?custmer=kim", "?at=now",
+            ] {
                 let response = try await client.send(.get, Self.app + "/products" + query, secret: served.secret)
                 try expectProblem(response, "invalid", status: 400)
             }
