@@ -13,12 +13,19 @@ enum ProcessIdentity {
 actor CheckerIdentity {
     /// The registration; nil before the first check.
     private(set) var known: WorkerID?
+    /// Whether this process sends heartbeats; one-off commands do not.
+    private var sendsHeartbeats = false
+
+    /// Notes that this process sends heartbeats from now on.
+    func beginHeartbeats() { sendsHeartbeats = true }
 
     /// Returns the process's registration in the ledger.
     func worker(of tracker: Tracker) async throws -> WorkerID {
         if let known { return known }
         let worker = try await tracker.startWorker(singly: true)
         known = worker
+        // Without one, a process that is killed within seconds would not count as gone.
+        if sendsHeartbeats { try await tracker.ledger.claims.heartbeat(worker) }
         return worker
     }
 }

@@ -400,13 +400,14 @@ RETURNING b.app_id
     /// Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
     package static let findProbeReceipts = SQLFile("find_probe_receipts", #"""
 -- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
--- them in its latest answer, and they contain subscriptions; production receipts first.
+-- them and did not refuse them since, and they contain subscriptions; production receipts first, and those whose latest
+-- answer said so.
 SELECT r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
 FROM ledger.subscription s
 JOIN ledger.receipt r ON r.receipt_id = s.polled_by
 WHERE s.app_id = $1::int AND s.environment = COALESCE($3::text::ledger.environment, s.environment)
-  AND r.outcome = 'verified' AND r.erased_at IS NULL
-ORDER BY s.environment, s.original_transaction_id DESC
+  AND r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
+ORDER BY s.environment, (r.outcome = 'verified') DESC, s.original_transaction_id DESC
 LIMIT $2::int
 
 """#)
@@ -2628,7 +2629,7 @@ ON CONFLICT (app_id, bundle_id) DO UPDATE SET receipts = b.receipts + EXCLUDED.r
     /// Intake: counts the new receipts of the last hour that count against the hourly limit of customer $1, or of order $2 and its
     package static let countUploaded = SQLFile("count_uploaded", #"""
 -- Intake: counts the new receipts of the last hour that count against the hourly limit of customer $1, or of order $2 and its
--- customer: those that the customer uploaded, and those that were sent for the order; also the seconds until the oldest
+-- customer: those that the customer uploaded, and those that were sent for orders of theirs; also the seconds until the oldest
 -- is an hour old. The first new receipt of each order does not count.
 WITH buyer AS MATERIALIZED (
     SELECT $1::bigint AS customer_id WHERE $1::bigint IS NOT NULL
@@ -2644,8 +2645,16 @@ WITH buyer AS MATERIALIZED (
     WHERE r.received_at > clock_timestamp() - interval '1 hour'
     UNION
     SELECT r.receipt_id, r.received_at
-    FROM ledger.order_receipt x JOIN ledger.receipt r USING (receipt_id)
-    WHERE x.order_id = $2::text::uuid AND x.is_new AND r.received_at > clock_timestamp() - interval '1 hour'
+    FROM buyer b
+    CROSS JOIN LATERAL (
+        SELECT b.customer_id
+        UNION ALL
+        SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = b.customer_id OFFSET 0) c
+    JOIN ledger.purchase_order o ON o.customer_id = c.customer_id AND o.created_at > now() - interval '180 days'
+    JOIN ledger.order_receipt x USING (order_id)
+    JOIN ledger.receipt r USING (receipt_id)
+    WHERE x.is_new AND x.sent_at > clock_timestamp() - interval '1 hour'
+      AND r.received_at > clock_timestamp() - interval '1 hour'
 )
 SELECT count(*) AS receipts,
        GREATEST(1, ceil(extract(epoch FROM min(n.received_at) + interval '1 hour' - clock_timestamp())))::bigint
@@ -4064,10 +4073,21 @@ WHERE (r.app_id, r.request_key) IN (
     WHERE o.asked_at <= now() - interval '24 hours' ORDER BY o.asked_at LIMIT $1::int)
 
 """#)
-    /// Orders: locks order $1, so that uploads for it wait for each other until the end of the transaction.
-    package static let lockOrder = SQLFile("lock_order", #"""
--- Orders: locks order $1, so that uploads for it wait for each other until the end of the transaction.
-SELECT o.order_id::text AS order_id FROM ledger.purchase_order o WHERE o.order_id = $1::text::uuid FOR NO KEY UPDATE
+    /// Orders: makes the new receipts of the customer of order $1 wait for each other until the end of the transaction.
+    package static let lockBuyerOfOrder = SQLFile("lock_buyer_of_order", #"""
+-- Orders: makes the new receipts of the customer of order $1 wait for each other until the end of the transaction.
+SELECT pg_advisory_xact_lock(
+    hashtext('ledger.new_receipts'), (COALESCE(c.merged_into, c.customer_id) % 2147483647)::int)
+FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
+WHERE o.order_id = $1::text::uuid
+
+"""#)
+    /// Orders: lets one transaction at a time claim by proofs of customers ($1), until it ends. The lock comes after those of
+    package static let lockClaimers = SQLFile("lock_claimers", #"""
+-- Orders: lets one transaction at a time claim by proofs of customers ($1), until it ends. The lock comes after those of
+-- purchases and before those of customers.
+SELECT pg_advisory_xact_lock(hashtext('perennial proof'), hashtext(n.customer_id::text))
+FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY n.customer_id) n
 
 """#)
     /// Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
@@ -4077,9 +4097,9 @@ SELECT o.order_id::text AS order_id FROM ledger.purchase_order o WHERE o.order_i
 SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bigint[], $3::bigint[])) AS id
 
 """#)
-    /// Orders: returns whether one of the customers ($1) has an open order, by any name.
+    /// Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
     package static let mayBePaying = SQLFile("may_be_paying", #"""
--- Orders: returns whether one of the customers ($1) has an open order, by any name.
+-- Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
 SELECT EXISTS (
     SELECT FROM unnest($1::bigint[]) AS n(customer_id)
     CROSS JOIN LATERAL (
@@ -4088,7 +4108,9 @@ SELECT EXISTS (
         SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = n.customer_id OFFSET 0) c
     CROSS JOIN LATERAL (
         SELECT FROM ledger.purchase_order r
-        WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r) AS is_open
+        WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred')
+        UNION ALL
+        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r) AS is_open
 
 """#)
     /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable, at $2.
@@ -4278,10 +4300,10 @@ JOIN ledger.purchase_order o USING (order_id)
 WHERE a.bundle_id = $1::text AND r.asked_at + interval '24 hours' > now()
 
 """#)
-    /// Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, or its
+    /// Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, was
     package static let reportOrder = SQLFile("report_order", #"""
--- Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, or its
--- customer was erased; a deferred one waits $4 ms from now. Returns the state.
+-- Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, was
+-- cancelled by other than the device, or its customer was erased; a deferred one waits $4 ms from now. Returns the state.
 WITH code AS MATERIALIZED (
     SELECT set_config('perennial.order_code', COALESCE($3::text, ''), true) AS code
 ), changed AS (
@@ -4293,6 +4315,7 @@ WITH code AS MATERIALIZED (
     FROM code
     WHERE o.order_id = $1::text::uuid AND o.state::text <> $2::text
       AND o.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed') AND o.sealed_key IS NOT NULL
+      AND (o.state <> 'cancelled' OR o.cause = 'device')
     RETURNING o.state
 )
 SELECT COALESCE((SELECT n.state FROM changed n), o.state)::text AS state
@@ -4561,16 +4584,16 @@ WHERE s.receipt_id = n.receipt_id AND s.due_at = n.planned_at AND s.leased_by IS
     package static let readOmissions = SQLFile("read_omissions", #"""
 -- Polling: returns the subscriptions among $1 that answers left out: whether the last one about the poller did; since when
 -- and how often answers that hold purchases did after the newest answer that held it; and whether no receipt can say more,
--- because each other one that can poll leaves it out, and no incident of the app is running. The subscriptions are locked,
+-- because each other one that Apple vouches for left it out since, and no incident of the app is running. The subscriptions are locked,
 -- so that no other transaction notes or clears it meanwhile.
 SELECT s.subscription_id, bool_or(l.receipt_id IS NOT DISTINCT FROM s.polled_by) AS by_poller,
        min(l.omitted_at) FILTER (WHERE l.absences > 0 AND l.omitted_at > s.checked_at) AS absent_since,
        COALESCE(sum(l.absences) FILTER (WHERE l.omitted_at > s.checked_at), 0)::int AS absences,
        NOT EXISTS (
            SELECT FROM ledger.receipt_subscription o JOIN ledger.receipt r USING (receipt_id)
-           LEFT JOIN ledger.poll_schedule p USING (receipt_id)
            WHERE o.subscription_id = s.subscription_id AND o.receipt_id IS DISTINCT FROM s.polled_by
-             AND o.omitted_at IS NULL AND ledger.can_poll(r, p))
+             AND (o.omitted_at IS NULL OR o.omitted_at <= s.checked_at)
+             AND r.verified_at IS NOT NULL AND r.erased_at IS NULL AND r.rejections < 3)
        AND NOT EXISTS (
            SELECT FROM ledger.incident i WHERE i.app_id = s.app_id AND i.closed_at IS NULL) AS everywhere
 FROM ledger.subscription s

@@ -69,10 +69,12 @@ BEGIN
         SELECT r.order_id
         FROM called c
         CROSS JOIN LATERAL (
-            SELECT r.order_id, r.product_id, r.state FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days' OFFSET 0) r
-        WHERE r.product_id = c.product_id AND r.state IN ('cancelled', 'failed', 'expired')
-          AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
+            -- The newest hundred, so that one customer's many orders cost others nothing.
+            SELECT r.order_id FROM ledger.purchase_order r
+            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
+              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
+              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
+            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
         UNION
         SELECT r.order_id
         FROM token t
@@ -82,7 +84,9 @@ BEGIN
         UNION
         SELECT r.order_id
         FROM unnest(receipt_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
+        CROSS JOIN LATERAL (
+            SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
+            ORDER BY x.sent_at DESC LIMIT 100) x
         CROSS JOIN LATERAL (
             SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
         WHERE r.state IN ('cancelled', 'failed', 'expired'));
@@ -90,7 +94,7 @@ END $$;
 COMMENT ON FUNCTION ledger.payable_orders IS
     'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
     'paid and not delivered, whose payment may move: of the same customers and products. Orders that ended count where a '
-    'receipt was sent for them or a token names them';
+    'receipt was sent for them or a token names them; of those the newest hundred';
 
 CREATE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
@@ -361,7 +365,7 @@ BEGIN
             FROM asked n) n
         JOIN room b USING (buyer)
         WHERE n.state <> 'created'
-           OR n.earlier < LEAST(open_max, GREATEST(0, open_max - b.open) + cardinality(b.untouched))
+           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
         ORDER BY n.app_id, n.request_key COLLATE "C"
         ON CONFLICT DO NOTHING
         RETURNING order_id
@@ -395,3 +399,11 @@ COMMENT ON FUNCTION ledger.place_orders IS
 -- No program that works with this schema calls these.
 DROP FUNCTION ledger.place_order;
 DROP FUNCTION ledger.lock_buyer;
+
+-- Orders that a program of before paid after their delivery was made.
+SELECT ledger.tie_deliveries(
+    ARRAY(SELECT o.purchase_id FROM ledger.purchase_order o WHERE o.state = 'paid' AND o.purchase_id IS NOT NULL),
+    ARRAY(SELECT o.subscription_id FROM ledger.purchase_order o
+          WHERE o.state = 'paid' AND o.period_id IS NOT NULL ORDER BY o.order_id),
+    ARRAY(SELECT o.period_id FROM ledger.purchase_order o
+          WHERE o.state = 'paid' AND o.period_id IS NOT NULL ORDER BY o.order_id));

@@ -93,10 +93,10 @@ extension UploadBatch {
             try transaction.query(Queries.countUploaded, [.int8(customer), .text(nil)]).first, newReceiptsMax)
     }
 
-    /// Throws `exhausted` when the new receipts that a device sent for an order exceed the limit together with those that
-    /// the order's customer uploaded. Uploads for one order wait for each other here.
+    /// Throws `exhausted` when the new receipts that devices sent for orders of a customer exceed the limit together with
+    /// those that the customer uploaded. Uploads of one customer wait for each other here.
     private static func refuseFlood(ofOrder id: String, newReceiptsMax: Int, in transaction: Transaction) throws {
-        try transaction.query(Queries.lockOrder, [.text(id)])
+        try transaction.query(Queries.lockBuyerOfOrder, [.text(id)])
         try refuse(try transaction.query(Queries.countUploaded, [.int8(nil), .text(id)]).first, newReceiptsMax)
     }
 

@@ -48,6 +48,9 @@ struct OrderReceipts: Sendable {
             self.init(sent: sent)
             return
         }
+        // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
+        let claimers = Set(sent.values.joined().filter(\.mayClaim).map(\.customer.customer.number)).sorted()
+        try transaction.query(Queries.lockClaimers, [.int8s(claimers)])
         let things: [Parameter] = [
             .int8s(try purchases.map { try $0.int8("purchase_id") }),
             .int8s(try subscriptions.map { try $0.int8("subscription_id") }),

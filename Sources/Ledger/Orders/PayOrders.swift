@@ -47,11 +47,27 @@ extension SettlementRun {
         let made = payments.filter { pool.paid[$0.orderID] != $0.bought }
         let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
         let ended = pool.paid.filter { now[$0.key] != $0.value }
-        guard !made.isEmpty || !ended.isEmpty else { return }
+        guard !payments.isEmpty || !ended.isEmpty else { return }
         let instant = Parameter.timestamptz(microseconds: recordedMicroseconds)
         if !ended.isEmpty {
             try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
         }
+        if !made.isEmpty { try pay(made, of: pool, at: instant, in: transaction) }
+        // A program of before paid orders without tying what was delivered already.
+        let tied = Set(now.values).union(ended.values)
+        let periods = tied.filter { $0.purchaseID == nil }
+        try transaction.query(
+            Queries.tieDeliveries,
+            [
+                .int8s(tied.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
+                .int8s(periods.map(\.periodID)),
+            ])
+    }
+
+    /// Marks orders as paid.
+    private func pay(
+        _ made: [Payment], of pool: PaymentPool, at instant: Parameter, in transaction: Transaction
+    ) throws {
         let facts = Dictionary(pool.transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
             Queries.payOrders,
@@ -61,14 +77,6 @@ extension SettlementRun {
                 .texts(made.map { pool.transactionIDs[$0.bought]?.first?.text }),
                 .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
                 .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
-            ])
-        let moved = Set(made.map(\.bought)).union(ended.values)
-        let periods = moved.filter { $0.purchaseID == nil }
-        try transaction.query(
-            Queries.tieDeliveries,
-            [
-                .int8s(moved.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
-                .int8s(periods.map(\.periodID)),
             ])
     }
 

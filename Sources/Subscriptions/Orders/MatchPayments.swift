@@ -202,9 +202,10 @@ private func isPossibleDuplicate(_ one: PayingTransaction, among transactions: [
     guard case .purchase = one.bought, !one.namesOrder else { return false }
     return one.isDuplicate
         || transactions.contains { other in
-            guard case .purchase = other.bought, other.namesOrder || other.bought.place < one.bought.place else {
-                return false
-            }
+            // What is a duplicate itself makes no other one a duplicate.
+            guard case .purchase = other.bought, other.namesOrder || !other.isDuplicate,
+                other.namesOrder || other.bought.place < one.bought.place
+            else { return false }
             let isToldApart = one.accountToken.map { token in other.accountToken.map { $0 != token } ?? false } ?? false
             return !isToldApart
                 && (other.owner, other.environment, other.productID) == (one.owner, one.environment, one.productID)

@@ -47,6 +47,7 @@ package struct CheckerHeartbeat: Service {
 
     /// Sends heartbeats until shutdown.
     package func run() async {
+        await tracker.identity.beginHeartbeats()
         while !isStopping() {
             if let worker = await tracker.identity.known {
                 await tracker.attempt("give a sign of life") { try await tracker.ledger.claims.heartbeat(worker) }

@@ -51,7 +51,9 @@ actor OutcomeWindows {
                 if isKnown { round.known.countCall(answer) }
             }
         }
-        guard round.all.hasEnoughSamples(whileFailing: isFailing) else {
+        // A stranger's receipts alone never keep a pause going after three answers.
+        let isTest = isFailing && (round.known.asked > 0 || !round.all.isFailure)
+        guard round.all.hasEnoughSamples(whileFailing: isTest) else {
             rounds[owner] = round
             return []
         }

@@ -241,7 +241,7 @@ extension Diagnosis {
 
     private mutating func look(at app: App) {
         let name = app.bundleID.text
-        if let pause = app.pause {
+        if let pause = app.pauses.first {
             return note("apps", false, "\(name) is paused until \(pause.until.iso8601): \(pause.reason)")
         }
         guard app.hasSecret || app.serverKey != nil else {

@@ -118,6 +118,12 @@ func bruteForce(_ transactions: [PayingTransaction], _ orders: [PayableOrder]) -
 
 @Suite("Each transaction pays one order, and each order is paid once")
 struct MatchPaymentsTests {
+    @Test("A twin that was stored first and delivers nothing makes the delivered one no duplicate")
+    func earlierTwin() {
+        let twin = bought(1, at: 5) { $0.isDuplicate = true }
+        #expect(paid([twin, bought(2, at: 5)], [order("o", at: 4)]) == "o<2 product")
+    }
+
     @Test("The newest order before the purchase is paid, and the nearest one within ten minutes after it comes last")
     func nearest() {
         let orders = [order("a", at: 0), order("b", at: 10), order("c", at: 30)]

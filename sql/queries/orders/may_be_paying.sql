@@ -1,4 +1,4 @@
--- Orders: returns whether one of the customers ($1) has an open order, by any name.
+-- Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
 SELECT EXISTS (
     SELECT FROM unnest($1::bigint[]) AS n(customer_id)
     CROSS JOIN LATERAL (
@@ -7,4 +7,6 @@ SELECT EXISTS (
         SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = n.customer_id OFFSET 0) c
     CROSS JOIN LATERAL (
         SELECT FROM ledger.purchase_order r
-        WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r) AS is_open
+        WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred')
+        UNION ALL
+        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r) AS is_open
