@@ -4981,6 +4981,19 @@ FROM (
     ORDER BY o.allowed_until LIMIT $1::int) p
 
 """#)
+    /// Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
+    package static let findLineItemHolders = SQLFile("find_line_item_holders", #"""
+-- Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
+-- original transaction id than an answer does ($4); locks nothing.
+SELECT DISTINCT s.subscription_id
+FROM unnest($1::int[], $2::text[], $3::text[], $4::text[])
+    AS n(app_id, environment, web_order_line_item_id, original_transaction_id)
+JOIN ledger.period p ON p.web_order_line_item_id = n.web_order_line_item_id
+JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
+WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
+  AND s.original_transaction_id <> n.original_transaction_id
+
+"""#)
     /// Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
     package static let forgetFingerprints = SQLFile("forget_fingerprints", #"""
 -- Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
@@ -5158,6 +5171,32 @@ WHERE s.subscription_id IN (
     SELECT unnest($5::bigint[]))
 ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"
 FOR NO KEY UPDATE OF s
+
+"""#)
+    /// Settlement: gives the orders and deliveries of line items ($3) to the periods of the subscriptions ($2) to which they
+    package static let moveLineItems = SQLFile("move_line_items", #"""
+-- Settlement: gives the orders and deliveries of line items ($3) to the periods of the subscriptions ($2) to which they
+-- moved from others ($1). Their turns go on where they are.
+WITH moved AS MATERIALIZED (
+    SELECT b.subscription_id AS old_subscription, b.period_id AS old_period, a.subscription_id, a.period_id,
+           s.original_transaction_id
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n(old_subscription, subscription_id, web_order_line_item_id)
+    JOIN ledger.period b
+        ON b.subscription_id = n.old_subscription AND b.web_order_line_item_id = n.web_order_line_item_id
+    JOIN ledger.period a
+        ON a.subscription_id = n.subscription_id AND a.web_order_line_item_id = n.web_order_line_item_id
+    JOIN ledger.subscription s ON s.subscription_id = n.subscription_id
+), orders AS (
+    UPDATE ledger.purchase_order o SET subscription_id = m.subscription_id, period_id = m.period_id
+    FROM moved m
+    WHERE o.subscription_id = m.old_subscription AND o.period_id = m.old_period
+)
+UPDATE ledger.delivery d
+SET subscription_id = m.subscription_id, period_id = m.period_id, original_transaction_id = m.original_transaction_id
+FROM moved m
+WHERE d.subscription_id = m.old_subscription AND d.period_id = m.old_period
+  AND NOT EXISTS (
+      SELECT FROM ledger.delivery l WHERE l.subscription_id = m.subscription_id AND l.period_id = m.period_id)
 
 """#)
     /// Returns the database's clock. Settlements and changes of the catalog record this instant: they read it once, after

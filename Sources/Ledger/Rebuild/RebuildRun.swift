@@ -157,7 +157,9 @@ extension SettlementRun {
 extension SubscriptionDraft {
     /// The target of a replay that rebuilds it.
     var replayed: Replay.Target {
-        Replay.Target(rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast)
+        Replay.Target(
+            rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
+            moves: stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
     }
 }
 

@@ -13,6 +13,8 @@ struct Replay {
         let key: SubscriptionRowKey
         let polledBy: ReceiptID?
         let asOf: Instant
+        /// The statements by which its periods moved to other subscriptions: answers about other receipts may hold them.
+        var moves: [SubscriptionEvidence] = []
     }
 
     /// A one-time purchase to replay.
@@ -75,6 +77,11 @@ struct Replay {
             after = last
         }
         try hearNotifications(about: known, bought, reading: read, in: transaction)
+        for target in known.values where slices[target.key] != nil {
+            slices[target.key]? += target.moves.map {
+                (place: Place(asOf: $0.asOf, receipt: .max, observation: .max), slice: $0)
+            }
+        }
     }
 
     /// Reads the applied notifications about the targets. Each counts once, at its own clock.

@@ -80,6 +80,25 @@ struct SubscriptionDraft: Sendable {
         answeredBy = nil
     }
 
+    /// Folds in that a period moved to another subscription.
+    mutating func lose(_ move: LineItemMove, keepsAccess: Bool, policy: Policy) {
+        fold(move.evidence(keepsAccess: keepsAccess), policy: policy)
+        checkedMicroseconds = recordedMicroseconds
+    }
+
+    /// Takes back the announcement of a period that moved here, whose charge was reported before. Without an owner, it
+    /// gets that of the subscription from which the period came.
+    mutating func gain(_ move: LineItemMove, of owner: Owner?) {
+        events.removeAll { move.isAnnounced(by: $0.event) }
+        guard let state, let owner, ownership.current == nil,
+            let kind = ownership.give(to: owner.customer, named: owner.name, because: .upload)
+        else { return }
+        version += 1
+        let product = state.timeline.span(at: state.asOf)?.productID ?? move.row.productID
+        let event = Event(kind: kind, productID: product, occurredAt: state.asOf)
+        events += DraftEvent.events([event], of: version, asOf: state.asOf)
+    }
+
     private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
         let result = reconcile(state, with: evidence, policy: policy)
         state = result.state

@@ -15,6 +15,7 @@ extension SettlementRun {
                 let receipt = settlement.claim.receiptID
                 subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy)
             }
+            moveLineItems(of: settlement, evidence, policy: policy)
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase, about: settlement.claim.receiptID)
             }
@@ -24,6 +25,26 @@ extension SettlementRun {
         claimByProof()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             resolveOwnership(of: settlement)
+        }
+    }
+
+    /// Moves the periods that an answer shows under another original transaction id than what is known.
+    private mutating func moveLineItems(of settlement: Settlement, _ evidence: Evidence, policy: Policy) {
+        let appID = settlement.claim.app.id
+        let held =
+            holders.isEmpty
+            ? []
+            : subscriptions.filter { holders.contains($0.value.rowID) }.map(\.key)
+                .filter { $0.appID == appID && $0.environment == evidence.environment }
+        let known = Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
+        for move in evidence.moves(among: known) {
+            let from = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.from)
+            let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
+            let payer = subscriptions[from]?.ownership.current
+            subscriptions[to]?.gain(move, of: payer)
+            let isElsewhere = payer.map { $0.customer != subscriptions[to]?.ownership.current?.customer } ?? false
+            subscriptions[from]?.lose(move, keepsAccess: isElsewhere, policy: policy)
+            moves.append((from, to, move))
         }
     }
 

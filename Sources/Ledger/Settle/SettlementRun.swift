@@ -23,6 +23,10 @@ struct SettlementRun {
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
+    /// The subscriptions that hold line items which the batch's answers show elsewhere.
+    let holders: Set<Int64>
+    /// The periods that move in this settlement, with the subscription that loses them.
+    var moves: [(from: SubscriptionRowKey, to: SubscriptionRowKey, move: LineItemMove)] = []
     /// The receipts whose answers were not whole and do not join what is known: a whole answer comes first.
     private(set) var awaitingWhole: Set<ReceiptID> = []
     /// The subscriptions whose outage allowance ended because answers leave them out.
@@ -40,13 +44,16 @@ struct SettlementRun {
         let ids = batch.map(\.claim.receiptID)
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
-        let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
+        let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
+        let found = try FoundPollers(of: batch, holders: holders, in: transaction)
+        let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
         // An outdated answer is treated as if Apple had not been asked.
         let batch = batch.filter { !pollers.isOutdated($0) }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
-        let subscriptionRows = try Self.insertAndLockSubscriptions(of: batch, in: transaction)
+        let subscriptionRows = try Self.insertAndLockSubscriptions(
+            of: batch, holders: holders, in: transaction)
         let purchaseRows = try Self.insertAndLockPurchases(of: batch, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
@@ -58,6 +65,7 @@ struct SettlementRun {
         orderReceipts = try OrderReceipts(
             of: batch, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
+        self.holders = Set(holders)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
         setAsideWhatDoesNotJoin()
@@ -97,7 +105,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, incidents) = ([:], [])
+        (ownershipClaims, incidents, holders) = ([:], [], [])
         (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
@@ -120,7 +128,7 @@ struct SettlementRun {
     }
 
     private static func insertAndLockSubscriptions(
-        of batch: [Settlement], in transaction: Transaction
+        of batch: [Settlement], holders: [Int64], in transaction: Transaction
     ) throws -> [Row] {
         let keys = SubscriptionRowKey.parameters(Set(batch.flatMap(\.subscriptionKeys)).sorted())
         let whole = Set(batch.filter { $0.evidence?.coverage == .whole }.flatMap(\.subscriptionKeys)).sorted()
@@ -128,7 +136,35 @@ struct SettlementRun {
             try transaction.query(Queries.insertSubscriptions, SubscriptionRowKey.parameters(whole))
         }
         let receipts = batch.map(\.claim.receiptID.number)
-        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s([])])
+        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(holders)])
+    }
+
+    /// Returns the subscriptions that hold line items of the answers under another original transaction id.
+    private static func holders(ofLineItemsIn batch: [Settlement], in transaction: Transaction) throws -> [Int64] {
+        let items = Set(
+            batch.flatMap { settlement in
+                (settlement.evidence?.movableRows ?? []).map { row in
+                    LineItem(
+                        key: SubscriptionRowKey(
+                            appID: settlement.claim.app.id,
+                            environment: settlement.evidence?.environment ?? .production,
+                            id: row.originalTransactionID), id: row.webOrderLineItemID)
+                }
+            })
+        guard !items.isEmpty else { return [] }
+        let all = Array(items)
+        return try transaction.query(
+            Queries.findLineItemHolders,
+            [
+                .int4s(all.map(\.key.appID)), .texts(all.map(\.key.environment.rawValue)),
+                .texts(all.compactMap(\.id?.text)), .texts(all.map(\.key.id.text)),
+            ]
+        ).map { try $0.int8("subscription_id") }
+    }
+
+    private struct LineItem: Hashable {
+        let key: SubscriptionRowKey
+        let id: WebOrderLineItemID?
     }
 
     private static func insertAndLockPurchases(

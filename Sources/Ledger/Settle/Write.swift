@@ -17,6 +17,7 @@ extension SettlementRun {
         let scheduled = try writeSchedules(fresh, in: transaction)
         try writePolling(scheduled: scheduled, in: transaction)
         try affected.store(in: transaction)
+        try moveOrdersAndDeliveries(in: transaction)
         try payOrders(in: transaction)
         try handOverDue(in: transaction)
         try storeTurns(in: transaction)
@@ -44,6 +45,19 @@ extension SettlementRun {
         try writeTimelines(of: checked, in: transaction)
         try writeEvents(in: transaction)
         try writeOwnerships(in: transaction)
+    }
+
+    /// Moves the orders and deliveries of periods that moved to other subscriptions.
+    private func moveOrdersAndDeliveries(in transaction: Transaction) throws {
+        let rows = moves.compactMap { move -> (Int64, Int64, String)? in
+            guard let from = subscriptions[move.from], let to = subscriptions[move.to],
+                let lineItem = move.move.row.webOrderLineItemID
+            else { return nil }
+            return (from.rowID, to.rowID, lineItem.text)
+        }
+        guard !rows.isEmpty else { return }
+        try transaction.query(
+            Queries.moveLineItems, [.int8s(rows.map(\.0)), .int8s(rows.map(\.1)), .texts(rows.map(\.2))])
     }
 
     private func reserveIDs(

@@ -32,7 +32,7 @@ package func reconcile(
     if Contradiction.waits(slice, against: stored.facts, policy: policy) {
         return Reconciled(state: stored, events: [], changed: false, isContradicted: true)
     }
-    let accepted = ShrinkGuard.accept(slice, into: stored)
+    let accepted = ShrinkGuard.accept(slice, into: stored, policy: policy)
     let state = SubscriptionState(
         facts: accepted.facts.movingClock(by: slice, policy: policy), policy: policy, version: stored.version,
         suspectedShrink: accepted.suspected)

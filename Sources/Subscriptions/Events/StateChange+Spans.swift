@@ -81,6 +81,9 @@ extension StateChange {
     private func expired(from old: State, _ span: Span, isRevision: Bool) -> [Draft] {
         var detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
         if let reason = span.reason { detail["reason"] = .text(reason.rawValue) }
+        if let successor = after.facts.periods.last(where: { $0.expiresAt == span.expiresAt })?.movedTo {
+            detail["moved_to"] = .text(successor.text)
+        }
         let kind: EventKind = span.flags.contains(.trial) ? .trialExpired : .subscriptionExpired
         switch old {
         case .active, .awaitingRenewal, .expired:

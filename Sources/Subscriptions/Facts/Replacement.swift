@@ -83,3 +83,116 @@ extension Period {
     /// Whether it was taken back before it began: charged ahead of time, then refunded or replaced.
     var neverBegan: Bool { cancelledAt.map { $0 < purchasedAt } ?? false }
 }
+
+/// A period that Apple shows under another original transaction id than before. A line item is one charge, so the period
+/// is one: it belongs to the subscription that the newest statement names.
+///
+/// In the subscription that lost it the period counts as replaced from its start on, with the successor in its reason.
+package struct LineItemMove: Sendable {
+    /// The subscription that loses the period.
+    package let from: OriginalTransactionID
+    /// The row that shows it elsewhere.
+    package let row: TransactionRow
+    /// A transaction id that the period has in the subscription that loses it.
+    let transactionID: TransactionID
+
+    /// The subscription that gets the period.
+    package var to: OriginalTransactionID { row.originalTransactionID }
+
+    /// How the reason of a moved period begins; the successor follows.
+    fileprivate static let reason = "moved to "
+
+    /// Returns what the answer says about the subscription that loses the period. Who paid keeps access to the period's
+    /// end where the successor is somebody else's.
+    package func evidence(keepsAccess: Bool = false) -> SubscriptionEvidence {
+        let moved = TransactionRow(
+            path: row.path, source: .latestReceiptInfo, asOf: row.asOf, transactionID: transactionID,
+            originalTransactionID: from, webOrderLineItemID: row.webOrderLineItemID, productID: row.productID,
+            quantity: row.quantity, purchasedAt: row.purchasedAt, expiresAt: row.expiresAt,
+            cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true)
+        return SubscriptionEvidence(
+            originalTransactionID: from, asOf: row.asOf, transactions: [moved], replacedBy: keepsAccess ? nil : to)
+    }
+
+    /// Returns whether an event announces the period as new; its charge was reported before it moved.
+    package func isAnnounced(by event: Event) -> Bool {
+        guard let id = row.webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) else {
+            return false
+        }
+        switch event.kind {
+        case .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
+            .subscriptionReactivated, .productChanged:
+            return true
+        default: return false
+        }
+    }
+}
+
+extension Evidence {
+    /// The rows that may show a known period elsewhere.
+    package var movableRows: [TransactionRow] {
+        guard coverage == .whole else { return [] }
+        return transactions.filter {
+            $0.source != .deviceReceipt && $0.ownership == .purchased && $0.webOrderLineItemID != nil
+                && $0.expiresAt != nil
+        }
+    }
+
+    /// Returns the periods that this answer shows under another original transaction id than a subscription that holds
+    /// them; `known` is everything that is known together with this answer.
+    ///
+    /// Only rows that Apple states now move a period, only between purchases of one product with equal dates, and only to
+    /// a subscription from which it has not gone away.
+    package func moves(among known: [SubscriptionFacts]) -> [LineItemMove] {
+        guard known.count > 1 else { return [] }
+        var statements: [WebOrderLineItemID: TransactionRow] = [:]
+        var ambiguous: Set<WebOrderLineItemID> = []
+        for row in movableRows {
+            guard let id = row.webOrderLineItemID else { continue }
+            if let other = statements[id], other.originalTransactionID != row.originalTransactionID {
+                ambiguous.insert(id)
+            }
+            statements[id] = row
+        }
+        for id in ambiguous { statements[id] = nil }
+        let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
+        return known.flatMap { holder in
+            holder.periods.compactMap { period -> LineItemMove? in
+                guard let id = period.webOrderLineItemID, let row = statements[id],
+                    row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
+                    let there = facts[row.originalTransactionID]?.periods.first(where: { $0.webOrderLineItemID == id }),
+                    there.movedTo == nil, let transaction = period.transactionIDs.min()
+                else { return nil }
+                return LineItemMove(from: holder.originalTransactionID, row: row, transactionID: transaction)
+            }
+        }
+    }
+}
+
+extension Period {
+    /// The subscription that Apple showed with this period since, if it moved.
+    package var movedTo: OriginalTransactionID? {
+        guard isUpgraded, let reason = revocation.value.reason, reason.hasPrefix(LineItemMove.reason) else {
+            return nil
+        }
+        return OriginalTransactionID(String(reason.dropFirst(LineItemMove.reason.count)))
+    }
+
+    /// Returns whether a row of another subscription is a newer statement of this same period.
+    fileprivate func mayMove(by row: TransactionRow) -> Bool {
+        asOf < row.asOf && details.ownership?.value == .purchased && productID == row.productID
+            && purchasedAt == row.purchasedAt && expiresAt == row.expiresAt
+            && (movedTo == row.originalTransactionID || !isUpgraded && cancelledAt == nil)
+    }
+
+    /// The statement by which the period moved, to be folded again; nil if it did not move.
+    package func move(from subscription: OriginalTransactionID) -> SubscriptionEvidence? {
+        guard let to = movedTo, let transaction = transactionIDs.min() else { return nil }
+        let row = TransactionRow(
+            path: revocation.path, source: .latestReceiptInfo, asOf: revocation.asOf, transactionID: transaction,
+            originalTransactionID: to, webOrderLineItemID: webOrderLineItemID, productID: productID,
+            quantity: terms.value.quantity, purchasedAt: purchasedAt, expiresAt: expiresAt)
+        return LineItemMove(from: subscription, row: row, transactionID: transaction)
+            .evidence(keepsAccess: details.replacedBy == nil)
+    }
+}

@@ -24,6 +24,8 @@ extension OutageAllowance {
         switch (end.last.state, end.next?.state) {
         case (_, .revoked):
             expected = false
+        case _ where facts.periods.contains { $0.movedTo != nil && $0.expiresAt == end.last.to }:
+            expected = false
         case (.gracePeriod, _):
             let intent = renewal?.expirationIntent
             expected = renewal?.willRenew != false && (intent == nil || intent == "2")

@@ -42,11 +42,11 @@ extension DecisionTable {
     }
 
     private func decideReplaced(_ index: Int, at instant: Instant) -> Decision {
-        if facts.periods[index].details.replacedBy != nil {
+        let end = stretches[index].expiresAt
+        if facts.periods[index].details.replacedBy != nil || facts.periods[index].movedTo != nil && end <= instant {
             return Decision(
                 rule: .replacedElsewhere, subject: index, head: index, entitledUntil: nil, renewal: nil)
         }
-        let end = stretches[index].expiresAt
         guard end > instant else { return decideLapsed(index, at: instant) }
         return Decision(
             rule: .replacementAwaited, subject: index, head: index, entitledUntil: end, renewal: renewal(of: index))

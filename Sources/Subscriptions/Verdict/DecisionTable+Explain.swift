@@ -42,6 +42,9 @@ extension DecisionTable {
             let ownership = ground(
                 decision.rule, subject.details.ownership, "in_app_ownership_type", subject.details.ownership?.value.raw)
             return [cancellation(decision.rule, subject), ownership, expiry].compactMap { $0 }
+        case .replacementAwaited where subject.movedTo != nil, .replacedElsewhere where subject.movedTo != nil:
+            let path = joined(subject.upgrade.path, "original_transaction_id")
+            return [Ground(rule: decision.rule.rawValue, path: path, value: subject.movedTo?.text ?? ""), expiry]
         case .replacementAwaited, .replacedElsewhere:
             return [ground(decision.rule, subject.upgrade, "is_upgraded", "true"), expiry].compactMap { $0 }
         case .grace where renewal?.isGraceAssumed == true:

@@ -94,13 +94,23 @@ package struct Explanation: Sendable {
     }
 
     private static func fold(_ evidence: Evidence, after earlier: Evidence?, policy: Policy) -> [Reconciled] {
-        evidence.subscriptions.map { id in
-            let stored = earlier.flatMap { earlier in
-                earlier.subscriptions.contains(id)
-                    ? reconcile(nil, with: earlier.slice(of: id), policy: policy).state : nil
-            }
-            return reconcile(stored, with: evidence.slice(of: id), policy: policy)
+        var stored: [OriginalTransactionID: SubscriptionState] = [:]
+        for id in earlier?.subscriptions ?? [] {
+            stored[id] = earlier.map { reconcile(nil, with: $0.slice(of: id), policy: policy).state }
         }
+        var folded: [OriginalTransactionID: Reconciled] = [:]
+        for id in evidence.subscriptions {
+            folded[id] = reconcile(stored[id], with: evidence.slice(of: id), policy: policy)
+        }
+        let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
+        for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {
+            let state = folded[move.from]?.state ?? stored[move.from]
+            var moved = reconcile(state, with: move.evidence(), policy: policy)
+            moved.events = (folded[move.from]?.events ?? []) + moved.events
+            folded[move.from] = moved
+            folded[move.to]?.events.removeAll(where: move.isAnnounced)
+        }
+        return folded.sorted { $0.key < $1.key }.map(\.value)
     }
 
     private static func purchaseEvents(_ evidence: Evidence, after earlier: Evidence?) -> [ExplainedEvent] {

@@ -15,6 +15,7 @@ enum FieldSentence {
         case "in_app_ownership_type":
             return value == "FAMILY_SHARED"
                 ? "A member of the family bought it and shares it." : "The customer bought it themselves."
+        case "original_transaction_id": return "Apple shows the purchase under the original transaction \(value) now."
         case "is_upgraded": return "The customer changed to another product, which replaced this purchase."
         case "is_in_billing_retry_period":
             return value == "1"

@@ -1,0 +1,147 @@
+import SeededRandom
+import Testing
+
+@testable import Subscriptions
+
+@Suite("A line item is one charge: it belongs to the subscription that the newest statement names")
+struct LineItemMoveTests {
+    private func bought(
+        _ asOf: Double, of subscription: OriginalTransactionID, _ change: (inout TransactionRow) -> Void = { _ in }
+    ) -> TransactionRow {
+        var bought = row("9", 10, 40, asOf: asOf, transaction: "t\(subscription)", of: subscription)
+        bought.ownership = .purchased
+        change(&bought)
+        return bought
+    }
+
+    /// Folds whole answers as a settlement does: all that they name, then what they move.
+    private func fold(_ answers: [Evidence]) -> (states: [OriginalTransactionID: SubscriptionState], events: [String]) {
+        var states: [OriginalTransactionID: SubscriptionState] = [:]
+        var all: [String] = []
+        for answer in answers {
+            var events: [(OriginalTransactionID, Event)] = []
+            for id in answer.subscriptions {
+                let result = reconcile(states[id], with: answer.slice(of: id), policy: strictPolicy)
+                states[id] = result.state
+                events += result.events.map { (id, $0) }
+            }
+            for move in answer.moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts)) {
+                let result = reconcile(states[move.from], with: move.evidence(), policy: strictPolicy)
+                states[move.from] = result.state
+                events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
+                events += result.events.map { (move.from, $0) }
+            }
+            all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
+        }
+        return (states, all)
+    }
+
+    @Test("The emptied subscription ends, names its successor, and nothing is announced twice")
+    func moves() throws {
+        let old = row("1", -100, -70, of: "1000")
+        let first = evidence(11, [bought(11, of: "2000"), old])
+        let second = evidence(20, [bought(20, of: "1000"), old])
+        let (states, events) = fold([first, second])
+        let (emptied, successor) = (try #require(states["2000"]), try #require(states["1000"]))
+        #expect(events == ["1000 subscription.started", "2000 subscription.started", "2000 subscription.expired"])
+        #expect(drawing(emptied.timeline) == "10 expired/other monthly")
+        #expect(drawing(successor.timeline).hasSuffix("10 active monthly | 40 expired/unknown monthly"))
+        let before = try #require(fold([first]).states["2000"])
+        let move = try #require(second.moves(among: [before.facts, successor.facts]).first)
+        let result = reconcile(before, with: move.evidence(), policy: strictPolicy)
+        #expect(result.events.map(\.detail["moved_to"]) == [.text("1000")])
+        // The same statement again changes nothing, and the move can be told again from what is stored.
+        #expect(fold([first, second, second]).events == events)
+        #expect(reconcile(result.state, with: move.evidence(), policy: strictPolicy).changed == false)
+        let told = try #require(emptied.facts.periods.first?.move(from: "2000"))
+        #expect(reconcile(before, with: told, policy: strictPolicy).state.facts.sameMeaning(as: emptied.facts))
+        // Where the successor is somebody else's, who paid keeps access to the end, and no longer.
+        let kept = reconcile(before, with: move.evidence(keepsAccess: true), policy: standardPolicy)
+        #expect(kept.events.isEmpty)
+        #expect(
+            drawing(kept.state.timeline) == "10 awaiting_renewal/replacement monthly | 40 expired/other monthly")
+        #expect(kept.state.outageAllowance == OutageAllowance(expected: false, accessEndsAt: day(40)))
+        let later = reconcile(kept.state, with: .silence(of: "2000", until: day(41)), policy: standardPolicy)
+        #expect(later.events.map(\.kind) == [.subscriptionExpired])
+        #expect(later.events.map(\.detail["moved_to"]) == [.text("1000")])
+    }
+
+    @Test(
+        "Nothing moves but a purchase of the same product and dates that Apple states later, under one id",
+        arguments: [
+            "product", "start", "end", "family", "unsaid", "device", "older", "both",
+        ])
+    func stays(_ difference: String) {
+        let asOf: Double = difference == "older" ? 11 : 20
+        var rows = [
+            bought(asOf, of: "1000") { row in
+                switch difference {
+                case "product": row.productID = "yearly"
+                case "start": row.purchasedAt = day(10.5)
+                case "end": row.expiresAt = day(41)
+                case "family": row.ownership = .familyShared
+                case "unsaid": row.ownership = nil
+                case "device": row.source = .deviceReceipt
+                default: break
+                }
+            }
+        ]
+        if difference == "both" { rows.append(bought(asOf, of: "2000")) }
+        let (states, _) = fold([evidence(11, [bought(11, of: "2000")]), evidence(asOf, rows)])
+        #expect(states["2000"].map { drawing($0.timeline) } == "10 active monthly | 40 expired/unknown monthly")
+    }
+
+    @Test(
+        "After any statements in order, exactly the subscription of the newest one holds the charge", arguments: 1...40)
+    func property(_ seed: Int) {
+        var random = Seeded(seed: UInt64(seed))
+        var holder = 0
+        var known: Set<OriginalTransactionID> = []
+        var answers: [Evidence] = []
+        for step in 0..<Int.random(in: 1...8, using: &random) {
+            if Bool.random(using: &random) { holder += 1 }
+            let id = OriginalTransactionID("\(1_000 * (1 + holder * 7 % 10))")
+            known.insert(id)
+            let asOf = 11 + Double(step)
+            var rows = [bought(asOf, of: id)]
+            // A device's receipt still shows an earlier id.
+            if let earlier = known.sorted().randomElement(using: &random), earlier != id, Bool.random(using: &random) {
+                rows.append(bought(10.5, of: earlier) { $0.source = .deviceReceipt })
+            }
+            answers.append(evidence(asOf, rows))
+        }
+        let newest = OriginalTransactionID("\(1_000 * (1 + holder * 7 % 10))")
+        let (states, events) = fold(answers)
+        let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.state == .active }.map(\.key)
+        #expect(active == [newest], "seed \(seed)")
+        #expect(states.count { $0.value.facts.periods.contains { $0.movedTo == nil } } == 1, "seed \(seed)")
+        #expect(events.count { $0.hasSuffix("subscription.started") } == 1, "seed \(seed)")
+    }
+
+    @Test("It comes back by a second answer, ten minutes after the newest statement at the earliest", arguments: 1...60)
+    func backAndForth(_ seed: Int) {
+        var random = Seeded(seed: UInt64(seed))
+        var minutes = 0
+        var (holder, stated, waitsSince): (Int, Int, Int?) = (0, 0, nil)
+        var held: Set<Int> = [0]
+        var answers = [evidence(11, [bought(11, of: "2000")])]
+        for _ in 0..<Int.random(in: 1...14, using: &random) {
+            minutes += Int.random(in: 1...8, using: &random)
+            let named = Int.random(in: 0...1, using: &random)
+            let asOf = 11 + Double(minutes) / 1_440
+            answers.append(evidence(asOf, [bought(asOf, of: named == 0 ? "2000" : "1000")]))
+            // The model: a new id has it at once, a former one after two answers.
+            if named == holder {
+                (stated, waitsSince) = (minutes, nil)
+            } else if !held.contains(named) || waitsSince != nil && minutes >= stated + 10 {
+                (holder, stated, waitsSince) = (named, minutes, nil)
+                held.insert(named)
+            } else {
+                waitsSince = waitsSince ?? minutes
+            }
+            let states = fold(answers).states
+            let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.state == .active }.map(\.key)
+            #expect(active == [holder == 0 ? "2000" : "1000"], "seed \(seed), minute \(minutes)")
+        }
+    }
+}
