@@ -55,7 +55,7 @@ struct LineItemMoveTests {
         #expect(reconcile(result.state, with: move.evidence(), policy: strictPolicy).changed == false)
         let told = try #require(emptied.facts.periods.first?.move(from: "2000"))
         #expect(reconcile(before, with: told, policy: strictPolicy).state.facts.sameMeaning(as: emptied.facts))
-        // Where the successor is somebody else's, who paid keeps access to the end, and no longer.
+        // Where the successor is another customer's, who paid keeps access to the end, and no longer.
         let kept = reconcile(before, with: move.evidence(keepsAccess: true), policy: standardPolicy)
         #expect(kept.events.isEmpty)
         #expect(

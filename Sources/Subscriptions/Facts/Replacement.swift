@@ -103,7 +103,7 @@ package struct LineItemMove: Sendable {
     fileprivate static let reason = "moved to "
 
     /// Returns what the answer says about the subscription that loses the period. Who paid keeps access to the period's
-    /// end where the successor is somebody else's.
+    /// end where the successor is another customer's.
     package func evidence(keepsAccess: Bool = false) -> SubscriptionEvidence {
         let moved = TransactionRow(
             path: row.path, source: .latestReceiptInfo, asOf: row.asOf, transactionID: transactionID,

@@ -109,7 +109,7 @@ struct LineItemTests {
         }
     }
 
-    @Test("The successor gets the owner of the period; where somebody else owns it, who paid keeps access to the end")
+    @Test("The successor gets the owner of the period; where another has it, who paid keeps access to the end")
     func owners() async throws {
         try await withLedger(in: reused, policy: .keep) { test in
             try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
