@@ -6040,7 +6040,7 @@ CREATE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETU
     purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
     quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
     transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid)
+    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -6062,12 +6062,15 @@ BEGIN
     ), thing AS MATERIALIZED (
         SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
                p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token
+               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
          AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND p.revoked_at IS NULL AND p.facts #>> '{ownership,word}' IS DISTINCT FROM 'FAMILY_SHARED'
+        WHERE p.version > 0 AND p.facts #>> '{ownership,word}' IS DISTINCT FROM 'FAMILY_SHARED'
+          AND (p.revoked_at IS NULL OR EXISTS (
+              SELECT FROM ledger.purchase_order r
+              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
         UNION ALL
         SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
                o.customer_id, o.cause,
@@ -6076,7 +6079,7 @@ BEGIN
                    WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
                ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
                      ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token)
+               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
         FROM owned o
         CROSS JOIN LATERAL (
             SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
@@ -6084,7 +6087,11 @@ BEGIN
             SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
          AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE (e.cancelled_at IS NULL OR e.is_upgraded) AND e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
+        WHERE e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
+          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
+              SELECT FROM ledger.purchase_order r
+              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
+                AND r.order_id = ANY(order_ids) OFFSET 0))
     ), sent AS MATERIALIZED (
         SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
         FROM unnest(order_ids) AS n(id)
@@ -6111,7 +6118,8 @@ BEGIN
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
                     (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0))
+                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
+           t.is_revoked
     FROM thing t
     CROSS JOIN LATERAL (
         SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
@@ -6126,7 +6134,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION ledger.paying_transactions IS
     'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
-    'first of these orders or carrying a token of one. Apple did not take them back, and no family member shares them. '
+    'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
+    '(is_revoked), and no family member shares them. '
     'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
     'was delivered';
 

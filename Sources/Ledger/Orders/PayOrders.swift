@@ -37,7 +37,7 @@ extension SettlementRun {
         let payments = matchPayments(pool.transactions, of: pool.orders)
         try write(payments, insteadOf: pool, in: transaction)
         let paid = Set(payments.map(\.orderID))
-        let unpaid = pool.orders.map(\.id).filter { !paid.contains($0) }
+        let unpaid = pool.orders.map(\.id).filter { !paid.contains($0) && !pool.revoked.contains($0) }
         try transaction.query(
             Queries.ownOrdered, [.texts(unpaid), .timestamptz(microseconds: recordedMicroseconds)])
     }
@@ -46,7 +46,10 @@ extension SettlementRun {
     private func write(_ payments: [Payment], insteadOf pool: PaymentPool, in transaction: Transaction) throws {
         let made = payments.filter { pool.paid[$0.orderID] != $0.bought }
         let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
-        let ended = pool.paid.filter { now[$0.key] != $0.value }
+        // An order whose payer Apple took back keeps it, unless another purchase fits.
+        let ended = pool.paid.filter { order, bought in
+            now[order] != bought && (now[order] != nil || !pool.revoked.contains(order))
+        }
         guard !payments.isEmpty || !ended.isEmpty else { return }
         let instant = Parameter.timestamptz(microseconds: recordedMicroseconds)
         if !ended.isEmpty {
@@ -90,7 +93,7 @@ extension SettlementRun {
 }
 
 /// The orders and transactions among which payments are decided. It leaves out payments that cannot change any more: what
-/// they give was acknowledged or skipped, or Apple took the transaction back.
+/// they give was acknowledged or skipped.
 struct PaymentPool: Sendable {
     /// The orders that are unpaid, or whose payment may move.
     private(set) var orders: [PayableOrder] = []
@@ -98,6 +101,8 @@ struct PaymentPool: Sendable {
     private(set) var transactions: [PayingTransaction] = []
     /// What pays orders so far, by order.
     private(set) var paid: [String: PayingTransaction.Bought] = [:]
+    /// The orders whose payer Apple took back before it was given.
+    private(set) var revoked: Set<String> = []
     /// The transaction ids of what was bought, the one to show first.
     private(set) var transactionIDs: [PayingTransaction.Bought: [TransactionID]] = [:]
     /// The orders by their account tokens.
@@ -115,12 +120,13 @@ struct PaymentPool: Sendable {
         let late = Parameter.int8(Payment.orderedLate.milliseconds)
         let paying = try transaction.query(Queries.readPaying, [.texts(ids), late])
         var payers: [PayingTransaction.Bought: PayingTransaction] = [:]
-        var spent: Set<PayingTransaction.Bought> = []
+        var (spent, takenBack): (Set<PayingTransaction.Bought>, Set<PayingTransaction.Bought>) = ([], [])
         for row in paying {
             let one = try PayingTransaction(row: row)
             payers[one.bought] = one
             transactionIDs[one.bought] = try row.texts("transaction_ids").map { TransactionID($0) }
             if try row.textIfPresent("pays") != nil { spent.insert(one.bought) }
+            if try row.bool("is_revoked") { takenBack.insert(one.bought) }
         }
         for row in rows {
             let order = try PayableOrder(row: row)
@@ -130,7 +136,8 @@ struct PaymentPool: Sendable {
                     continue
                 }
                 paid[order.id] = bought
-                spent.remove(bought)
+                // What Apple took back pays nothing anew.
+                if takenBack.contains(bought) { revoked.insert(order.id) } else { spent.remove(bought) }
             }
             orders.append(order)
         }

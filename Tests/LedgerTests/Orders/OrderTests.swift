@@ -122,6 +122,34 @@ struct OrderTests {
         }
     }
 
+    @Test(
+        "An order whose payer Apple took back is paid by another purchase that fits, and keeps the first one without one"
+    )
+    func refundedPayer() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            let receipt = try await test.upload("a")
+            func refunded(_ days: [(id: String, days: Double)], asOf: Double) -> Finding {
+                guard case .verified(var evidence) = test.bought(at: days, asOf: asOf) else {
+                    return .verified(
+                        .init(
+                            environment: .production, asOf: test.at(asOf)))
+                }
+                evidence.transactions[0].cancelledAt = test.at(-1.5)
+                return .verified(evidence)
+            }
+            try await test.check(receipt, test.bought(at: [("p", -2)]))
+            #expect(try await test.log(of: order) == "created placed, paid product")
+            try await test.check(receipt, refunded([("p", -2)], asOf: -0.9))
+            #expect(try await test.log(of: order) == "created placed, paid product")
+            try await test.check(receipt, refunded([("p", -2), ("q", -1.9)], asOf: -0.8))
+            let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
+            #expect(read.transactionID == "q" && read.state == .paid && read.deliveryIDs.count == 1)
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A possible duplicate pays nothing and is listed")
     func duplicates() async throws {
         try await withLedger(in: reused) { test in
