@@ -86,7 +86,7 @@ struct Checked: Sendable {
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
     /// about a receipt that Apple vouched for before.
     var isFailure: Bool {
-        guard !isRepeated, !answer.mayBeVouchedFor else { return false }
+        guard !isRepeated, !answer.mayBeVouchedFor, !answer.isHeldBack else { return false }
         if let verdict = answer.server { return verdict.isFailure && answer.calls > 0 }
         switch finding {
         case .verified, .rejected: return false

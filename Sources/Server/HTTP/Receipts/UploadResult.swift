@@ -95,7 +95,11 @@ struct UploadResult: Sendable {
         guard question.purpose == .purchase else { return .succeeded }
         if let id = question.transactionID {
             // What was bought too long before the order says nothing about it.
-            if let item = contents.item(id), order.map({ item.isInTime(for: $0) }) ?? true { return item.word }
+            if let item = contents.item(id), order.map({ item.isInTime(for: $0) }) ?? true {
+                // What pays another order does not pay this one.
+                if let order, let other = item.orderID, other != order.id { return .failed }
+                return item.word
+            }
             guard let order, contents.item(id) != nil || order.transactionID == id else { return .absent }
         }
         guard let order else { return .absent }
