@@ -35,6 +35,10 @@ struct DoctorProcessTests {
             found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(world.port)/simulator"])
             #expect(found.status == 2, "\(found)")
 
+            let nowhere = "http://127.0.0.1:\(world.port)/nowhere"
+            found = try await examine(world, [], ["PERENNIAL_APPSTORE_SERVER_URL": nowhere])
+            #expect(found.status == 2 && found.said.contains("\(nowhere): The store answered HTTP 404"), "\(found)")
+
             found = try await examine(world, [], ["PERENNIAL_LAESE_SECONDS": "9"])
             #expect(found.status == 2 && found.said.contains("did you mean PERENNIAL_LEASE_SECONDS?"), "\(found)")
             found = try await examine(world, [], [:], limit: "-n 200")

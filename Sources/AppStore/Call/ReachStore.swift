@@ -33,7 +33,7 @@ package struct StoreReach: Sendable {
     package func failure(ofServerAPIAt url: String) async -> String? {
         let address = (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/inApps/v1/subscriptions/0"
         let result = await call.call(address, .GET, sending: nil, until: .now + limit)
-        if result.httpStatus == 401 || result.httpStatus == 404 { return nil }
+        if result.httpStatus == 401 { return nil }
         guard let failure = result.failure else {
             return "It answers a request without a key, so it is not Apple's; check the configured address."
         }

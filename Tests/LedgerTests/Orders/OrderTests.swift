@@ -110,6 +110,9 @@ struct OrderTests {
             #expect(try await orders.cancel(upper, of: test.app.bundleID).state == .cancelled)
             #expect(try await orders.cancel(order.id, of: test.app.bundleID).state == .cancelled)
             #expect(try await test.log(of: order) == "created placed, cancelled service")
+            let reported = try await test.sealed.orders.report(
+                .purchasing, code: nil, of: order.id, proof: order.proof(of: "\(order.id).purchasing."))
+            #expect(reported == .cancelled, "a device does not undo what a service cancelled")
             #expect(
                 try await test.text("SELECT count(*) FROM perennial.audit_log WHERE action = 'order.cancelled'") == "1")
             try await test.buys("p", by: "bob")

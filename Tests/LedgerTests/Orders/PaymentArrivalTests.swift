@@ -48,7 +48,7 @@ private struct PurchaseStory {
     init(_ random: inout Seeded) {
         func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
         func product() -> ProductID { chance(3) ? "gems" : "coins" }
-        // Half the stories are told by devices alone, so that proofs claim.
+        // In half of the stories only devices send receipts, so that proofs claim.
         let (isByDevicesAlone, hasStranger) = (chance(2), chance(4))
         orders = (0..<Int.random(in: 1...4, using: &random)).map { _ in
             Ordered(

@@ -94,7 +94,7 @@ struct LineItemTests {
                     ["subscription.started", "2000", nil],
                 ])
             #expect(try await test.entitled()[0] == true)
-            // What Apple takes back now is taken back once, from whoever got it.
+            // A later refund takes back once, from the customer who got it.
             if isAcknowledged {
                 let refunded = moved(test, asOf: -1)
                 var evidence = refunded

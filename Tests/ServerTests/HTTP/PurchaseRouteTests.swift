@@ -98,6 +98,10 @@ struct PurchaseRouteTests {
             let list = try AnswerBody(
                 await client.send(.get, Self.app + "/customers/kim/orders?state=delivered", secret: served.secret))
             #expect(list.list("orders")?.count == 1)
+            let next = try #require(try AnswerBody(try await order(client, served)).text("order_id"))
+            let spent = try await upload(
+                client, served, #","purpose":"purchase","order":"\#(next)","for_transaction_id":"p""#)
+            #expect(try AnswerBody(spent).text("result") == "failed", "what pays one order pays no other one")
         }
     }
 
