@@ -6088,6 +6088,7 @@ BEGIN
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
          AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
         WHERE e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
+          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
           AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
               SELECT FROM ledger.purchase_order r
               WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id

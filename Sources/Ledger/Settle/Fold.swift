@@ -42,10 +42,21 @@ extension SettlementRun {
             let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
             let payer = subscriptions[from]?.ownership.current
             subscriptions[to]?.gain(move, of: payer)
-            let isElsewhere = payer.map { $0.customer != subscriptions[to]?.ownership.current?.customer } ?? false
+            let successor = owner(of: to, afterClaimsOf: settlement)
+            let isElsewhere = payer.map { $0.customer != successor?.customer } ?? false
             subscriptions[from]?.lose(move, keepsAccess: isElsewhere, policy: policy)
             moves.append((from, to, move))
         }
+    }
+
+    /// Returns who will own a subscription once the claims of the answer's receipt are resolved.
+    private func owner(of key: SubscriptionRowKey, afterClaimsOf settlement: Settlement) -> Owner? {
+        guard var draft = subscriptions[key] else { return nil }
+        let token = draft.state?.facts.appAccountToken
+        draft.resolveOwnership(
+            among: ownershipClaims[settlement.claim.receiptID] ?? [], of: settlement.claim.receiptID, ownedBy: nil,
+            orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: settlement.claim.app.ownershipPolicy)
+        return draft.ownership.current
     }
 
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it

@@ -141,6 +141,58 @@ struct LineItemTests {
         }
     }
 
+    @Test("Who paid keeps access to the end, also where the upload that shows the move takes the successor")
+    func taken() async throws {
+        try await withLedger(in: reused, policy: .transfer) { test in
+            try await tell(test, try await test.upload("a"), first(test, asOf: -9).evidence)
+            var alone = moved(test, asOf: -3)
+            alone.transactions.removeAll { $0.transactionID != "restored" }
+            try await tell(test, try await test.upload("b", by: "bob"), alone)
+            try await test.expectRows(
+                """
+                SELECT original_transaction_id AS id, state, reason, entitled, customer
+                FROM perennial.subscription_now ORDER BY 1
+                """,
+                [
+                    ["1000", "active", nil, true, "bob"],
+                    ["2000", "awaiting_renewal", "replacement", true, "ann"],
+                ])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+        }
+    }
+
+    @Test("The order that a period pays goes with it", arguments: [false, true])
+    func order(_ isAcknowledged: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place("monthly", days: -10)
+            let receipt = try await test.upload("a")
+            func carrying(_ evidence: Evidence) -> Evidence {
+                var evidence = evidence
+                evidence.transactions[0].appAccountToken = order.appAccountToken
+                return evidence
+            }
+            try await tell(test, receipt, carrying(first(test, asOf: -9).evidence))
+            if isAcknowledged {
+                _ = try await test.deliveries()
+                try await test.acknowledgeAll()
+            }
+            let log = try await test.log(of: order)
+            let deliveries = try await test.deliveries()
+            for asOf in [-3.0, -2] { try await tell(test, receipt, carrying(moved(test, asOf: asOf))) }
+            #expect(try await test.log(of: order) == log)
+            try await test.expectRows(
+                """
+                SELECT s.original_transaction_id AS id, d.order_id IS NOT NULL AS is_tied, p.subscription_id = d.subscription_id AS together
+                FROM ledger.purchase_order p JOIN ledger.subscription s USING (subscription_id)
+                JOIN ledger.delivery d ON d.order_id = p.order_id
+                """, [["1000", true, true]])
+            #expect(Array(try await test.deliveries().prefix(deliveries.count)) == deliveries)
+            #expect(try await test.violations().map { "\($0)" } == [])
+        }
+    }
+
     @Test("It comes back by the second answer, with its order and its delivery, and a rebuild says the same")
     func back() async throws {
         try await withLedger(in: reused) { test in
