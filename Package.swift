@@ -115,7 +115,8 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: optimizedSettings),
         .testTarget(
-            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
+            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "AppStoreTests",
             dependencies: [

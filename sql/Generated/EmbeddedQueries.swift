@@ -2804,38 +2804,54 @@ ORDER BY d.delivery_id DESC LIMIT $5::int
     /// Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
--- transaction id, whether customer $2, by any name, owns it, and which order it pays.
+-- transaction id, whether customer $2, by any name, owns it, which order it pays, which one its account token names, and
+-- whether it is another's: its token names another customer, or a family member bought it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
     WHERE r.receipt_id = $1::bigint
+), item AS (
+    SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, p.environment::text AS environment,
+           p.original_transaction_id, p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at,
+           p.revoked_at IS NOT NULL AS is_revoked, p.revoked_at,
+           COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
+           COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner, false AS is_renewal,
+           (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
+           lower(p.app_account_token) AS token,
+           p.facts #>> '{ownership,word}' IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_shared
+    FROM ledger.receipt_purchase l
+    JOIN ledger.purchase p USING (purchase_id)
+    LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
+    LEFT JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    WHERE l.receipt_id = $1::bigint AND p.version > 0
+    UNION ALL
+    SELECT s.app_id, NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids,
+           e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
+           true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false),
+           EXISTS (
+               SELECT FROM ledger.period b
+               WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
+           (SELECT r.order_id::text FROM ledger.purchase_order r
+            WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id), lower(e.app_account_token),
+           e.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED'
+    FROM ledger.receipt_subscription l
+    JOIN ledger.subscription s USING (subscription_id)
+    JOIN ledger.period e USING (subscription_id)
+    CROSS JOIN LATERAL (
+        SELECT array_agg(a.transaction_id ORDER BY a.transaction_id COLLATE "C") AS ids
+        FROM ledger.transaction_alias a WHERE a.period_id = e.period_id) a
+    LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    WHERE l.receipt_id = $1::bigint AND s.version > 0 AND a.ids IS NOT NULL
 )
-SELECT p.purchase_id, NULL::bigint AS subscription_id, p.environment::text AS environment, p.original_transaction_id,
-       p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at, p.revoked_at IS NOT NULL AS is_revoked,
-       p.revoked_at, COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
-       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner, false AS is_renewal,
-       (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays
-FROM ledger.receipt_purchase l
-JOIN ledger.purchase p USING (purchase_id)
-LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
-LEFT JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-WHERE l.receipt_id = $1::bigint AND p.version > 0
-UNION ALL
-SELECT NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids, e.product_id, e.quantity,
-       e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at, true,
-       COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false),
-       EXISTS (SELECT FROM ledger.period b WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
-       (SELECT r.order_id::text FROM ledger.purchase_order r
-        WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id)
-FROM ledger.receipt_subscription l
-JOIN ledger.subscription s USING (subscription_id)
-JOIN ledger.period e USING (subscription_id)
-CROSS JOIN LATERAL (
-    SELECT array_agg(a.transaction_id ORDER BY a.transaction_id COLLATE "C") AS ids
-    FROM ledger.transaction_alias a WHERE a.period_id = e.period_id) a
-LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
-WHERE l.receipt_id = $1::bigint AND s.version > 0 AND a.ids IS NOT NULL
-ORDER BY purchased_at, original_transaction_id, transaction_id
+SELECT i.*,
+       (SELECT n.order_id::text FROM ledger.purchase_order n
+        WHERE n.app_account_token = ledger.account_token(i.token) AND n.app_id = i.app_id) AS token_order,
+       i.is_shared OR EXISTS (
+           SELECT FROM ledger.customer c
+           WHERE c.app_id = i.app_id AND c.name IN (i.token, upper(i.token))
+             AND COALESCE(c.merged_into, c.customer_id) <> (SELECT b.customer_id FROM buyer b)) AS is_of_another
+FROM item i
+ORDER BY i.purchased_at, i.original_transaction_id, i.transaction_id
 
 """#)
     /// Intake: stores the provisional access that lines promise until Apple's answer ($1 receipts, $2 customers, $3
@@ -4043,6 +4059,30 @@ JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.custom
 SELECT id::text AS order_id FROM unnest(ledger.payable_orders('{}', '{}', $1::bigint[])) AS id
 
 """#)
+    /// Orders: returns the one-time purchases of the ordered product in receipts that devices sent with proofs for orders, each
+    package static let findProvable = SQLFile("find_provable", #"""
+-- Orders: returns the one-time purchases of the ordered product in receipts that devices sent with proofs for orders, each
+-- with such an order and its customer, as the name means now: for the orders that are payable with those for which
+-- receipts ($1) were sent. No one owns them, or by an upload alone, and no token names another order or customer.
+SELECT DISTINCT l.purchase_id, n.id::text AS order_id, head.customer_id, head.name
+FROM unnest(ledger.payable_orders('{}', '{}', ARRAY(
+    SELECT DISTINCT x.receipt_id FROM ledger.order_receipt x WHERE x.receipt_id = ANY($1::bigint[])))) AS n(id)
+CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+CROSS JOIN LATERAL (
+    SELECT x.receipt_id FROM ledger.order_receipt x WHERE x.order_id = n.id AND x.is_proved OFFSET 0) x
+CROSS JOIN LATERAL (
+    SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = x.receipt_id OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT FROM ledger.purchase p
+    WHERE p.purchase_id = l.purchase_id AND p.product_id = r.product_id AND p.version > 0
+      AND (p.app_account_token IS NULL OR ledger.account_token(p.app_account_token) = r.app_account_token) OFFSET 0) p
+WHERE NOT EXISTS (
+    SELECT FROM ledger.ownership w
+    WHERE w.purchase_id = l.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+
+"""#)
     /// Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
     package static let findUnclaimable = SQLFile("find_unclaimable", #"""
 -- Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
@@ -4234,19 +4274,24 @@ WHERE x.receipt_id = ANY($1::bigint[])
 ORDER BY o.created_at, o.order_id
 
 """#)
-    /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before.
+    /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
     package static let readPayableOrders = SQLFile("read_payable_orders", #"""
--- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before.
-SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, r.quantity,
+-- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
+-- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits.
+SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
+       CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
        r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
-       COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open
+       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits
 FROM unnest($1::text[]) AS n(id)
 CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id::uuid OFFSET 0) r
 JOIN ledger.customer c USING (customer_id)
+LEFT JOIN ledger.product d ON d.app_id = r.app_id AND d.product_id = r.product_id
 LEFT JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
     WHERE r.state = 'paid' AND g.order_id = r.order_id AND g.state NOT IN ('paid', 'delivered', 'refunded')
     ORDER BY g.ordinal DESC LIMIT 1) prior ON true
+CROSS JOIN LATERAL (
+    SELECT COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open OFFSET 0) was
 WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
 ORDER BY r.order_id
 
@@ -4262,11 +4307,12 @@ SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment::text AS env
 FROM ledger.paying_transactions($1::text[]::uuid[], $2::bigint * interval '1 ms') t
 
 """#)
-    /// Orders: returns whether the catalog of app $1 knows product $3 and says what it is, how many open orders customer $2 has
+    /// Orders: returns whether the catalog of app $1 knows product $3, says what it is and sells one at a time, how many open
     package static let readRoomForOrder = SQLFile("read_room_for_order", #"""
--- Orders: returns whether the catalog of app $1 knows product $3 and says what it is, how many open orders customer $2 has
--- that give way to no other one, by any name, and in how many seconds the first of these expires.
-SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind, o.open_orders,
+-- Orders: returns whether the catalog of app $1 knows product $3, says what it is and sells one at a time, how many open
+-- orders customer $2 has that give way to no other one, by any name, and in how many seconds the first of these expires.
+SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind,
+       COALESCE(ledger.is_bought_singly(p.kind), false) AS is_single, o.open_orders,
        GREATEST(1, ceil(extract(epoch FROM o.expires_at - clock_timestamp())))::bigint AS seconds_left
 FROM ledger.app a
 LEFT JOIN ledger.product p ON p.app_id = a.app_id AND p.product_id = $3::text
@@ -4332,8 +4378,8 @@ UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bi
     package static let storeOrderReceipts = SQLFile("store_order_receipts", #"""
 -- Orders: stores that receipts ($1) were sent for orders ($2), with a proof or by name ($3), for the payment that a caller
 -- named ($5); $4 says which are new. Orders of erased customers get none. Returns the orders.
-INSERT INTO ledger.order_receipt AS u (receipt_id, order_id, is_proved, is_new, sent_at, transaction_id)
-SELECT n.receipt_id, o.order_id, n.is_proved, n.is_new, clock_timestamp(), n.transaction_id
+INSERT INTO ledger.order_receipt AS u (receipt_id, order_id, is_proved, is_new, sent_at, transaction_id, is_naming)
+SELECT n.receipt_id, o.order_id, n.is_proved, n.is_new, clock_timestamp(), n.transaction_id, n.transaction_id IS NOT NULL
 FROM (
     SELECT n.receipt_id, n.order_id::uuid AS order_id, bool_or(n.is_proved) AS is_proved, bool_or(n.is_new) AS is_new,
            max(n.transaction_id COLLATE "C") AS transaction_id
@@ -4345,7 +4391,7 @@ ORDER BY n.receipt_id, o.order_id
 FOR KEY SHARE OF o
 ON CONFLICT (receipt_id, order_id) DO UPDATE
 SET is_proved = u.is_proved OR EXCLUDED.is_proved, sent_at = EXCLUDED.sent_at, settled = false,
-    transaction_id = COALESCE(EXCLUDED.transaction_id, u.transaction_id)
+    transaction_id = COALESCE(EXCLUDED.transaction_id, u.transaction_id), is_naming = EXCLUDED.is_naming
 RETURNING u.order_id::text AS order_id
 
 """#)

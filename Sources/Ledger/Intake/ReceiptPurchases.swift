@@ -34,10 +34,27 @@ package struct ReceiptPurchases: Sendable {
         package let isRenewal: Bool
         /// The order that it pays.
         package let orderID: String?
+        /// The order that its account token names.
+        package let tokenOrderID: String?
+        /// Whether its account token is another customer's name, or a family member bought it.
+        package let isOfAnother: Bool
 
         /// Whether it is bought in time for an order: after it, or at most ten minutes before.
         package func isInTime(for order: Order) -> Bool {
             order.createdAt <= purchasedAt + Payment.orderedLate
+        }
+
+        /// Whether it may have been bought for an order, as far as Apple's words tell. A quantity counts where several
+        /// are sold at once.
+        fileprivate func fits(_ order: Order) -> Bool {
+            productID == order.productID && !isRenewal && isInTime(for: order)
+                && (isRestorable || quantity == order.quantity)
+                && (tokenOrderID.map { $0 == order.id } ?? !isOfAnother)
+        }
+
+        /// Whether it is a non-consumable of the customer's.
+        fileprivate func isKept(as productID: ProductID) -> Bool {
+            self.productID == productID && isOwned && !isRevoked && isRestorable && !isPeriod
         }
     }
 
@@ -55,30 +72,32 @@ package struct ReceiptPurchases: Sendable {
     /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
     package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
 
-    /// Returns only what an order is about: the transaction that pays it, and its deliveries.
+    /// Returns only what an order is about: the transaction that pays it, and its deliveries; without one, the
+    /// non-consumable that the customer owns already.
     package func only(of order: Order) -> ReceiptPurchases {
         ReceiptPurchases(
-            items: items.filter { item in order.transactionID.map(item.transactionIDs.contains) ?? false },
+            items: items.filter { item in
+                order.transactionID.map(item.transactionIDs.contains) ?? item.isKept(as: order.productID)
+            },
             deliveries: deliveries.filter { $0.orderID == order.id })
     }
 
-    /// What an order that is not paid has to do with the contents.
+    /// What an order that is not paid has to do with the contents; docs/purchases.md has the table.
     package enum Fit: Sendable {
         /// The customer owns the ordered non-consumable.
         case owned
         /// What was bought for it was taken back, is another customer's, or is a possible duplicate.
         case refused
-        /// Nothing of it fits.
+        /// Nothing of it fits, or what fits pays another order of the customer's.
         case nothing
     }
 
     /// Returns what an unpaid order has to do with the contents. What is free to pay the order pays it already.
     package func fit(for order: Order) -> Fit {
-        let ordered = items.filter { $0.productID == order.productID && !$0.isRenewal }
-        if ordered.contains(where: { $0.isOwned && !$0.isRevoked && $0.isRestorable && !$0.isPeriod }) { return .owned }
-        let fitting = ordered.filter { $0.quantity == order.quantity && $0.isInTime(for: order) }
-        let isRefused = fitting.contains { item in
-            !item.isOwned || item.orderID == nil && (item.isRevoked || isPossibleDuplicate(item))
+        if items.contains(where: { $0.isKept(as: order.productID) }) { return .owned }
+        let isRefused = items.contains { item in
+            guard item.fits(order) else { return false }
+            return !item.isOwned || item.orderID == nil && (item.isRevoked || isPossibleDuplicate(item))
         }
         return isRefused ? .refused : .nothing
     }
@@ -135,5 +154,7 @@ extension ReceiptPurchases.Item {
         isOwned = try row.bool("is_owner")
         isRenewal = try row.bool("is_renewal")
         orderID = try row.textIfPresent("pays")
+        tokenOrderID = try row.textIfPresent("token_order")
+        isOfAnother = try row.bool("is_of_another")
     }
 }

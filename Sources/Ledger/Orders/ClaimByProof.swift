@@ -23,6 +23,8 @@ extension SettlementRun {
             bought.formUnion(settlement.purchases.map(\.key))
             subscribed.formUnion(settlement.subscriptionKeys)
         }
+        let provable = orderReceipts.provable
+        bought.formUnion(purchases.filter { provable.orders[$0.value.rowID] != nil }.keys)
         for key in bought {
             if let one = transaction(of: key, stored) { things[one.bought] = (.purchase(key), one) }
         }
@@ -64,7 +66,8 @@ extension SettlementRun {
             one, as: stored[one.bought], isStored: draft.stored != nil,
             isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
             transactionIDs: facts.transactionIDs, appID: key.appID,
-            sentWith: receipts { $0.purchases.contains { $0.key == key } })
+            sentWith: receipts { $0.purchases.contains { $0.key == key } },
+            provedFor: orderReceipts.provable.orders[draft.rowID] ?? [])
     }
 
     /// Returns the periods of a subscription likewise.
@@ -98,7 +101,8 @@ extension SettlementRun {
     /// pays an order for good.
     private func completed(
         _ transaction: PayingTransaction, as stored: PayingTransaction?, isStored: Bool, isClaimable: Bool,
-        token: String?, transactionIDs: Set<TransactionID>, appID: Int32, sentWith sent: [OrderReceipts.Sent]
+        token: String?, transactionIDs: Set<TransactionID>, appID: Int32, sentWith sent: [OrderReceipts.Sent],
+        provedFor: Set<String> = []
     ) -> PayingTransaction? {
         let pool = orderReceipts.pool
         let isOwnedHere = transaction.owner.map { owner in pool.orders.contains { $0.customer == owner } } ?? false
@@ -118,7 +122,7 @@ extension SettlementRun {
         } else {
             one.tokenNames = orderReceipts.customer(named: token, appID: appID).map { .customer($0) }
         }
-        one.provedFor = (stored?.provedFor ?? []).union(sent.filter(\.isProved).map(\.orderID))
+        one.provedFor = (stored?.provedFor ?? provedFor).union(sent.filter(\.isProved).map(\.orderID))
         one.sentFor = (stored?.sentFor ?? []).union(sent.filter { !$0.isProved }.map(\.orderID))
         one.namedFor = (stored?.namedFor ?? []).union(
             sent.filter { $0.transactionID.map(transactionIDs.contains) ?? false }.map(\.orderID))
@@ -127,7 +131,9 @@ extension SettlementRun {
 
     private mutating func give(_ thing: Claimable, to claim: OwnershipClaim) {
         switch thing {
-        case .purchase(let key): purchases[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+        case .purchase(let key):
+            purchases[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+            purchases[key]?.markChanged()
         case .subscription(let key): subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .proof)
         }
     }

@@ -2,6 +2,34 @@ import Postgres
 import SQL
 import Subscriptions
 
+/// What devices sent with proofs for the orders that a batch may pay, and no customer was given: a proof may claim it in
+/// any settlement, not only in the first one.
+struct ProvablePurchases: Sendable {
+    /// The orders for which each purchase was sent, by the keys of the purchases.
+    private(set) var orders: [Int64: Set<String>] = [:]
+    /// The customers of the orders.
+    private(set) var customers: [String: OwnershipClaim] = [:]
+
+    /// No purchases.
+    static let none = ProvablePurchases()
+
+    private init() {}
+
+    /// Reads them before any lock.
+    init(of batch: [Settlement], in transaction: Transaction) throws {
+        for row in try transaction.query(Queries.findProvable, [.int8s(batch.map(\.claim.receiptID.number))]) {
+            let order = try row.text("order_id")
+            orders[try row.int8("purchase_id"), default: []].insert(order)
+            customers[order] = OwnershipClaim(
+                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
+                isNew: false)
+        }
+    }
+
+    /// The keys of the purchases.
+    var purchases: [Int64] { orders.keys.sorted() }
+}
+
 /// The orders for which a batch's receipts were sent. What such a receipt holds may pay its order, whenever Apple lists
 /// it.
 struct OrderReceipts: Sendable {
@@ -21,6 +49,9 @@ struct OrderReceipts: Sendable {
     /// The orders and transactions among which proofs claim; empty where none does.
     let pool: PaymentPool
 
+    /// What proofs may claim beside the batch's own contents.
+    let provable: ProvablePurchases
+
     private let sent: [ReceiptID: [Sent]]
     private let unclaimablePurchases: Set<Int64>
     private let unclaimableSubscriptions: Set<Int64>
@@ -30,26 +61,30 @@ struct OrderReceipts: Sendable {
     static let none = OrderReceipts(sent: [:])
 
     private init(
-        sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, purchases: Set<Int64> = [],
-        subscriptions: Set<Int64> = [], namedCustomers: OrderCustomers = .none
+        sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, provable: ProvablePurchases = .none,
+        purchases: Set<Int64> = [], subscriptions: Set<Int64> = [], namedCustomers: OrderCustomers = .none
     ) {
-        (self.sent, self.pool, self.namedCustomers) = (sent, pool, namedCustomers)
+        (self.sent, self.pool, self.provable, self.namedCustomers) = (sent, pool, provable, namedCustomers)
         (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
     }
 
     /// Reads the orders of the receipts of a batch. `purchases` and `subscriptions` are its locked rows.
-    init(of batch: [Settlement], purchases: [Row], subscriptions: [Row], in transaction: Transaction) throws {
+    init(
+        of batch: [Settlement], provable: ProvablePurchases, purchases: [Row], subscriptions: [Row],
+        in transaction: Transaction
+    ) throws {
         let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(batch.map(\.claim.receiptID.number))])
         let sent = try rows.reduce(into: [ReceiptID: [Sent]]()) { sent, row in
             sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row))
         }
-        let claiming = sent.filter { $0.value.contains(where: \.mayClaim) }.keys.sorted()
+        func mayClaim(_ one: Sent) -> Bool { one.isPayable && (one.isProved || !provable.purchases.isEmpty) }
+        let claiming = sent.filter { $0.value.contains(where: mayClaim) }.keys.sorted()
         guard !claiming.isEmpty else {
             self.init(sent: sent)
             return
         }
         // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
-        let claimers = Set(sent.values.joined().filter(\.mayClaim).map(\.customer.customer.number)).sorted()
+        let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer.customer.number)).sorted()
         try transaction.query(Queries.lockClaimers, [.int8s(claimers)])
         let things: [Parameter] = [
             .int8s(try purchases.map { try $0.int8("purchase_id") }),
@@ -61,6 +96,7 @@ struct OrderReceipts: Sendable {
         let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.map(\.number))])
         self.init(
             sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
+            provable: provable,
             purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
             subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }),
             namedCustomers: try OrderCustomers(namedIn: batch, in: transaction))
@@ -77,7 +113,7 @@ struct OrderReceipts: Sendable {
 
     /// Returns the customer of an order for which a receipt was sent.
     func customer(of order: String) -> OwnershipClaim? {
-        sent.values.joined().first { $0.orderID == order }?.customer
+        sent.values.joined().first { $0.orderID == order }?.customer ?? provable.customers[order]
     }
 
     /// Returns the key of the customer whom an account token names; read where a proof claims.
@@ -93,9 +129,6 @@ struct OrderReceipts: Sendable {
 }
 
 extension OrderReceipts.Sent {
-    /// Whether its proof may still claim a transaction.
-    var mayClaim: Bool { isProved && isPayable }
-
     fileprivate init(row: Row) throws {
         orderID = try row.text("order_id")
         isProved = try row.bool("is_proved")

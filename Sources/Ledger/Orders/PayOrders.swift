@@ -149,8 +149,10 @@ extension PayableOrder {
     fileprivate init(row: Row) throws {
         self.init(
             id: try row.text("order_id"), customer: try row.int8("customer_id"),
-            productID: ProductID(try row.text("product_id")), quantity: Int(try row.int4("quantity")),
-            orderedAt: try row.instant("created_at"), isOpen: try row.bool("is_open"))
+            productID: ProductID(try row.text("product_id")),
+            quantity: try row.int4IfPresent("quantity").map { Int($0) }, orderedAt: try row.instant("created_at"),
+            isOpen: try row.bool("is_open"))
+        awaits = try row.textIfPresent("awaits").map { TransactionID($0) }
     }
 }
 

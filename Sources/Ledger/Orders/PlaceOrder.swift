@@ -134,6 +134,12 @@ extension LedgerOrders {
             throw LedgerError(
                 .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
         }
+        guard try request.quantity == 1 || !row.bool("is_single") else {
+            throw LedgerError(
+                .invalid,
+                "Apple sells one \(request.productID) at a time; order a quantity of 1. Only consumables and non-renewing subscriptions have another one."
+            )
+        }
         guard try row.int8("open_orders") < Int64(Self.openMax) else {
             throw LedgerError(
                 .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),

@@ -60,15 +60,16 @@ struct FoundPollers: Sendable {
         }
     }
 
-    /// Looks for the contents of a batch's answers, for what its receipts poll, and for the holders of its line items.
-    init(of batch: [Settlement], holders: [Int64], in transaction: Transaction) throws {
+    /// Looks for the contents of a batch's answers, for what its receipts poll, for the holders of its line items, and for
+    /// the purchases that proofs may claim.
+    init(of batch: [Settlement], holders: [Int64], provable: [Int64], in transaction: Transaction) throws {
         var question = Question()
         question.polledBy = batch.map(\.claim.receiptID)
         question.unable = batch.filter(\.mayEndPolling).map(\.claim.receiptID)
         question.answered = batch.filter { $0.evidence != nil }.map(\.claim.receiptID)
         question.subscriptionKeys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
         question.purchaseKeys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
-        question.subscriptions = holders
+        (question.subscriptions, question.purchases) = (holders, provable)
         try self.init(question, in: transaction)
     }
 

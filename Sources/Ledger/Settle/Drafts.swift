@@ -175,6 +175,9 @@ struct PurchaseDraft: Sendable {
         apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []))
     }
 
+    /// Has it written although no answer of the batch speaks of it.
+    mutating func markChanged() { wasChecked = true }
+
     /// Replaces the stored state with another one, as a version without events.
     mutating func correct(to rebuilt: PurchaseState) {
         version += 1

@@ -45,7 +45,8 @@ struct SettlementRun {
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
         let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
-        let found = try FoundPollers(of: batch, holders: holders, in: transaction)
+        let provable = try ProvablePurchases(of: batch, in: transaction)
+        let found = try FoundPollers(of: batch, holders: holders, provable: provable.purchases, in: transaction)
         let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
@@ -54,7 +55,7 @@ struct SettlementRun {
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.insertAndLockSubscriptions(
             of: batch, holders: holders, in: transaction)
-        let purchaseRows = try Self.insertAndLockPurchases(of: batch, in: transaction)
+        let purchaseRows = try Self.insertAndLockPurchases(of: batch, and: provable.purchases, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
         ownershipClaims = try Self.ownershipClaims(
@@ -63,7 +64,7 @@ struct SettlementRun {
             in: transaction)
         orderCustomers = try OrderCustomers(of: batch, in: transaction)
         orderReceipts = try OrderReceipts(
-            of: batch, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
+            of: batch, provable: provable, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         self.holders = Set(holders)
         (subscriptions, purchases) = ([:], [:])
@@ -168,14 +169,14 @@ struct SettlementRun {
     }
 
     private static func insertAndLockPurchases(
-        of batch: [Settlement], in transaction: Transaction
+        of batch: [Settlement], and provable: [Int64], in transaction: Transaction
     ) throws -> [Row] {
         let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
         if batch.contains(where: { !$0.purchases.isEmpty }) {
             try transaction.query(Queries.insertPurchases, keys)
         }
         let receipts = batch.map(\.claim.receiptID.number)
-        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s([])])
+        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s(provable)])
     }
 
     /// Whether this same answer was settled before: the outcome of its commit was unknown, so it was sent again.

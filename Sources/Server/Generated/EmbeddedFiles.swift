@@ -523,7 +523,12 @@ paths:
               properties:
                 customer: {type: string, minLength: 1, maxLength: 255, description: Your own id of the customer.}
                 product_id: {type: string, description: A product of the catalog that has a kind.}
-                quantity: {type: [integer, "null"], minimum: 1, maximum: 10, default: 1}
+                quantity:
+                  type: [integer, "null"]
+                  minimum: 1
+                  maximum: 10
+                  default: 1
+                  description: 1 for a non-consumable and an auto-renewable subscription, which Apple sells singly.
                 price:
                   description: The price that the customer is shown; goes together with `currency`.
                   oneOf:
@@ -562,7 +567,7 @@ paths:
         "400":
           description: |
             `invalid`: the body, or no `Idempotency-Key`; a product that the catalog does not name, or names without a
-            kind.
+            kind; more than one of what Apple sells singly.
           content: {application/problem+json: {schema: {$ref: "#/components/schemas/Problem"}}}
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}

@@ -6,16 +6,19 @@ package struct PayableOrder: Sendable, Hashable {
     package let customer: Int64
     /// The product.
     package let productID: ProductID
-    /// How many.
-    package let quantity: Int
+    /// How many; nil where Apple sells one at a time, so that it does not count.
+    package let quantity: Int?
     /// When it was placed.
     package let orderedAt: Instant
     /// Whether it waits for its payment, or did when it was paid.
     package let isOpen: Bool
+    /// The transaction that the caller named last, if Apple does not list it yet: nothing else pays the order meanwhile,
+    /// except by a token or by another name.
+    package var awaits: TransactionID?
 
     /// Creates an order.
     package init(
-        id: String, customer: Int64, productID: ProductID, quantity: Int, orderedAt: Instant, isOpen: Bool
+        id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool
     ) {
         (self.id, self.customer, self.productID) = (id, customer, productID)
         (self.quantity, self.orderedAt, self.isOpen) = (quantity, orderedAt, isOpen)
@@ -137,15 +140,30 @@ package struct Payment: Sendable, Hashable {
 /// The result does not depend on the order of the arguments. Payments that cannot change any more, their orders and
 /// their transactions are left out of both.
 package func matchPayments(_ transactions: [PayingTransaction], of orders: [PayableOrder]) -> [Payment] {
+    var steps = 0
+    return matchPayments(transactions, of: orders, steps: &steps)
+}
+
+/// The same; adds to `steps` how many orders were looked at to seat transactions.
+func matchPayments(
+    _ transactions: [PayingTransaction], of orders: [PayableOrder], steps: inout Int
+) -> [Payment] {
     let ordersOfProduct = Dictionary(grouping: orders, by: \.productID)
+    let alike = Dictionary(grouping: transactions, by: Likeness.init).filter { $0.value.count > 1 }
+    let customers = Dictionary(orders.map { ($0.id, $0.customer) }) { first, _ in first }
     let pairs = transactions.flatMap { transaction in
-        isPossibleDuplicate(transaction, among: transactions)
-            ? [] : (ordersOfProduct[transaction.productID] ?? []).compactMap { Pair(transaction, $0) }
+        (ordersOfProduct[transaction.productID] ?? []).compactMap { order -> Pair? in
+            let twins = alike[Likeness(transaction)]?.filter { $0.mayBelong(to: order.customer, customers) } ?? []
+            return isPossibleDuplicate(transaction, among: twins, of: order.customer) ? nil : Pair(transaction, order)
+        }
     }
     var (payments, paid, spent): ([Payment], Set<String>, Set<PayingTransaction.Bought>) = ([], [], [])
     for (_, equal) in Dictionary(grouping: pairs, by: \.strength).sorted(by: { $0.key < $1.key }) {
         let free = equal.filter { !paid.contains($0.order.id) && !spent.contains($0.transaction.bought) }
-        for pair in seated(free) {
+        var seating = Seating(free)
+        seating.moveNearer()
+        steps += seating.steps
+        for pair in seating.pairs {
             payments.append(
                 Payment(orderID: pair.order.id, bought: pair.transaction.bought, cause: pair.cause))
             paid.insert(pair.order.id)
@@ -155,61 +173,117 @@ package func matchPayments(_ transactions: [PayingTransaction], of orders: [Paya
     return payments
 }
 
-/// Chooses among pairs of equal strength: an older transaction comes before a newer one, then each pays the nearest order
-/// that leaves the others one.
-private func seated(_ pairs: [Pair]) -> [Pair] {
-    let (count, sorted) = (Set(pairs.map(\.order.id)).count, pairs.sorted())
-    var choices: [[Pair]] = []
-    var place = sorted.startIndex
-    while place < sorted.endIndex, choices.count < count {
-        let end = sorted[place...].firstIndex { $0.transaction.bought != sorted[place].transaction.bought }
-        let next = end ?? sorted.endIndex
-        if eachHasOne(choices + [Array(sorted[place..<next])]) { choices.append(Array(sorted[place..<next])) }
-        place = next
-    }
-    for index in choices.indices {
-        for pair in choices[index] {
-            var chosen = choices
-            chosen[index] = [pair]
-            guard eachHasOne(chosen) else { continue }
-            choices = chosen
-            break
+/// Chooses among pairs of equal strength by augmenting paths (Kuhn 1955): an older transaction comes before a newer one,
+/// then each pays the nearest order that leaves the others one.
+private struct Seating {
+    /// How many orders were looked at.
+    private(set) var steps = 0
+    /// What each chosen transaction may pay, the nearest order first; the oldest transaction first.
+    private var choices: [[Pair]] = []
+    /// Which of them pays an order.
+    private var seats: [String: Int] = [:]
+
+    /// Seats transactions while each has an order.
+    init(_ pairs: [Pair]) {
+        let sorted = pairs.sorted()
+        // A search that failed has seen these: their payers can pay nothing else, so they never become free.
+        var closed: Set<String> = []
+        var place = sorted.startIndex
+        while place < sorted.endIndex {
+            let end = sorted[place...].firstIndex { $0.transaction.bought != sorted[place].transaction.bought }
+            choices.append(Array(sorted[place..<(end ?? sorted.endIndex)]))
+            place = end ?? sorted.endIndex
+            var tried = closed
+            if !seat(choices.endIndex - 1, &tried) {
+                closed = tried
+                choices.removeLast()
+            }
         }
     }
-    return choices.flatMap { $0 }
-}
 
-/// Whether each of several can have an order of its own, by augmenting paths (Kuhn 1955).
-private func eachHasOne(_ choices: [[Pair]]) -> Bool {
-    var seats: [String: Int] = [:]
-    func seat(_ one: Int, _ tried: inout Set<String>) -> Bool {
-        for id in choices[one].map(\.order.id) where tried.insert(id).inserted {
-            if let other = seats[id], !seat(other, &tried) { continue }
-            seats[id] = one
+    /// The pairs that pay.
+    var pairs: [Pair] {
+        choices.indices.flatMap { one in choices[one].filter { seats[$0.order.id] == one } }
+    }
+
+    /// Lets each transaction pay the nearest order that leaves the others one, the oldest first.
+    mutating func moveNearer() {
+        var places = Dictionary(seats.map { ($0.value, $0.key) }) { first, _ in first }
+        var settled: Set<String> = []
+        for one in choices.indices {
+            // Without these, those that pay them now would pay nothing.
+            var needed = settled
+            for pair in choices[one] where !needed.contains(pair.order.id) {
+                steps += 1
+                guard let own = places[one], own != pair.order.id else { break }
+                seats[own] = nil
+                var tried = needed.union([pair.order.id])
+                if let other = seats[pair.order.id], !seat(other, &tried) {
+                    seats[own] = one
+                    needed = tried
+                    continue
+                }
+                seats[pair.order.id] = one
+                places = Dictionary(seats.map { ($0.value, $0.key) }) { first, _ in first }
+                break
+            }
+            if let own = places[one] { settled.insert(own) }
+        }
+    }
+
+    /// Gives a transaction an order that is not yet tried; others move for it where they can.
+    private mutating func seat(_ one: Int, _ tried: inout Set<String>) -> Bool {
+        for pair in choices[one] where !tried.contains(pair.order.id) {
+            steps += 1
+            guard seats[pair.order.id] == nil else { continue }
+            seats[pair.order.id] = one
+            return true
+        }
+        for pair in choices[one] where tried.insert(pair.order.id).inserted {
+            steps += 1
+            guard let other = seats[pair.order.id], seat(other, &tried) else { continue }
+            seats[pair.order.id] = one
             return true
         }
         return false
     }
-    return choices.indices.allSatisfy { one in
-        var tried: Set<String> = []
-        return seat(one, &tried)
+}
+
+/// What two listings of the same purchase have in common.
+private struct Likeness: Hashable {
+    let environment: StoreEnvironment
+    let productID: ProductID
+    let purchasedAt: Instant
+    let quantity: Int
+
+    init(_ one: PayingTransaction) {
+        (environment, productID) = (one.environment, one.productID)
+        (purchasedAt, quantity) = (one.purchasedAt, one.quantity)
     }
 }
 
-/// Whether Apple may have listed the same purchase under another id: the same customer, product, instant and quantity,
-/// without tokens that tell them apart. The first one of such counts, and one whose token names an order.
-private func isPossibleDuplicate(_ one: PayingTransaction, among transactions: [PayingTransaction]) -> Bool {
+extension PayingTransaction {
+    /// Whether a customer owns it, or may claim it by a proof.
+    fileprivate func mayBelong(to customer: Int64, _ customers: [String: Int64]) -> Bool {
+        owner == customer || isClaimable && provedFor.contains { customers[$0] == customer }
+    }
+}
+
+/// Whether Apple may have listed the same purchase of a customer under another id: the same product, instant and quantity,
+/// without tokens that tell them apart. The one counts that the customer owns, then the first one, and one whose token
+/// names an order.
+private func isPossibleDuplicate(
+    _ one: PayingTransaction, among alike: [PayingTransaction], of customer: Int64
+) -> Bool {
     guard case .purchase = one.bought, !one.namesOrder else { return false }
+    func rank(_ other: PayingTransaction) -> (Int, Int64) { (other.owner == customer ? 0 : 1, other.bought.place) }
     return one.isDuplicate
-        || transactions.contains { other in
+        || alike.contains { other in
             // What is a duplicate itself makes no other one a duplicate.
             guard case .purchase = other.bought, other.namesOrder || !other.isDuplicate,
-                other.namesOrder || other.bought.place < one.bought.place
+                other.namesOrder || rank(other) < rank(one)
             else { return false }
-            let isToldApart = one.accountToken.map { token in other.accountToken.map { $0 != token } ?? false } ?? false
-            return !isToldApart
-                && (other.owner, other.environment, other.productID) == (one.owner, one.environment, one.productID)
-                && (other.purchasedAt, other.quantity) == (one.purchasedAt, one.quantity)
+            return !(one.accountToken.map { token in other.accountToken.map { $0 != token } ?? false } ?? false)
         }
 }
 
@@ -262,7 +336,9 @@ private struct Pair: Comparable {
             return
         }
         let isLate = order.orderedAt > transaction.purchasedAt
-        guard transaction.quantity == order.quantity, !(isLate && transaction.isAcknowledged) else { return nil }
+        guard order.awaits == nil, order.quantity.map({ $0 == transaction.quantity }) ?? true,
+            !(isLate && transaction.isAcknowledged)
+        else { return nil }
         turn = isLate ? .late : .inTime
         if transaction.provedFor.contains(order.id), isOwn || transaction.isClaimable {
             cause = .proof

@@ -49,6 +49,11 @@ struct OrderTests {
                 bad.append(orderRequest())
                 bad[bad.count - 1].quantity = quantity
             }
+            // Apple sells one of these at a time.
+            for product in ["themes", "monthly"] as [ProductID] {
+                bad.append(orderRequest(product))
+                bad[bad.count - 1].quantity = 2
+            }
             bad.append(orderRequest())
             bad[bad.count - 1].priceMilliunits = 990
             for device in ["", "\0", String(repeating: "x", count: 4_097)] {
@@ -185,6 +190,10 @@ struct OrderTests {
             let order = try await test.place("themes", days: -1.5)
             try await test.buys("t", "themes", days: -20)
             #expect(try await test.log(of: order) == "created placed, delivered already_owned")
+            // Where Apple sells one at a time, no quantity counts.
+            let bobs = try await test.place("themes", by: "bob")
+            try await test.buys("u", "themes", quantity: 3, by: "bob")
+            #expect(try await test.log(of: bobs) == "created placed, paid product")
         }
     }
 

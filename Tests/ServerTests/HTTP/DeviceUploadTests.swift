@@ -26,13 +26,14 @@ struct DeviceUploadTests {
     }
 
     private func order(
-        _ client: any TestClientProtocol, _ served: ServedLedger, by customer: String = "kim"
+        _ client: any TestClientProtocol, _ served: ServedLedger, by customer: String = "kim",
+        of product: String = #""coins","quantity":2"#
     ) async throws -> Placed {
         let name = try #require(HTTPField.Name("Idempotency-Key"))
         let answer = try AnswerBody(
             try await client.send(
                 .post, "/v1/apps/com.example.app/orders", secret: served.secret,
-                body: #"{"customer":"\#(customer)","product_id":"coins","quantity":2}"#,
+                body: #"{"customer":"\#(customer)","product_id":\#(product)}"#,
                 headers: [name: UUID().uuidString]))
         let key = try #require(answer.text("key"))
         return Placed(
@@ -65,6 +66,22 @@ struct DeviceUploadTests {
             #expect(deliveries.count == 1 && deliveries[0]["order_id"] as? String == order.id)
             #expect(!text.contains("kim") && !text.contains("themes"))
             #expect(!text.contains("subscriptions") && !text.contains("purchases") && !text.contains("entitlements"))
+        }
+    }
+
+    @Test(
+        "A device may finish a non-consumable, whatever quantity Apple states, also where its customer owns it already")
+    func nonConsumable() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("t", "themes", "")]))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            for state in ["paid", "delivered"] {
+                let order = try await order(client, served, of: #""themes""#)
+                let answer = try await send(
+                    Sample.receipt(), for: order.id, proof: order.proof(of: Sample.receipt()), client)
+                let text = String(buffer: answer.body)
+                #expect(text.contains(#""may_finish":["t"],"may_finish_restored":["t"]"#), "\(text)")
+                #expect(text.contains(#""state":"\#(state)""#) && text.contains(#""result":"succeeded""#), "\(text)")
+            }
         }
     }
 

@@ -199,6 +199,7 @@ struct PurchaseRouteTests {
             for body in [
                 #"{"customer":"kim","product_id":"coins","quantity":0}"#,
                 #"{"customer":"kim","product_id":"coins","quantity":1000}"#,
+                #"{"customer":"kim","product_id":"themes","quantity":2}"#,
                 #"{"customer":"kim","product_id":"nothing"}"#, #"{"customer":"","product_id":"coins"}"#,
                 #"{"customer":"kim","product_id":"coins","price":"1"}"#, #"{"customer":"kim"}"#,
                 #"{"customer":"kim","product_id":"coins","more":1}"#, #"{"customer":"kim","product_id":"\u0000"}"#,

@@ -1,15 +1,18 @@
 import SeededRandom
+import TestSupport
 import Testing
 
 @testable import Subscriptions
 
 /// An order of ann's, who is customer 1.
 private func order(
-    _ id: String, at minute: Int64, _ product: ProductID = "coins", quantity: Int = 1, by customer: Int64 = 1,
-    isOpen: Bool = true
+    _ id: String, at minute: Int64, _ product: ProductID = "coins", quantity: Int? = 1, by customer: Int64 = 1,
+    isOpen: Bool = true, awaits: TransactionID? = nil
 ) -> PayableOrder {
-    PayableOrder(
+    var one = PayableOrder(
         id: id, customer: customer, productID: product, quantity: quantity, orderedAt: .minute(minute), isOpen: isOpen)
+    one.awaits = awaits
+    return one
 }
 
 /// A transaction of ann's.
@@ -28,92 +31,10 @@ extension Instant {
     fileprivate static func minute(_ count: Int64) -> Instant { Instant(milliseconds: 0) + .minutes(count) }
 }
 
-extension PayingTransaction.Bought {
-    fileprivate var number: Int64 {
-        switch self {
-        case .purchase(let id): id
-        case .period(let id, _): id
-        }
-    }
-}
-
 /// What pays what, as text.
 private func paid(_ transactions: [PayingTransaction], _ orders: [PayableOrder]) -> String {
     matchPayments(transactions, of: orders).map { "\($0.orderID)<\($0.bought.number) \($0.cause)" }.sorted()
         .joined(separator: ", ")
-}
-
-/// Leaves out possible duplicates.
-private func withoutTwins(_ transactions: [PayingTransaction]) -> [PayingTransaction] {
-    var free: [PayingTransaction] = []
-    let byNumber = transactions.sorted { $0.bought.number < $1.bought.number }
-    for one in byNumber.filter(\.namesOrder) + byNumber.filter({ !$0.namesOrder }) {
-        let isTwin =
-            !one.namesOrder
-            && free.contains {
-                ($0.purchasedAt, $0.quantity, $0.productID, $0.owner)
-                    == (one.purchasedAt, one.quantity, one.productID, one.owner)
-                    && ($0.accountToken == nil || one.accountToken == nil || $0.accountToken == one.accountToken)
-            }
-        if !isTwin { free.append(one) }
-    }
-    return free.sorted { ($0.purchasedAt, $0.bought.number) < ($1.purchasedAt, $1.bought.number) }
-}
-
-/// The rule of docs/purchases.md, read aloud: by trying every way to pay, cause after cause.
-func bruteForce(_ transactions: [PayingTransaction], _ orders: [PayableOrder]) -> [String: PayingTransaction.Bought] {
-    var payer: [String: PayingTransaction.Bought] = [:]
-    var free = withoutTwins(transactions)
-
-    /// Pays in the best way: as many as can, the oldest first, each the order that is nearest to it.
-    func pay(_ late: ClosedRange<Int64>, where fits: (PayingTransaction, PayableOrder) -> Bool) {
-        var ways: [(rank: [UInt64], payer: [String: PayingTransaction.Bought])] = [(rank: [], payer: payer)]
-        for one in free where !payer.values.contains(one.bought) {
-            var more = ways.map { (rank: $0.rank + [UInt64.max], payer: $0.payer) }
-            for way in ways {
-                for order in orders where way.payer[order.id] == nil && order.productID == one.productID {
-                    let delay = (order.orderedAt - one.purchasedAt).milliseconds
-                    guard late.contains(delay), fits(one, order) else { continue }
-                    var paying = way.payer
-                    paying[order.id] = one.bought
-                    more.append((rank: way.rank + [delay.magnitude], payer: paying))
-                }
-            }
-            ways = more
-        }
-        func idle(_ rank: [UInt64]) -> [Int] { rank.map { $0 == UInt64.max ? 1 : 0 } }
-        let best = ways.min { left, right in
-            let (first, second) = (idle(left.rank), idle(right.rank))
-            guard first == second else { return first.lexicographicallyPrecedes(second) }
-            return left.rank.lexicographicallyPrecedes(right.rank)
-        }
-        payer = best?.payer ?? payer
-    }
-    let (ever, tenMinutes) = (Int64.min...Int64.max, Int64(600_000))
-    pay(ever) { one, order in one.tokenNames == .order(order.id) && (one.owner == order.customer || one.isClaimable) }
-    free.removeAll { $0.namesOrder || $0.isRenewal }
-    func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
-        if case .customer(let named) = one.tokenNames, named != order.customer { false } else { true }
-    }
-    pay(Int64.min...tenMinutes) { one, order in
-        mayPay(one, order) && one.owner == order.customer && one.namedFor.contains(order.id)
-    }
-    for (late, isLate) in [(Int64.min...0, false), (1...tenMinutes, true)] {
-        for cause in [Payment.Cause.proof, .order, .product] {
-            pay(late) { one, order in
-                guard mayPay(one, order), one.quantity == order.quantity, !isLate || !one.isAcknowledged else {
-                    return false
-                }
-                let isOwn = one.owner == order.customer
-                switch cause {
-                case .proof: return one.provedFor.contains(order.id) && (isOwn || one.isClaimable)
-                case .order: return isOwn && one.sentFor.contains(order.id)
-                case .product, .token, .transaction: return isOwn && order.isOpen
-                }
-            }
-        }
-    }
-    return payer
 }
 
 @Suite("Each transaction pays one order, and each order is paid once")
@@ -159,6 +80,36 @@ struct MatchPaymentsTests {
         #expect(paid([bought(1, at: 9) { $0.namedFor = ["a"] }], orders) == "b<1 product")
         #expect(
             paid([bought(1, at: 11) { ($0.namedFor, $0.isAcknowledged) = (["a"], true) }], orders) == "a<1 transaction")
+    }
+
+    @Test("While an order awaits the transaction that the caller named, only a token or another name pays it")
+    func awaits() {
+        let waiting = [order("a", at: 1, awaits: "t"), order("b", at: 0)]
+        let links = bought(1, at: 9) { ($0.provedFor, $0.sentFor) = (["a"], ["a"]) }
+        #expect(paid([links], waiting) == "b<1 product")
+        #expect(paid([links, bought(2, at: 8) { $0.tokenNames = .order("a") }], waiting) == "a<2 token, b<1 product")
+        #expect(paid([links, bought(2, at: 8) { $0.namedFor = ["a"] }], waiting) == "a<2 transaction, b<1 product")
+        #expect(paid([links], [order("a", at: 1)]) == "a<1 proof")
+        #expect(paid([bought(1, at: -1)], waiting) == "b<1 product")
+    }
+
+    @Test("A quantity does not count where Apple sells one at a time")
+    func singly() {
+        #expect(paid([bought(1, at: 9, quantity: 3)], [order("a", at: 0, quantity: nil)]) == "a<1 product")
+    }
+
+    @Test(
+        "A customer of many purchases costs steps in proportion to what may pay", arguments: [50, 100] as [Int64])
+    func steps(count: Int64) {
+        let orders = (0..<40 as Range<Int64>).map { order("\($0)", at: $0) }
+        var random = Seeded(seed: 42_000 + UInt64(count))
+        print(random)
+        let transactions = (0..<count).map { bought($0, at: .random(in: 0...80, using: &random)) }
+        var steps = 0
+        let payments = matchPayments(transactions, of: orders, steps: &steps)
+        #expect(payments.count <= orders.count && payments.count > 30)
+        let pairs = transactions.reduce(0) { sum, one in sum + orders.count { $0.orderedAt <= one.purchasedAt } }
+        #expect(steps <= 4 * pairs, "\(steps) steps for \(pairs) pairs")
     }
 
     @Test(
@@ -218,8 +169,9 @@ struct MatchPaymentsTests {
                 order(
                     "\(index)", at: 3 * Int64.random(in: 0...13, using: &random),
                     products.randomElement(using: &random) ?? "coins",
-                    quantity: .random(in: 1...2, using: &random), by: .random(in: 1...2, using: &random),
-                    isOpen: Int.random(in: 0..<4, using: &random) > 0)
+                    quantity: [1, 1, 2, 2, nil].randomElement(using: &random) ?? 1,
+                    by: .random(in: 1...2, using: &random), isOpen: Int.random(in: 0..<4, using: &random) > 0,
+                    awaits: Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil)
             }
             let transactions = (0..<Int64.random(in: 0...4, using: &random)).map { id in
                 let owner: Int64? =
@@ -247,7 +199,7 @@ struct MatchPaymentsTests {
             #expect(
                 Set(matchPayments(transactions.shuffled(using: &random), of: orders.shuffled(using: &random)))
                     == Set(payments))
-            #expect(pairs == bruteForce(transactions, orders), "\(random) \(orders) \(transactions)")
+            #expect(pairs == modelPayments(transactions, orders), "\(random) \(orders) \(transactions)")
         }
     }
 

@@ -1,6 +1,7 @@
--- Orders: returns whether the catalog of app $1 knows product $3 and says what it is, how many open orders customer $2 has
--- that give way to no other one, by any name, and in how many seconds the first of these expires.
-SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind, o.open_orders,
+-- Orders: returns whether the catalog of app $1 knows product $3, says what it is and sells one at a time, how many open
+-- orders customer $2 has that give way to no other one, by any name, and in how many seconds the first of these expires.
+SELECT p.product_id IS NOT NULL AS is_known, p.kind IS NOT NULL AS has_kind,
+       COALESCE(ledger.is_bought_singly(p.kind), false) AS is_single, o.open_orders,
        GREATEST(1, ceil(extract(epoch FROM o.expires_at - clock_timestamp())))::bigint AS seconds_left
 FROM ledger.app a
 LEFT JOIN ledger.product p ON p.app_id = a.app_id AND p.product_id = $3::text

@@ -1,0 +1,100 @@
+package import Subscriptions
+
+/// What pays which order by the rule of docs/purchases.md, read aloud: by trying every way to pay, cause after cause. Tests
+/// compare the one function that decides it, and what a ledger did, with this.
+package func modelPayments(
+    _ transactions: [PayingTransaction], _ orders: [PayableOrder]
+) -> [String: PayingTransaction.Bought] {
+    // What a proof claimed comes first, then the oldest.
+    let sorted = transactions.sorted { left, right in
+        (left.isClaimed ? 0 : 1, left.purchasedAt, left.bought.number)
+            < (right.isClaimed ? 0 : 1, right.purchasedAt, right.bought.number)
+    }
+    var payer: [String: PayingTransaction.Bought] = [:]
+    func pay(_ late: ClosedRange<Int64>, where fits: (PayingTransaction, PayableOrder) -> Bool) {
+        payer = bestWay(to: payer, sorted, orders) { one, order in
+            late.contains((order.orderedAt - one.purchasedAt).milliseconds) && one.productID == order.productID
+                && fits(one, order) && !isTwin(one, of: order.customer, transactions, orders)
+        }
+    }
+    func isTheirs(_ one: PayingTransaction, _ order: PayableOrder) -> Bool { one.owner == order.customer }
+    /// Whether no token and no kind forbids it.
+    func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+        switch one.tokenNames {
+        case .order: false
+        case .customer(let named): named == order.customer && !one.isRenewal
+        case nil: !one.isRenewal
+        }
+    }
+    let (ever, tenMinutes) = (Int64.min...Int64.max, Int64(600_000))
+    pay(ever) { one, order in one.tokenNames == .order(order.id) && (isTheirs(one, order) || one.isClaimable) }
+    pay(Int64.min...tenMinutes) { one, order in
+        mayPay(one, order) && isTheirs(one, order) && one.namedFor.contains(order.id)
+    }
+    for (late, isLate) in [(Int64.min...0, false), (1...tenMinutes, true)] {
+        func fits(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+            mayPay(one, order) && order.awaits == nil && [nil, one.quantity].contains(order.quantity)
+                && !(isLate && one.isAcknowledged)
+        }
+        pay(late) { one, order in
+            fits(one, order) && one.provedFor.contains(order.id) && (isTheirs(one, order) || one.isClaimable)
+        }
+        pay(late) { one, order in fits(one, order) && isTheirs(one, order) && one.sentFor.contains(order.id) }
+        pay(late) { one, order in fits(one, order) && isTheirs(one, order) && order.isOpen }
+    }
+    return payer
+}
+
+/// Pays in the best way: as many as can, the first ones first, each the order that is nearest to it.
+private func bestWay(
+    to payer: [String: PayingTransaction.Bought], _ transactions: [PayingTransaction], _ orders: [PayableOrder],
+    where fits: (PayingTransaction, PayableOrder) -> Bool
+) -> [String: PayingTransaction.Bought] {
+    var ways: [(rank: [UInt64], payer: [String: PayingTransaction.Bought])] = [(rank: [], payer: payer)]
+    for one in transactions where !payer.values.contains(one.bought) {
+        var more = ways.map { (rank: $0.rank + [UInt64.max], payer: $0.payer) }
+        for order in orders where fits(one, order) {
+            for way in ways where way.payer[order.id] == nil {
+                let distance = (order.orderedAt - one.purchasedAt).milliseconds.magnitude
+                more.append((rank: way.rank + [distance], payer: way.payer.merging([order.id: one.bought]) { $1 }))
+            }
+        }
+        ways = more
+    }
+    func idle(_ rank: [UInt64]) -> [Int] { rank.map { $0 == UInt64.max ? 1 : 0 } }
+    let best = ways.min { left, right in
+        let (first, second) = (idle(left.rank), idle(right.rank))
+        guard first == second else { return first.lexicographicallyPrecedes(second) }
+        return left.rank.lexicographicallyPrecedes(right.rank)
+    }
+    return best?.payer ?? payer
+}
+
+/// Whether it may be the same purchase as one that its customer has, or claims before it.
+private func isTwin(
+    _ one: PayingTransaction, of customer: Int64, _ transactions: [PayingTransaction], _ orders: [PayableOrder]
+) -> Bool {
+    func place(_ other: PayingTransaction) -> (Int, Int64) {
+        (other.owner == customer ? 0 : 1, other.bought.number)
+    }
+    return !one.namesOrder
+        && transactions.contains { other in
+            let mayBeTheirs =
+                other.owner == customer
+                || other.isClaimable && orders.contains { $0.customer == customer && other.provedFor.contains($0.id) }
+            return mayBeTheirs && (other.namesOrder || place(other) < place(one))
+                && (other.purchasedAt, other.quantity, other.productID)
+                    == (one.purchasedAt, one.quantity, one.productID)
+                && (other.accountToken == nil || one.accountToken == nil || other.accountToken == one.accountToken)
+        }
+}
+
+extension PayingTransaction.Bought {
+    /// The row of the purchase or period.
+    package var number: Int64 {
+        switch self {
+        case .purchase(let id): id
+        case .period(let id, _): id
+        }
+    }
+}
