@@ -46,15 +46,20 @@ extension Milliunits: Decodable {
     /// Decodes a price from a JSON number or a string with a decimal.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        let text: String
+        var text = ""
         do {
             text = try container.decode(String.self)
         } catch DecodingError.typeMismatch {
-            text = try container.decode(Decimal.self).description
+            // The decoder calls a number that is too large for it a fault of the whole text.
+            do { text = try container.decode(Decimal.self).description } catch DecodingError.dataCorrupted {}
         }
         guard let price = Milliunits(decimal: text) else {
-            throw DecodingError.dataCorruptedError(
-                in: container, debugDescription: "'\(text)' is no price; write 4.99, with at most 3 decimals")
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: container.codingPath,
+                    debugDescription: "'\(text)' is no price; write 4.99, with at most 3 decimals",
+                    underlyingError: LedgerError(
+                        .invalid, "is a price like 4.99, from 0 to 999999999999.999 with at most 3 decimals.")))
         }
         self = price
     }

@@ -86,6 +86,21 @@ struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
     }
 }
 
+extension SingleValueDecodingContainer {
+    /// Returns a whole number. Throws a problem that names the field and its range for one that does not fit its type: the
+    /// decoder would say that the whole body is no JSON.
+    func number<Number: FixedWidthInteger & Decodable>(in range: ClosedRange<Number>) throws -> Number {
+        do {
+            return try decode(Number.self)
+        } catch DecodingError.dataCorrupted {
+            throw Problem(
+                .invalid,
+                "The body's \(Problem.place(codingPath)) is a whole number from \(range.lowerBound) to \(range.upperBound)."
+            )
+        }
+    }
+}
+
 extension Request {
     /// The key by which a caller's repetition of a request is known; nil where there is none.
     var idempotencyKey: String? { HTTPField.Name("Idempotency-Key").flatMap { headers[$0] } }

@@ -238,6 +238,35 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
     }
 
     @Test(
+        "A number that does not fit is refused by its field's name and range",
+        arguments: [
+            (
+                "orders", #"{"customer":"a","product_id":"b","quantity":N}"#,
+                "The body's quantity is a whole number from 1 to 10."
+            ),
+            (
+                "orders", #"{"customer":"a","product_id":"b","price":N}"#,
+                "The body's price is a price like 4.99, from 0 to 9"
+            ),
+            (
+                "receipts", #"{"customer":"a","receipt":"MIAG","price":N}"#,
+                "The body's price is a price like 4.99, from 0"
+            ),
+            ("deliveries:ack", #"{"ids":[1,N]}"#, "The body's ids.Index 1 is a whole number from 1 to 922337"),
+        ])
+    func numbersOutOfRange(_ path: String, _ body: String, _ sentence: String) async throws {
+        try await Serving.withoutDatabase { client in
+            for number in ["99999999999999999999", "1e400", "-1e400", "1.0001"] {
+                let answer = try await client.send(
+                    .post, "/v1/apps/com.example.app/\(path)", secret: TestKey.write.secret,
+                    body: body.replacing("N", with: number))
+                try expectProblem(answer, "invalid", status: 400)
+                #expect(String(buffer: answer.body).contains(sentence), "\(number): \(String(buffer: answer.body))")
+            }
+        }
+    }
+
+    @Test(
         "Ids that are none are refused",
         arguments: ["%", "%zz", "%ff", "%00", "a%00b", "%C3%28", String(repeating: "k", count: 256), "%20%20%00"])
     func idsThatAreNone(_ id: String) async throws {

@@ -80,7 +80,7 @@ private struct AcknowledgeBody: KnownFields {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            text = try (try? container.decode(String.self)) ?? "\(container.decode(Int64.self))"
+            text = try (try? container.decode(String.self)) ?? "\(container.number(in: 1...Int64.max))"
         }
     }
 

@@ -71,13 +71,21 @@ struct OrderRoutes: Sendable {
 private struct OrderBody: KnownFields {
     let customer: String
     let productID: String
-    let quantity: Int32?
+    let quantity: Quantity?
     /// The price that the customer was shown.
     let price: Milliunits?
     /// The currency of that price, ISO 4217.
     let currency: String?
     /// The app's own id of the device.
     let device: String?
+
+    struct Quantity: Decodable {
+        let count: Int32
+
+        init(from decoder: any Decoder) throws {
+            count = try decoder.singleValueContainer().number(in: OrderRequest.quantityAllowed)
+        }
+    }
 
     enum CodingKeys: String, CodingKey, CaseIterable {
         case customer
@@ -94,7 +102,7 @@ private struct OrderBody: KnownFields {
                 throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
             }
             return OrderRequest(
-                customer: customer, productID: ProductID(productID), quantity: quantity ?? 1,
+                customer: customer, productID: ProductID(productID), quantity: quantity?.count ?? 1,
                 priceMilliunits: price?.count, currency: currency?.uppercased(), device: device)
         }
     }

@@ -49,20 +49,21 @@ extension Problem {
     private init(telling error: DecodingError) {
         let detail =
             switch error {
-            case .keyNotFound(let key, let context): "The body's \(Self.place(context, key)) is missing."
-            case .valueNotFound(_, let context): "The body's \(Self.place(context)) must not be null."
-            case .typeMismatch(_, let context): "The body's \(Self.place(context)) has the wrong type."
+            case .keyNotFound(let key, let context): "The body's \(Self.place(context.codingPath + [key])) is missing."
+            case .valueNotFound(_, let context): "The body's \(Self.place(context.codingPath)) must not be null."
+            case .typeMismatch(_, let context): "The body's \(Self.place(context.codingPath)) has the wrong type."
             case .dataCorrupted(let context) where !context.codingPath.isEmpty:
-                "The body's \(Self.place(context)) cannot be used."
+                "The body's \(Self.place(context.codingPath)) "
+                    + ((context.underlyingError as? LedgerError)?.message ?? "cannot be used.")
             case .dataCorrupted: "The body is not JSON."
             @unknown default: "The body cannot be used."
             }
         self = Problem(.invalid, detail)
     }
 
-    private static func place(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
-        let names = (context.codingPath + [last].compactMap { $0 }).map(\.stringValue)
-        return names.isEmpty ? "outermost value" : names.joined(separator: ".")
+    /// The name of a field of the body.
+    static func place(_ path: [any CodingKey]) -> String {
+        path.isEmpty ? "outermost value" : path.map(\.stringValue).joined(separator: ".")
     }
 
     private init(status: HTTPResponse.Status) {
