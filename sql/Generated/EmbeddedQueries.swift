@@ -1013,13 +1013,17 @@ SET verify_receipt = EXCLUDED.verify_receipt, server_api = EXCLUDED.server_api, 
     /// Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or
     package static let claim = SQLFile("claim", #"""
 -- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or
--- later), at $6 (null: now), among those due by $7 (null: the same). A receipt whose workers crashed three times is not
--- leased: it moves to quarantine, where it is checked alone. It is returned too, so that other receipts take
--- over what it polls.
+-- later, $9 in that environment alone), at $6 (null: now), among those due by $7 (null: the same). A receipt whose
+-- workers crashed three times is not leased: it moves to quarantine, where it is checked alone. It is returned too, so that
+-- other receipts take over what it polls. A quota for the sandbox alone reads no row of production: an index of its own
+-- has the sandbox's.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (
-    SELECT * FROM unnest($3::int[], $4::text[]::ledger.lane[], $5::int[], $8::timestamptz[]) AS q(app_id, lane, receipts, low)
+    SELECT q.app_id, q.lane, q.receipts, q.low, q.environment IS NOT DISTINCT FROM 'Sandbox' AS only_sandbox,
+           q.environment IS NOT DISTINCT FROM 'Production' AS only_production
+    FROM unnest($3::int[], $4::text[]::ledger.lane[], $5::int[], $8::timestamptz[], $9::text[])
+        AS q(app_id, lane, receipts, low, environment)
 ), pick AS MATERIALIZED (
     SELECT due.row, due.due_at, due.crashes, q.lane <> 'quarantine' AND due.crashes >= 3 AS quarantined
     FROM quota q
@@ -1027,9 +1031,21 @@ WITH clock AS MATERIALIZED (
         SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
         FROM ledger.poll_schedule s
         WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
-          AND s.due_at >= COALESCE(q.low, '-infinity')
+          AND s.due_at >= COALESCE(q.low, '-infinity') AND NOT (q.only_production AND s.is_sandbox)
         ORDER BY s.due_at LIMIT q.receipts
         FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE NOT q.only_sandbox
+    UNION ALL
+    SELECT due.row, due.due_at, due.crashes, q.lane <> 'quarantine' AND due.crashes >= 3 AS quarantined
+    FROM quota q
+    CROSS JOIN LATERAL (
+        SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
+        FROM ledger.poll_schedule s
+        WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
+          AND s.due_at >= COALESCE(q.low, '-infinity') AND s.is_sandbox
+        ORDER BY s.due_at LIMIT q.receipts
+        FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE q.only_sandbox
 ), leased AS (
     UPDATE ledger.poll_schedule s
     SET lane = CASE WHEN pick.quarantined THEN 'quarantine' ELSE s.lane END,
@@ -1062,9 +1078,9 @@ ORDER BY l.receipt_id
 -- a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
-        (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
+        (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts, is_sandbox)
     SELECT r.receipt_id, r.app_id, 'expiring', now() + make_interval(secs => $2::float8), now(),
-           nextval('ledger.lease_token_seq'), $1::int, 1
+           nextval('ledger.lease_token_seq'), $1::int, 1, r.environment IS NOT DISTINCT FROM 'Sandbox'
     FROM ledger.receipt r WHERE r.receipt_id = $3::bigint AND r.erased_at IS NULL
     ON CONFLICT (receipt_id) DO UPDATE
     SET due_at = now() + make_interval(secs => $2::float8),
@@ -1095,26 +1111,37 @@ FROM leased l JOIN ledger.receipt r USING (receipt_id)
 -- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
--- A paused app has no row until its pause ends: neither one that waits, nor one whose secret Apple refuses in production,
--- which ends by a trial alone (secret_trial). Each row, and the row without an app when nothing is due, has the time
--- this kept the database busy: the caller's own clock would include the wait for a connection.
-WITH waiting AS MATERIALIZED (
-    SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
-    FROM ledger.app_budget a
-    CROSS JOIN ledger.apple_breaker g
+-- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, only receipts of the
+-- other one count, as in claim.sql; such a pause ends by a trial alone (secret_trial). Each row, and the row without an
+-- app when nothing is due, has the time this kept the database busy: the caller's own clock would include the wait for a
+-- connection.
+WITH held AS MATERIALIZED (
+    SELECT t.app_id, bool_or(t.environment = 'Production') AS production, bool_or(t.environment = 'Sandbox') AS sandbox
+    FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
+    WHERE t.paused_since IS NOT NULL AND p.verifier = 'verify_receipt'
+    GROUP BY t.app_id
+), asked AS MATERIALIZED (
+    SELECT a.app_id, GREATEST(a.failures, g.failures) > 0 AS is_tried,
+           CASE WHEN h.production THEN 'Sandbox' WHEN h.sandbox THEN 'Production' ELSE 'both' END AS environment
+    FROM ledger.app_budget a CROSS JOIN ledger.apple_breaker g LEFT JOIN held h ON h.app_id = a.app_id
+    WHERE GREATEST(a.paused_until, g.paused_until) <= now() AND (h.production AND h.sandbox) IS NOT TRUE
+), waiting AS MATERIALIZED (
+    SELECT a.*, l.lane, low.due_at AS low
+    FROM asked a
     CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
     LEFT JOIN unnest($3::int[], $4::text[]::ledger.lane[], $5::timestamptz[]) AS low(app_id, lane, due_at)
         ON low.app_id = a.app_id AND low.lane = l.lane
     CROSS JOIN LATERAL (
-        SELECT FROM ledger.poll_schedule s
-        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
-          AND s.due_at >= COALESCE(low.due_at, '-infinity')
-        ORDER BY s.due_at LIMIT 1) first
-    WHERE GREATEST(a.paused_until, g.paused_until) <= now()
-      AND NOT EXISTS (
-        SELECT FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
-        WHERE t.app_id = a.app_id AND t.environment = 'Production' AND t.paused_since IS NOT NULL
-          AND p.verifier = 'verify_receipt')
+        (SELECT 1 FROM ledger.poll_schedule s
+         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
+           AND s.due_at >= COALESCE(low.due_at, '-infinity')
+           AND a.environment <> 'Sandbox' AND NOT (a.environment = 'Production' AND s.is_sandbox)
+         ORDER BY s.due_at LIMIT 1)
+        UNION ALL
+        (SELECT 1 FROM ledger.poll_schedule s
+         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
+           AND s.due_at >= COALESCE(low.due_at, '-infinity') AND a.environment = 'Sandbox' AND s.is_sandbox
+         ORDER BY s.due_at LIMIT 1)) first
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )
@@ -1125,13 +1152,24 @@ LEFT JOIN (
     SELECT w.app_id, w.lane, due.receipts
     FROM waiting w
     CROSS JOIN share
+    CROSS JOIN LATERAL (SELECT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END AS receipts) most
     CROSS JOIN LATERAL (
+        -- Each branch but the one that holds ends before it reads. The usual first one reads the index alone.
         SELECT count(*) AS receipts FROM (
-            SELECT FROM ledger.poll_schedule s
-            WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
-              AND s.due_at >= COALESCE(w.low, '-infinity')
-            ORDER BY s.due_at
-            LIMIT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END) s) due) found ON true
+            (SELECT 1 FROM ledger.poll_schedule s
+             WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
+               AND s.due_at >= COALESCE(w.low, '-infinity') AND w.environment = 'both'
+             ORDER BY s.due_at LIMIT most.receipts)
+            UNION ALL
+            (SELECT 1 FROM ledger.poll_schedule s
+             WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
+               AND s.due_at >= COALESCE(w.low, '-infinity') AND w.environment = 'Production' AND NOT s.is_sandbox
+             ORDER BY s.due_at LIMIT most.receipts)
+            UNION ALL
+            (SELECT 1 FROM ledger.poll_schedule s
+             WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
+               AND s.due_at >= COALESCE(w.low, '-infinity') AND w.environment = 'Sandbox' AND s.is_sandbox
+             ORDER BY s.due_at LIMIT most.receipts)) s) due) found ON true
 ORDER BY found.app_id, found.lane
 
 """#)
@@ -1190,20 +1228,21 @@ FROM ledger.app_budget b WHERE b.app_id = $1::int
 FOR NO KEY UPDATE
 
 """#)
-    /// Counts receipts that were due by $1 and are not checked yet, per app, with the reason if the app is paused. No lease
+    /// Counts receipts that were due by $1 and are not checked yet, per app and reason: that the app is paused, or where its
     package static let overdue = SQLFile("overdue", #"""
--- Counts receipts that were due by $1 and are not checked yet, per app, with the reason if the app is paused. No lease
--- is longer than the longest one for $2 seconds (see claim.sql), so only the beginning of the due index is read.
+-- Counts receipts that were due by $1 and are not checked yet, per app and reason: that the app is paused, or where its
+-- secret is refused the receipts' environment. No lease is longer than the longest one for $2 seconds (see claim.sql), so
+-- only the beginning of the due index is read.
 WITH unasked AS MATERIALIZED (
-    SELECT a.app_id, s.is_leased
+    SELECT a.app_id, s.is_leased, s.is_sandbox
     FROM ledger.app a
     CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
     CROSS JOIN LATERAL (
-        SELECT s.leased_by IS NOT NULL AS is_leased
+        SELECT s.leased_by IS NOT NULL AS is_leased, s.is_sandbox
         FROM ledger.poll_schedule s
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= $1::timestamptz AND s.scheduled_for <= $1::timestamptz
         UNION ALL
-        SELECT true
+        SELECT true, s.is_sandbox
         FROM ledger.poll_schedule s
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at > $1::timestamptz
           AND s.due_at <= now() + make_interval(secs => $2::float8 * CASE l.lane WHEN 'quarantine' THEN 1024 ELSE 64 END)
@@ -1211,10 +1250,14 @@ WITH unasked AS MATERIALIZED (
 )
 SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE u.is_leased) AS leased,
        CASE WHEN b.paused_until > now() THEN b.paused_because WHEN g.paused_until > now() THEN g.paused_because
-            ELSE ledger.secret_pause(a.app_id) END AS paused_because
+            ELSE held.because END AS paused_because
 FROM unasked u JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
-GROUP BY a.app_id, a.bundle_id, b.paused_until, b.paused_because, g.paused_until, g.paused_because ORDER BY a.bundle_id
+LEFT JOIN (
+    SELECT a.app_id, e.is_sandbox, ledger.secret_pause(a.app_id, e.is_sandbox) AS because
+    FROM ledger.app a CROSS JOIN (VALUES (false), (true)) e(is_sandbox)) held
+    ON held.app_id = u.app_id AND held.is_sandbox = u.is_sandbox
+GROUP BY a.bundle_id, 4 ORDER BY a.bundle_id, 4
 
 """#)
     /// Stops calls of kind $3 about app $1 in environment $2 for $4 seconds; a pause that lasts longer stays.
@@ -2571,9 +2614,10 @@ WITH refused AS MATERIALIZED (
 ), taken AS MATERIALIZED (
     SELECT * FROM refused WHERE retired OR receipt_id IN (SELECT receipt_id FROM idle)
 ), scheduled AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT t.receipt_id, t.app_id, CASE WHEN t.once_verified THEN 'sweep'::ledger.lane ELSE 'import' END, hour.at, hour.at
-    FROM taken t CROSS JOIN (SELECT now() + interval '1 hour' AS at) hour
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT t.receipt_id, t.app_id, CASE WHEN t.once_verified THEN 'sweep'::ledger.lane ELSE 'import' END, hour.at, hour.at,
+           r.environment IS NOT DISTINCT FROM 'Sandbox'
+    FROM taken t JOIN ledger.receipt r USING (receipt_id) CROSS JOIN (SELECT now() + interval '1 hour' AS at) hour
     WHERE t.retired ORDER BY t.receipt_id
     ON CONFLICT DO NOTHING
 ), restored AS (
@@ -2772,15 +2816,25 @@ FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
 WHERE r.receipt_id = $1::bigint
 
 """#)
-    /// Upload: returns the seconds until receipt $1 may be taken from the process that leased it; no row where none did, or where
+    /// Upload: returns the seconds until receipt $1 may be asked about: until it may be taken from a process that leased it and
     package static let readLease = SQLFile("read_lease", #"""
--- Upload: returns the seconds until receipt $1 may be taken from the process that leased it; no row where none did, or where
--- that one shows signs of life.
-SELECT CEIL(GREATEST(1, EXTRACT(epoch FROM
-           LEAST(s.due_at, CASE WHEN s.crashes = 0 THEN ledger.gone_at(w) END) - now())))::bigint AS seconds
-FROM ledger.poll_schedule s LEFT JOIN ledger.worker w ON w.worker_id = s.leased_by
-WHERE s.receipt_id = $1::bigint AND s.leased_by IS NOT NULL AND s.due_at > now()
-  AND COALESCE(ledger.gone_at(w) <= now() + interval '10 seconds', true)
+-- Upload: returns the seconds until receipt $1 may be asked about: until it may be taken from a process that leased it and
+-- shows no sign of life, or until the next trial where Apple refuses the app's secret. With $2 its back-off counts too, of
+-- which an hour at most. No row where nothing is in the way.
+SELECT CEIL(GREATEST(1, EXTRACT(epoch FROM wait.until - now())))::bigint AS seconds
+FROM ledger.poll_schedule s
+LEFT JOIN ledger.worker w ON w.worker_id = s.leased_by
+LEFT JOIN ledger.secret_trial t ON t.app_id = s.app_id AND (t.environment = 'Sandbox') = s.is_sandbox
+    AND ledger.secret_pause(s.app_id, s.is_sandbox) IS NOT NULL
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN s.leased_by IS NOT NULL AND s.due_at > now() AND COALESCE(ledger.gone_at(w) <= now() + interval '10 seconds', true)
+        THEN LEAST(s.due_at, CASE WHEN s.crashes = 0 THEN ledger.gone_at(w) END)
+        WHEN s.leased_by IS NULL
+        THEN GREATEST(CASE WHEN t.app_id IS NOT NULL THEN GREATEST(t.try_at, now() + interval '5 s') END,
+                      CASE WHEN $2::boolean AND s.backs_off THEN LEAST(s.due_at, now() + interval '1 hour') END)
+    END AS until) wait
+WHERE s.receipt_id = $1::bigint AND wait.until IS NOT NULL
 
 """#)
     /// Upload: returns what the purchases ($1) and subscriptions ($2) in a receipt gave customer $4 of the app of receipt
@@ -2887,7 +2941,7 @@ RETURNING customer_id
     /// Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
     package static let storeUploads = SQLFile("store_uploads", #"""
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
--- as far as they are known).
+-- as far as they are known, $8 whether the receipt says that it is of the sandbox).
 -- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. An upload
 -- makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds, because
 -- the uploading process asks Apple right away. An import of a known upload does not; if it says a storefront or price
@@ -2901,10 +2955,10 @@ WITH clock AS MATERIALIZED (
            (array_agg(n.price_milliunits ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1]
                AS price_milliunits,
            (array_agg(n.currency ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1] AS currency,
-           max(n.expires_at) AS expires_at, max(n.place) AS place
-    FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
+           max(n.expires_at) AS expires_at, bool_or(n.is_sandbox) AS is_sandbox, max(n.place) AS place
+    FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[], $8::boolean[])
         WITH ORDINALITY
-        AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, place)
+        AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, is_sandbox, place)
     GROUP BY n.receipt_id, n.customer_id
 ), uploaded AS (
     INSERT INTO ledger.upload AS u
@@ -2936,16 +2990,18 @@ WITH clock AS MATERIALIZED (
         SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
     GROUP BY u.receipt_id
 ), due AS (
-    SELECT r.receipt_id, r.app_id,
+    SELECT r.receipt_id, r.app_id, r.environment,
            CASE WHEN r.verified_at IS NOT NULL THEN 'expiring'::ledger.lane WHEN b.imported THEN 'import' ELSE 'new' END AS lane,
            clock.at + CASE WHEN b.is_due_now THEN interval '0' ELSE interval '5 s' END AS at
     FROM brought b JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
 )
-INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
+INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
 SELECT d.receipt_id, d.app_id, d.lane,
-       CASE WHEN d.lane = 'import' THEN ledger.import_priority(e.expires_at, clock.at) ELSE d.at END, d.at
+       CASE WHEN d.lane = 'import' THEN ledger.import_priority(e.expires_at, clock.at) ELSE d.at END, d.at,
+       COALESCE(d.environment = 'Sandbox', e.is_sandbox)
 FROM due d CROSS JOIN clock
-LEFT JOIN (SELECT receipt_id, max(expires_at) AS expires_at FROM given GROUP BY receipt_id) e USING (receipt_id)
+JOIN (SELECT receipt_id, max(expires_at) AS expires_at, bool_or(is_sandbox) AS is_sandbox FROM given GROUP BY receipt_id) e
+    USING (receipt_id)
 ORDER BY d.receipt_id
 ON CONFLICT (receipt_id) DO UPDATE
 SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
@@ -2953,7 +3009,7 @@ SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
                   ELSE LEAST(s.due_at, EXCLUDED.due_at) END,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
     lane = CASE WHEN s.leased_by IS NULL AND s.lane <> 'quarantine' THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
-    fingerprint = NULL
+    is_sandbox = EXCLUDED.is_sandbox, fingerprint = NULL
 
 """#)
     /// Returns per app: receipts that wait for Apple's first answer, calls a second (0: unlimited), and whether a worker is
@@ -3090,12 +3146,13 @@ WHERE ($1::text IS NULL OR a.bundle_id = $1::text)
 ORDER BY r.receipt_id DESC LIMIT $4::int
 
 """#)
-    /// For metrics: each app's present calls a second (0: unlimited) and calls left, whether calls are paused, and
+    /// For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
     package static let gaugeApps = SQLFile("gauge_apps", #"""
--- For metrics: each app's present calls a second (0: unlimited) and calls left, whether calls are paused, and
--- incidents.
+-- For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
+-- in the sandbox, and incidents.
 SELECT a.bundle_id, ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) AS rate, b.tokens, b.failures,
-       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id) IS NOT NULL AS is_paused,
+       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, false) IS NOT NULL AS production_paused,
+       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, true) IS NOT NULL AS sandbox_paused,
        EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL) AS has_incident
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 ORDER BY a.bundle_id
@@ -3778,8 +3835,8 @@ WITH clock AS MATERIALIZED (
         lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
     FROM polled p, wanted
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING
@@ -4440,8 +4497,8 @@ WITH turn AS MATERIALIZED (
     FROM change c
     WHERE s.receipt_id = c.receipt_id AND (c.moves OR c.waits OR c.takes_over)
 )
-INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT r.receipt_id, r.app_id, t.lane, t.due_at, t.due_at
+INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+SELECT r.receipt_id, r.app_id, t.lane, t.due_at, t.due_at, r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM turn t JOIN ledger.receipt r USING (receipt_id)
 WHERE t.receipt_id NOT IN (SELECT receipt_id FROM change)
 ORDER BY r.receipt_id
@@ -5316,11 +5373,13 @@ SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,
     confirmed_at = CASE WHEN n.as_of IS NOT NULL THEN n.recorded_at END, backs_off = n.backs_off,
-    swept_at = CASE WHEN n.is_sweep THEN n.recorded_at ELSE s.swept_at END
+    swept_at = CASE WHEN n.is_sweep THEN n.recorded_at ELSE s.swept_at END,
+    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox)
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[]::ledger.lane[], $6::smallint[], $7::bytea[], $8::bytea[],
             $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::boolean[])
     AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, meaning, polled, equal_until, as_of, recorded_at,
          backs_off, is_sweep)
+    JOIN ledger.receipt r USING (receipt_id)
 WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
 RETURNING s.receipt_id
 
@@ -5777,8 +5836,8 @@ WITH polled AS MATERIALIZED (
         lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
     FROM locked l WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT p.receipt_id, $1::int, 'expiring', now(), now() FROM polled p
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT p.receipt_id, $1::int, 'expiring', now(), now(), $2::text = 'Sandbox' FROM polled p
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING
 )

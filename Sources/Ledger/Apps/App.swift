@@ -44,9 +44,9 @@ package struct App: Sendable, Hashable {
     package let callsPerSecondNow: Double
     /// The number of consecutive rounds of calls, for any app, that brought no answer.
     package let appleFailures: Int
-    /// The current pause of the app's scheduled checks, with its end and reason; nil when there is none.
+    /// The current pause of all scheduled checks of the app, with its end and reason; nil when there is none.
     package let pause: Pause?
-    /// Where Apple refuses the shared secret, so that nothing is asked there; `until` is the next trial.
+    /// Where Apple refuses the shared secret, so that verifyReceipt is not asked there; `until` is the next trial.
     package let secretPauses: [StoreEnvironment: Pause]
     /// Whether Apple refused the present shared secret about a receipt and accepted it about none.
     package let isSecretDoubtful: Bool
@@ -62,10 +62,31 @@ package struct App: Sendable, Hashable {
         package let until: Instant
         /// The reason, in one sentence.
         package let reason: String
+        /// The only environment that is paused; nil for all checks of the app.
+        package var environment: StoreEnvironment?
+
+        /// The app, and the environment where it is paused alone.
+        package func place(in app: BundleID) -> String {
+            environment.map { "\(app) in \($0.rawValue)" } ?? "\(app)"
+        }
     }
 
-    /// Every pause: of the scheduled checks, and of the sandbox alone.
-    package var pauses: [Pause] { [pause, secretPauses[.sandbox]].compactMap(\.self) }
+    /// Every pause: of all checks, then of single environments. A refused secret stops no check that the Server API makes.
+    package var pauses: [Pause] { ([pause] + (verifier == .verifyReceipt ? refusals : [])).compactMap(\.self) }
+
+    /// Why verifyReceipt is not asked although the checks go on, because the Server API makes them.
+    package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : refusals }
+
+    private var refusals: [Pause] {
+        [StoreEnvironment.production, .sandbox].compactMap { secretPauses[$0] }
+    }
+
+    /// The only environment in which scheduled checks are made, because Apple refuses the secret in the other one; nil
+    /// where no environment is paused alone.
+    package var onlyEnvironment: StoreEnvironment? {
+        guard verifier == .verifyReceipt, secretPauses.count == 1 else { return nil }
+        return secretPauses[.production] == nil ? .production : .sandbox
+    }
 
     /// Whether a shared secret is stored.
     package var hasSecret: Bool { sealedSecret != nil }

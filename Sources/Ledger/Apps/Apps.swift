@@ -225,11 +225,12 @@ extension App {
         let production = try row.instantIfPresent("production_tried_at").map {
             Pause(forSecretIn: .production, triedAt: $0)
         }
-        let sandbox = try row.instantIfPresent("sandbox_tried_at").map { Pause(forSecretIn: .sandbox, triedAt: $0) }
+        let sandbox = try row.instantIfPresent("sandbox_tried_at").map {
+            Pause(forSecretIn: .sandbox, triedAt: $0)
+        }
         secretPauses = [StoreEnvironment.production: production, .sandbox: sandbox].compactMapValues { $0 }
         isSecretDoubtful = try row.bool("secret_is_doubtful")
-        let waiting = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
-        pause = production ?? waiting
+        pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")
     }

@@ -132,6 +132,7 @@ extension App.Pause {
         self.init(
             until: triedAt,
             reason: "Apple refuses the shared secret (21004) in \(environment.rawValue); run "
-                + "`perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it")
+                + "`perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it",
+            environment: environment)
     }
 }

@@ -113,7 +113,8 @@ extension LedgerClaims {
         return Int(try rows.first?.int8("removed") ?? 0)
     }
 
-    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps are left out.
+    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps
+    /// and environments are left out.
     ///
     /// `marks` give the due time from which to look.
     package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
@@ -182,6 +183,7 @@ extension LedgerClaims {
                     .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
                     .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }),
                     .instant(now), .instant(dueBy), .instants(quotas.map(\.dueFrom)),
+                    .texts(quotas.map(\.app.onlyEnvironment?.rawValue)),
                 ])
             let quarantined = try rows.filter { try $0.bool("quarantined") }
             try ledger.handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)

@@ -34,9 +34,13 @@ extension LedgerIntake {
         try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
     }
 
-    /// Returns for how many seconds a process keeps a receipt that shows no sign of life; nil where none does.
-    package func secondsHeld(_ receipt: ReceiptID) async throws -> Int? {
-        try await query(Queries.readLease, [.int8(receipt.number)]).first.map { Int(try $0.int8("seconds")) }
+    /// Returns the seconds until a receipt may be asked about: while a process keeps it that shows no sign of life, and
+    /// until the next trial of a secret that Apple refuses. With `backingOff` its own back-off counts too, an hour of it
+    /// at most. Nil where nothing is in the way.
+    package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
+        try await query(Queries.readLease, [.int8(receipt.number), .bool(backingOff)]).first.map {
+            Int(try $0.int8("seconds"))
+        }
     }
 
     /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now;

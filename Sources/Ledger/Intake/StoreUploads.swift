@@ -64,7 +64,7 @@ extension UploadBatch {
             [
                 .int8s(ids), .int8s(customers), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
                 .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
-                .instants(uploads.map { $0.expiresAt.map(Self.storable) }),
+                .instants(uploads.map { $0.expiresAt.map(Self.storable) }), .bools(uploads.map(\.saysSandbox)),
             ])
         try storeProvisionals(of: ids, customers, in: transaction)
         try storeOrders(of: ids, new: new, in: transaction)

@@ -68,6 +68,8 @@ package struct Upload: Sendable {
     package var environment: StoreEnvironment?
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool
+    /// Whether the receipt says of itself that it is of the sandbox; it decides only whose pause its check waits for.
+    package var saysSandbox = false
     /// The storefront the device saw.
     package var storefront: String?
     /// The price the device saw, in thousandths of the currency's unit.

@@ -26,8 +26,8 @@ package struct LedgerGauges: Sendable {
         package let tokens: Double
         /// Consecutive rounds of answers that mostly failed.
         package let failures: Int64
-        /// Whether calls are paused at the moment.
-        package let isPaused: Bool
+        /// The environments whose checks are paused at the moment.
+        package let paused: Set<StoreEnvironment>
         /// Whether Apple refuses receipts in bulk.
         package let hasIncident: Bool
     }
@@ -90,7 +90,10 @@ extension LedgerGauges.AppGauge {
         callsPerSecond = try row.float8("rate")
         tokens = try row.float8("tokens")
         failures = Int64(try row.int2("failures"))
-        isPaused = try row.bool("is_paused")
+        var paused: Set<StoreEnvironment> = []
+        if try row.bool("production_paused") { paused.insert(.production) }
+        if try row.bool("sandbox_paused") { paused.insert(.sandbox) }
+        self.paused = paused
         hasIncident = try row.bool("has_incident")
     }
 }

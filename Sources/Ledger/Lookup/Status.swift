@@ -96,8 +96,10 @@ package struct LedgerStatus: Sendable {
     package let workers: Int64
     /// When the newest verified answer came; for a large ledger, the minute within the last quarter of an hour.
     package let lastCheckedAt: Instant?
-    /// Apps whose checks are paused, with the reason.
+    /// Apps whose checks are paused, everywhere or in one environment, with the reason.
     package let pauses: [(bundleID: BundleID, pause: App.Pause)]
+    /// Apps that only the Server API is asked about, because Apple refuses their shared secret, with the reason.
+    package let heldSecrets: [(bundleID: BundleID, pause: App.Pause)]
     /// Apps whose shared secret Apple refused about a receipt and accepted about none.
     package let doubtfulSecrets: [BundleID]
     /// The apps that refused receipts name, the newest first, at most `bundlesMax`.
@@ -135,6 +137,7 @@ extension LedgerOperations {
         let provisional = try await provisionalCount()
         let apps = try await ledger.apps.all()
         let pauses = apps.flatMap { app in app.pauses.map { (app.bundleID, $0) } }
+        let heldSecrets = apps.flatMap { app in app.heldSecrets.map { (app.bundleID, $0) } }
         let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
         guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
@@ -148,7 +151,7 @@ extension LedgerOperations {
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"),
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
-            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses,
+            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, heldSecrets: heldSecrets,
             doubtfulSecrets: apps.filter(\.isSecretDoubtful).map(\.bundleID),
             refusedBundles: try await refusedBundles(),
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,

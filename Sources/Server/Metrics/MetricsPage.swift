@@ -112,7 +112,10 @@ actor MetricsPage {
             registry.gauge(.budgetRate, labels).set(app.callsPerSecond)
             registry.gauge(.budgetTokens, labels).set(app.tokens)
             registry.gauge(.breakerFailures, labels).set(app.failures)
-            registry.gauge(.paused, labels).set(app.isPaused ? 1 : 0)
+            for environment in [StoreEnvironment.production, .sandbox] {
+                let place = labels + [("environment", environment.rawValue)]
+                registry.gauge(.paused, place).set(app.paused.contains(environment) ? 1 : 0)
+            }
             registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
         }
         for standing in gauges.invariants {

@@ -23,8 +23,9 @@ extension Condition {
         case .incident:
             "Apple refuses receipts that it vouched for before; until that ends a refusal counts as no answer: nothing is "
                 + "to be done, `perennial status` shows it"
-        case .wrongSecret(let app):
-            "Apple refuses the shared secret (21004): put the right one in place with \(Self.rotation(of: app))"
+        case .wrongSecret(let app, let environment):
+            "Apple refuses the shared secret (21004)\(environment.map { " in \($0.rawValue)" } ?? ""): put the right one in "
+                + "place with \(Self.rotation(of: app))"
         case .previousSecret(let app):
             "Apple refuses the shared secret and accepts the previous one, with which checks go on: put the right one in "
                 + "place with \(Self.rotation(of: app))"
@@ -59,7 +60,8 @@ extension Condition {
         case .pause: "checks of an app go on"
         case .slowness: "Apple is asked at the full pace again"
         case .incident: "Apple vouches for receipts again; what it refused is asked about once more"
-        case .wrongSecret: "Apple accepts the shared secret again"
+        case .wrongSecret(_, let environment):
+            "Apple accepts the shared secret again\(environment.map { " in \($0.rawValue)" } ?? "")"
         case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
         case .sealedSecret: "the shared secret opens again"
         case .serverAPI: "the Server API's answers can be used again"

@@ -18,8 +18,8 @@ package enum Condition: Hashable, Sendable {
     case slowness(BundleID)
     /// Apple refuses an app's once-verified receipts in bulk.
     case incident(BundleID)
-    /// Apple refuses an app's shared secret.
-    case wrongSecret(BundleID)
+    /// Apple refuses an app's shared secret in an environment; nil: about a receipt, before it accepted it anywhere.
+    case wrongSecret(BundleID, StoreEnvironment?)
     /// Apple accepts only the secret from before the last rotation.
     case previousSecret(BundleID)
     /// An app's sealed secret does not open.
@@ -84,7 +84,7 @@ package enum Condition: Hashable, Sendable {
     /// The app concerned; nil for a problem that names no app.
     var app: BundleID? {
         switch self {
-        case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app),
+        case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app, _),
             .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app),
             .notificationHistory(let app, _):
             app

@@ -40,9 +40,6 @@ package final class ConditionMonitor: Sendable {
         write { book, now in book.endings(at: now) }
     }
 
-    /// Returns whether a problem has begun and not ended.
-    func stands(_ condition: Condition) -> Bool { book.withLock { $0.stands(condition) } }
-
     /// Logs under the lock, so that an end never comes before its start.
     private func write(_ change: (inout ConditionLog, ContinuousClock.Instant) -> [ConditionLine?]) {
         book.withLock { book in

@@ -12,8 +12,8 @@ extension Tracker {
             let whyAway = apps.lazy.compactMap(\.pause?.reason).first ?? "a few receipts are tried"
             conditions.see(.appStore, isAppleAway ? whyAway : nil)
             for app in apps {
+                see(secretsOf: app)
                 // While Apple answers about no app, each app waits for the same reason, which is logged once.
-                conditions.see(.wrongSecret(app.bundleID), app.secretProblem)
                 if !isAppleAway { see(pauseOf: app) }
                 conditions.see(.slowness(app.bundleID), app.slowness)
                 let incident = incidents.first { $0.bundleID == app.bundleID }
@@ -22,10 +22,21 @@ extension Tracker {
         }
     }
 
-    /// Records an app's pause. A pause for a wrong secret that this process knows of is logged only as the wrong
-    /// secret.
+    /// Records what Apple says against an app's shared secret, in each environment on its own: an operator who knows of
+    /// the sandbox's pause hears of production's.
+    private func see(secretsOf app: App) {
+        let asked = app.verifier == .verifyReceipt ? "nothing is asked there" : "only the Server API is asked there"
+        for environment in [StoreEnvironment.production, .sandbox] {
+            let isRefused = app.secretPauses[environment] != nil
+            conditions.see(.wrongSecret(app.bundleID, environment), isRefused ? asked : nil)
+        }
+        conditions.see(
+            .wrongSecret(app.bundleID, nil),
+            app.isSecretDoubtful ? "refused about a receipt, and accepted about none yet" : nil)
+    }
+
+    /// Records a pause of all checks of an app.
     private func see(pauseOf app: App) {
-        guard !conditions.stands(.wrongSecret(app.bundleID)) else { return }
         let isFailing = app.rateLimit.failures > CallRateLimit.failuresTolerated
         let reason = app.pause?.reason ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
         conditions.see(.pause(app.bundleID), reason)
@@ -33,13 +44,6 @@ extension Tracker {
 }
 
 extension App {
-    /// What Apple says against the shared secret; nil for nothing.
-    fileprivate var secretProblem: String? {
-        let refusing = secretPauses.keys.map(\.rawValue).sorted()
-        if !refusing.isEmpty { return "nothing is asked in \(refusing.joined(separator: " and "))" }
-        return isSecretDoubtful ? "refused about a receipt, and accepted about none yet" : nil
-    }
-
     /// How much slower the app's calls are than allowed; nil at the full rate.
     fileprivate var slowness: String? {
         guard callsPerSecondNow != callsPerSecond else { return nil }

@@ -80,7 +80,7 @@ package struct Submission: Sendable {
 package enum SubmissionAnswer: Sendable {
     /// Apple was asked and the answer is settled, for the customer under their present id, if the submission named one.
     case settled(Settled, customer: String?)
-    /// The receipt is stored and waits for a check; `reason` says why it was not checked yet. `heldSeconds`: how long a
-    /// process keeps it that shows no sign of life; nil for none.
+    /// The receipt is stored and waits for a check; `reason` says why it was not checked yet. `heldSeconds`: for how
+    /// long it cannot be asked about; nil where nothing is in the way.
     case pending(ReceiptID, reason: String, heldSeconds: Int?)
 }

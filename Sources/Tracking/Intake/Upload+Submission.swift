@@ -82,9 +82,10 @@ extension Upload {
             throw UploadRefusal(
                 sentence: "The receipt is for \(other), not for \(app.bundleID).", otherApp: BundleID(other))
         }
+        saysSandbox = local.store == .sandbox
         guard imported else { return }
         expiresAt = expiresAt ?? local.latestExpiry.map(Instant.init(milliseconds:))
-        guard local.store == .sandbox else { return }
+        guard saysSandbox else { return }
         provisional?.environment = .sandbox
         if !app.sandboxAllowed { provisional = nil }
     }

@@ -74,7 +74,7 @@ package enum Metric: String, CaseIterable, Sendable {
         case .budgetTokens: "Calls that could be made at once after the last claim."
         case .breakerFailures: "Rounds of answers in a row that mostly failed."
         case .appleFailures: "Rounds of calls in a row, about whatever app, that brought no answer."
-        case .paused: "Whether nothing is asked for the app at the moment."
+        case .paused: "Whether scheduled checks of the app wait in this environment."
         case .incident: "Whether an incident of the app runs: Apple refuses receipts in bulk, or a clock is wrong."
         case .violations: "Violations of an invariant found when a worker looked last, those it repaired among them."
         case .feedPosition: "The last position of the feed."

@@ -5,7 +5,8 @@ import Tracking
 extension LedgerStatus {
     /// What an operator should look at, one phrase each; empty while all is well.
     var attention: [String] {
-        var phrases = pauses.map { "\($0.bundleID) is paused" }
+        var phrases = pauses.map { "\($0.pause.place(in: $0.bundleID)) is paused" }
+        phrases += heldSecrets.map { "Apple refuses the shared secret of \($0.pause.place(in: $0.bundleID))" }
         phrases += doubtfulSecrets.map { "Apple refuses the shared secret of \($0)" }
         phrases += refusedBundles.filter(\.isOnly).map {
             "every receipt for \($0.bundleID) names another app, \($0.named)"

@@ -14,7 +14,11 @@ extension LedgerStatus {
         if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
         if lanes.isEmpty { parts.append("Nothing is scheduled.") }
         for pause in pauses {
-            parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
+            let place = pause.pause.place(in: pause.bundleID)
+            parts.append("Paused: \(place) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
+        }
+        parts += heldSecrets.map {
+            "Secret: \($0.bundleID): \($0.pause.reason). The Server API makes the checks meanwhile"
         }
         parts += doubtfulSecrets.map {
             "Secret: Apple refused the shared secret of \($0) (21004) about a receipt, and accepted it about none yet. "
@@ -72,7 +76,12 @@ extension LedgerStatus {
                     [
                         "bundle_id": .string(pause.bundleID.text), "until": .string(pause.pause.until.iso8601),
                         "reason": .string(pause.pause.reason),
+                        "environment": .optional(pause.pause.environment?.rawValue),
                     ]
+                }),
+            "held_secrets": .array(
+                heldSecrets.map {
+                    ["bundle_id": .string($0.bundleID.text), "environment": .optional($0.pause.environment?.rawValue)]
                 }),
             "doubtful_secrets": .array(doubtfulSecrets.map { .string($0.text) }),
             "refused_bundles": .array(refusedBundles.map(\.json)),

@@ -87,7 +87,7 @@ struct PlanTests {
         Queries.writePurchases,
         Queries.writeReceipts, Queries.writeSubscriptions,
     ]
-    private static let small: Set = ["app", "app_budget", "apple_breaker"]
+    private static let small: Set = ["app", "app_budget", "apple_breaker", "secret_trial"]
 
     @Test("No statement of the line needs to read a large table as a whole")
     func indexes() async throws {

@@ -18,15 +18,17 @@ struct QueryPlanTests {
     /// Statements with arguments that mean something in the population below, and the indexes that they have to use.
     private static let pinned: [(file: SQLFile, arguments: String, indexes: [String])] = [
         (
-            Queries.claim, "1, 60, '{1,2}', '{sweep,sweep}', '{100,100}', NULL, NULL, '{NULL,NULL}'",
+            Queries.claim,
+            "1, 60, '{1,2}', '{sweep,sweep}', '{100,100}', NULL, NULL, '{NULL,NULL}', '{NULL,Production}'",
             ["poll_schedule_due", "receipt_pkey"]
         ),
         (
-            Queries.claim, "1, 60, '{1}', '{sweep}', '{100}', NULL, NULL, ARRAY[now() - interval '1 hour']",
-            ["poll_schedule_due", "receipt_pkey"]
+            Queries.claim,
+            "1, 60, '{1}', '{sweep}', '{100}', NULL, NULL, ARRAY[now() - interval '1 hour'], '{Sandbox}'",
+            ["poll_schedule_due", "poll_schedule_sandbox", "receipt_pkey"]
         ),
         (Queries.claimOne, "1, 60, 77", ["receipt_pkey"]),
-        (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due"]),
+        (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due", "poll_schedule_sandbox"]),
         (Queries.countDue, "192, NULL, '{1}', '{sweep}', ARRAY[now()]", ["poll_schedule_due"]),
         (Queries.overdue, "now() - interval '1 day', 60", ["poll_schedule_due"]),
         (Queries.status, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
@@ -39,7 +41,7 @@ struct QueryPlanTests {
             1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(bytes), \(texts), \(times), \(times), \(times), \
             \(flags), \(flags)
             """,
-            ["poll_schedule_pkey"]
+            ["poll_schedule_pkey", "receipt_pkey"]
         ),
         (
             Queries.postpone, "\(ids), \(times), \(times), \(lanes)",
@@ -137,8 +139,8 @@ struct QueryPlanTests {
         INSERT INTO ledger.receipt (app_id, digest, data, environment, outcome, asked_at, verified_at)
         SELECT 1 + g % 5, sha256(int8send(g)), '\\x00', 'Production', 'verified', now(), now()
         FROM generate_series(1, 100000) g;
-        INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-        SELECT receipt_id, app_id, 'sweep', due_at, due_at FROM ledger.receipt
+        INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+        SELECT receipt_id, app_id, 'sweep', due_at, due_at, receipt_id % 100 = 0 FROM ledger.receipt
         CROSS JOIN LATERAL (SELECT now() - receipt_id * interval '1 minute' AS due_at) d;
         INSERT INTO ledger.customer (app_id, name) SELECT app_id, 'c' || receipt_id FROM ledger.receipt;
         INSERT INTO ledger.upload (receipt_id, customer_id, imported)

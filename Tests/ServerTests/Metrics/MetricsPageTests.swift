@@ -76,7 +76,10 @@ struct MetricsPageTests {
             #expect(
                 before.value("perennial_due_lag_seconds", app.merging(["lane": "new"]) { $1 }).map { $0 >= 0 } == true)
             #expect(before.value("perennial_due_lag_seconds", app.merging(["lane": "import"]) { $1 }) == 0)
-            #expect(before.value("perennial_database_up") == 1 && before.value("perennial_paused", app) == 0)
+            #expect(before.value("perennial_database_up") == 1)
+            for environment in ["Production", "Sandbox"] {
+                #expect(before.value("perennial_paused", app.merging(["environment": environment]) { $1 }) == 0)
+            }
             #expect(before.value("perennial_in_flight_receipts") == 0 && before.value("perennial_workers") == 0)
             let report = try await Worker(tracker).runOnce(maxSeconds: nil)
             #expect(report.asked == 40)

@@ -158,8 +158,32 @@ struct TroubleLogTests {
             try await world.ask(Self.status(21004), times: 1)
             for _ in 0..<3 { await world.tracker.trySecrets() }
             await world.tracker.seeStandings()
-            #expect(world.reported == ["error Apple refuses the shared secret (21004)"])
-            #expect(try await world.served.ledger.apps.app(ServedLedger.app).pause != nil)
+            #expect(world.reported == ["error Apple refuses the shared secret (21004) in Production"])
+            #expect(try await !world.served.ledger.apps.app(ServedLedger.app).pauses.isEmpty)
+        }
+    }
+
+    @Test("Each environment's wrong secret has a line of its own, and an end of its own")
+    func environments() async throws {
+        try await World.with { world in
+            func pause(_ environment: String, since: String) async throws {
+                try await world.served.run(
+                    """
+                    INSERT INTO ledger.secret_trial (app_id, environment, paused_since)
+                    SELECT app_id, '\(environment)', \(since) FROM ledger.app WHERE bundle_id = 'com.example.app'
+                    ON CONFLICT (app_id, environment) DO UPDATE SET paused_since = EXCLUDED.paused_since
+                    """)
+                for _ in 0..<2 { await world.tracker.seeStandings() }
+            }
+            try await pause("Sandbox", since: "now()")
+            try await pause("Production", since: "now()")
+            try await pause("Sandbox", since: "NULL")
+            #expect(
+                world.reported == [
+                    "error Apple refuses the shared secret (21004) in Sandbox",
+                    "error Apple refuses the shared secret (21004) in Production",
+                    "info Apple accepts the shared secret again in Sandbox",
+                ])
         }
     }
 

@@ -56,7 +56,9 @@ struct ConditionLogTests {
 
     @Test("Troubles of one kind begin and end for each app by itself")
     func several() {
-        let (one, other) = (Condition.wrongSecret("com.example.one"), Condition.wrongSecret("com.example.other"))
+        let (one, other) = (
+            Condition.wrongSecret("com.example.one", nil), Condition.wrongSecret("com.example.other", nil)
+        )
         var book = ConditionLog()
         #expect(book.raise(one, by: "21004", at: start) != nil)
         #expect(book.raise(other, by: "21004", at: at(1)) != nil)
@@ -76,7 +78,7 @@ struct ConditionLogTests {
 
     @Test("A line says what to do, names the app, and how long it lasted")
     func words() {
-        let secret = Condition.wrongSecret("com.example.app")
+        let secret = Condition.wrongSecret("com.example.app", .production)
         let began = ConditionLine.began(secret, reason: "receipt 17")
         #expect(began.level == .error)
         #expect(
@@ -84,7 +86,7 @@ struct ConditionLogTests {
             "\(began.message)")
         #expect(began.metadata == ["condition": "wrong_secret", "app": "com.example.app", "reason": "receipt 17"])
         let ended = ConditionLine.ended(secret, after: .seconds(61.9))
-        #expect(ended.level == .info && ended.message == "Apple accepts the shared secret again")
+        #expect(ended.level == .info && ended.message == "Apple accepts the shared secret again in Production")
         #expect(ended.metadata == ["condition": "wrong_secret", "app": "com.example.app", "seconds": "61"])
     }
 }

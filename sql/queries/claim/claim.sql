@@ -1,11 +1,15 @@
 -- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or
--- later), at $6 (null: now), among those due by $7 (null: the same). A receipt whose workers crashed three times is not
--- leased: it moves to quarantine, where it is checked alone. It is returned too, so that other receipts take
--- over what it polls.
+-- later, $9 in that environment alone), at $6 (null: now), among those due by $7 (null: the same). A receipt whose
+-- workers crashed three times is not leased: it moves to quarantine, where it is checked alone. It is returned too, so that
+-- other receipts take over what it polls. A quota for the sandbox alone reads no row of production: an index of its own
+-- has the sandbox's.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (
-    SELECT * FROM unnest($3::int[], $4::text[]::ledger.lane[], $5::int[], $8::timestamptz[]) AS q(app_id, lane, receipts, low)
+    SELECT q.app_id, q.lane, q.receipts, q.low, q.environment IS NOT DISTINCT FROM 'Sandbox' AS only_sandbox,
+           q.environment IS NOT DISTINCT FROM 'Production' AS only_production
+    FROM unnest($3::int[], $4::text[]::ledger.lane[], $5::int[], $8::timestamptz[], $9::text[])
+        AS q(app_id, lane, receipts, low, environment)
 ), pick AS MATERIALIZED (
     SELECT due.row, due.due_at, due.crashes, q.lane <> 'quarantine' AND due.crashes >= 3 AS quarantined
     FROM quota q
@@ -13,9 +17,21 @@ WITH clock AS MATERIALIZED (
         SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
         FROM ledger.poll_schedule s
         WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
-          AND s.due_at >= COALESCE(q.low, '-infinity')
+          AND s.due_at >= COALESCE(q.low, '-infinity') AND NOT (q.only_production AND s.is_sandbox)
         ORDER BY s.due_at LIMIT q.receipts
         FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE NOT q.only_sandbox
+    UNION ALL
+    SELECT due.row, due.due_at, due.crashes, q.lane <> 'quarantine' AND due.crashes >= 3 AS quarantined
+    FROM quota q
+    CROSS JOIN LATERAL (
+        SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
+        FROM ledger.poll_schedule s
+        WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
+          AND s.due_at >= COALESCE(q.low, '-infinity') AND s.is_sandbox
+        ORDER BY s.due_at LIMIT q.receipts
+        FOR NO KEY UPDATE SKIP LOCKED) due
+    WHERE q.only_sandbox
 ), leased AS (
     UPDATE ledger.poll_schedule s
     SET lane = CASE WHEN pick.quarantined THEN 'quarantine' ELSE s.lane END,

@@ -3,9 +3,9 @@
 -- a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
-        (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
+        (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts, is_sandbox)
     SELECT r.receipt_id, r.app_id, 'expiring', now() + make_interval(secs => $2::float8), now(),
-           nextval('ledger.lease_token_seq'), $1::int, 1
+           nextval('ledger.lease_token_seq'), $1::int, 1, r.environment IS NOT DISTINCT FROM 'Sandbox'
     FROM ledger.receipt r WHERE r.receipt_id = $3::bigint AND r.erased_at IS NULL
     ON CONFLICT (receipt_id) DO UPDATE
     SET due_at = now() + make_interval(secs => $2::float8),

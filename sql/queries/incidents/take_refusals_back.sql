@@ -14,9 +14,10 @@ WITH refused AS MATERIALIZED (
 ), taken AS MATERIALIZED (
     SELECT * FROM refused WHERE retired OR receipt_id IN (SELECT receipt_id FROM idle)
 ), scheduled AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT t.receipt_id, t.app_id, CASE WHEN t.once_verified THEN 'sweep'::ledger.lane ELSE 'import' END, hour.at, hour.at
-    FROM taken t CROSS JOIN (SELECT now() + interval '1 hour' AS at) hour
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT t.receipt_id, t.app_id, CASE WHEN t.once_verified THEN 'sweep'::ledger.lane ELSE 'import' END, hour.at, hour.at,
+           r.environment IS NOT DISTINCT FROM 'Sandbox'
+    FROM taken t JOIN ledger.receipt r USING (receipt_id) CROSS JOIN (SELECT now() + interval '1 hour' AS at) hour
     WHERE t.retired ORDER BY t.receipt_id
     ON CONFLICT DO NOTHING
 ), restored AS (

@@ -1,5 +1,5 @@
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
--- as far as they are known).
+-- as far as they are known, $8 whether the receipt says that it is of the sandbox).
 -- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. An upload
 -- makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds, because
 -- the uploading process asks Apple right away. An import of a known upload does not; if it says a storefront or price
@@ -13,10 +13,10 @@ WITH clock AS MATERIALIZED (
            (array_agg(n.price_milliunits ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1]
                AS price_milliunits,
            (array_agg(n.currency ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1] AS currency,
-           max(n.expires_at) AS expires_at, max(n.place) AS place
-    FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
+           max(n.expires_at) AS expires_at, bool_or(n.is_sandbox) AS is_sandbox, max(n.place) AS place
+    FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[], $8::boolean[])
         WITH ORDINALITY
-        AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, place)
+        AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, is_sandbox, place)
     GROUP BY n.receipt_id, n.customer_id
 ), uploaded AS (
     INSERT INTO ledger.upload AS u
@@ -48,16 +48,18 @@ WITH clock AS MATERIALIZED (
         SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
     GROUP BY u.receipt_id
 ), due AS (
-    SELECT r.receipt_id, r.app_id,
+    SELECT r.receipt_id, r.app_id, r.environment,
            CASE WHEN r.verified_at IS NOT NULL THEN 'expiring'::ledger.lane WHEN b.imported THEN 'import' ELSE 'new' END AS lane,
            clock.at + CASE WHEN b.is_due_now THEN interval '0' ELSE interval '5 s' END AS at
     FROM brought b JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
 )
-INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
+INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
 SELECT d.receipt_id, d.app_id, d.lane,
-       CASE WHEN d.lane = 'import' THEN ledger.import_priority(e.expires_at, clock.at) ELSE d.at END, d.at
+       CASE WHEN d.lane = 'import' THEN ledger.import_priority(e.expires_at, clock.at) ELSE d.at END, d.at,
+       COALESCE(d.environment = 'Sandbox', e.is_sandbox)
 FROM due d CROSS JOIN clock
-LEFT JOIN (SELECT receipt_id, max(expires_at) AS expires_at FROM given GROUP BY receipt_id) e USING (receipt_id)
+JOIN (SELECT receipt_id, max(expires_at) AS expires_at, bool_or(is_sandbox) AS is_sandbox FROM given GROUP BY receipt_id) e
+    USING (receipt_id)
 ORDER BY d.receipt_id
 ON CONFLICT (receipt_id) DO UPDATE
 SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
@@ -65,4 +67,4 @@ SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
                   ELSE LEAST(s.due_at, EXCLUDED.due_at) END,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
     lane = CASE WHEN s.leased_by IS NULL AND s.lane <> 'quarantine' THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
-    fingerprint = NULL
+    is_sandbox = EXCLUDED.is_sandbox, fingerprint = NULL

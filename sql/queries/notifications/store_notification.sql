@@ -42,8 +42,8 @@ WITH clock AS MATERIALIZED (
         lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
     FROM polled p, wanted
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING

@@ -21,8 +21,8 @@ WITH turn AS MATERIALIZED (
     FROM change c
     WHERE s.receipt_id = c.receipt_id AND (c.moves OR c.waits OR c.takes_over)
 )
-INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT r.receipt_id, r.app_id, t.lane, t.due_at, t.due_at
+INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+SELECT r.receipt_id, r.app_id, t.lane, t.due_at, t.due_at, r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM turn t JOIN ledger.receipt r USING (receipt_id)
 WHERE t.receipt_id NOT IN (SELECT receipt_id FROM change)
 ORDER BY r.receipt_id

@@ -22,8 +22,8 @@ WITH polled AS MATERIALIZED (
         lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
     FROM locked l WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
-    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT p.receipt_id, $1::int, 'expiring', now(), now() FROM polled p
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT p.receipt_id, $1::int, 'expiring', now(), now(), $2::text = 'Sandbox' FROM polled p
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING
 )

@@ -17,7 +17,7 @@ struct IncidentsPage {
         pauses = AdminTable(
             "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
             apps.flatMap { app in
-                app.pauses.map { [.text(app.bundleID.text), .instant($0.until), .text($0.reason)] }
+                app.pauses.map { [.text($0.place(in: app.bundleID)), .instant($0.until), .text($0.reason)] }
             })
         notified = AdminTable(
             "Apps whose notifications can be tried", ["App", "Action"], empty: "No app has a server key.",
