@@ -1,7 +1,8 @@
 import AppStoreSimulator
 import Foundation
+import Ledger
 import Postgres
-
+import Subscriptions
 import TestSupport
 import Testing
 
@@ -26,9 +27,19 @@ struct DoctorProcessTests {
             #expect(found.said.contains("the master key opens 2 sealed secrets"), "\(found)")
             #expect(!found.said.contains(world.simulator.sharedSecret))
 
+            var coins = CatalogProduct(
+                id: ProductID("\(world.bundleID).coins"), kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            try await world.tracker.ledger.apps.applyCatalog([coins], to: world.bundleID)
+            _ = try await world.tracker.ledger.orders.place(
+                OrderRequest(customer: "kim", productID: ProductID("\(world.bundleID).coins")), of: world.bundleID,
+                requestKey: "one")
             let otherKey = Data(repeating: 9, count: 32).base64EncodedString()
             found = try await examine(world, [], ["PERENNIAL_MASTER_KEY": otherKey])
             #expect(found.status == 2 && found.said.contains("or run `perennial app rotate-secret`"), "\(found)")
+            let orders =
+                "keys of orders of \(world.bundleID) do not open with this master key; set the key that they were"
+            #expect(found.said.contains(orders), "\(found)")
 
             found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:1/verifyReceipt"])
             #expect(found.status == 2 && found.said.contains("http://127.0.0.1:1/verifyReceipt: The store could not"))

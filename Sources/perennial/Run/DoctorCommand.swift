@@ -123,6 +123,7 @@ extension Diagnosis {
             files >= Self.filesMin
                 ? "\(files) open files at most"
                 : "at most \(files) open files; allow \(OpenFiles.wanted) (`ulimit -n`, in a unit LimitNOFILE).")
+        lookAtTrust(settings)
         guard settings.pollSpeedup > 1 else { return }
         let isReal = [settings.appStoreURL, settings.appStoreServerURL].contains { $0.contains(".apple.com") }
         note(
@@ -130,6 +131,26 @@ extension Diagnosis {
             isReal
                 ? "PERENNIAL_POLL_SPEEDUP is \(settings.pollSpeedup) with Apple's own address; remove it."
                 : "the schedule is \(settings.pollSpeedup) times as fast, for a pretend App Store")
+    }
+
+    /// Looks at settings that let others in.
+    private mutating func lookAtTrust(_ settings: Settings) {
+        if settings.trustedProxies.trustsEverybody {
+            note(
+                "trusted_proxies", false,
+                "PERENNIAL_TRUSTED_PROXIES trusts all addresses, so callers choose their address by X-Forwarded-For and evade "
+                    + "limits; name the proxies alone.")
+        }
+        guard let path = settings.masterKeyPath else { return }
+        // A mounted secret is often a symbolic link, which has no mode of its own.
+        let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let mode = (try? FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]) as? Int ?? 0
+        let isShared = mode & 0o044 != 0
+        note(
+            "key_file", !isShared,
+            isShared
+                ? "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); run `chmod 600 \(path)`."
+                : "only this account reads the master key in \(path)")
     }
 
     /// Looks at the database; returns the apps in it, none where they cannot be read.
@@ -241,9 +262,13 @@ extension Diagnosis {
 
     private mutating func look(at app: App) {
         let name = app.bundleID.text
-        if let pause = app.pauses.first {
-            return note("apps", false, "\(name) is paused until \(pause.until.iso8601): \(pause.reason)")
+        for pause in app.pauses {
+            note(
+                "apps", false,
+                "\(pause.place(in: app.bundleID)) is paused until \(pause.until.iso8601): \(pause.reason)")
         }
+        for held in app.heldSecrets { note("apps", false, "\(name): \(held.reason)") }
+        guard app.pauses.isEmpty, app.heldSecrets.isEmpty else { return }
         guard app.hasSecret || app.serverKey != nil else {
             return note(
                 "apps", false,
@@ -293,7 +318,9 @@ extension UnreadableSecret {
         case .shared: "the shared secret of \(name) \(lost), or run `perennial app rotate-secret`."
         case .serverKey: "the server key of \(name) \(lost), or run `perennial app server-key`."
         case .offerKey: "the offer key of \(name) \(lost), or run `perennial app offer-key`."
-        case .order: "the keys of orders of \(name) \(lost). Otherwise devices cannot prove earlier orders."
+        case .order:
+            "keys of orders of \(name) do not open with this master key; set the key that they were sealed with. Otherwise "
+                + "devices cannot prove earlier orders."
         }
     }
 }

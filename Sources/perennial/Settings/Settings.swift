@@ -13,6 +13,8 @@ struct Settings: Sendable {
     var readDatabase: String?
     /// 32 bytes; nil when none is set.
     var masterKey: [UInt8]?
+    /// The file that has it; nil where the environment does.
+    var masterKeyPath: String?
     /// The address the API listens on.
     var httpHost = "127.0.0.1"
     /// The port the API listens on; 0 takes any free one.
@@ -47,6 +49,7 @@ extension Settings {
         databaseSource = values.databaseSource
         readDatabase = check.connectionString(.databaseReadURL)
         masterKey = check.masterKey(isNeeded: needs.contains(.masterKey))
+        masterKeyPath = values[.masterKeyFile]
         httpHost = values[.httpHost] ?? httpHost
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
         trustedProxies = check.trustedProxies(.trustedProxies) ?? trustedProxies

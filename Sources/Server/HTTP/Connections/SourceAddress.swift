@@ -107,6 +107,9 @@ package struct TrustedProxies: Sendable {
         self.ranges = ranges
     }
 
+    /// Whether a range holds all addresses of IPv4 or IPv6, so that any caller may name any address as its own.
+    package var trustsEverybody: Bool { ranges.contains { $0.bits == 0 } }
+
     /// Returns the source of a request from `peer`: the last address in its headers `X-Forwarded-For` that is no trusted
     /// proxy's, as every proxy adds the address that it saw.
     ///
