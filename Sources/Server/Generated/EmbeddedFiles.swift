@@ -1597,7 +1597,8 @@ components:
         retry_after_s:
           type: [integer, "null"]
           description: >-
-            Seconds: 5 while a process asks Apple. Where that process is gone, the time until another one may ask.
+            Seconds: 5 while a process asks Apple. Where that process is gone, the time until another one may ask. Where
+            Apple refused the app's shared secret, the time until it is asked again, an hour at most.
         may_finish:
           type: array
           items: {type: string}
@@ -1628,7 +1629,7 @@ components:
       required: [outcome, receipt_id, result, advice, retry_after_s, may_finish, may_finish_restored, deliveries, order]
       properties:
         outcome: {enum: [verified, indeterminate, pending]}
-        reason: {type: string, description: Why there is no verdict yet.}
+        reason: {type: string, description: That the check is pending.}
         receipt_id: {type: string}
         next_check_at: {type: [string, "null"], format: date-time}
         result: {enum: [succeeded, pending, failed, absent]}

@@ -199,6 +199,43 @@ struct DeviceUploadTests {
         }
     }
 
+    @Test("While Apple refuses the secret a device hears that the check is pending and when to come again, and no more")
+    func refusedSecret() async throws {
+        let store = ScriptedStore(saying: #"{"status":21004}"#)
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let order = try await order(client, served)
+            let proof = try order.proof(of: Sample.receipt())
+            func ask() async throws -> (wait: Int, text: String) {
+                let answer = try await send(Sample.receipt(), for: order.id, proof: proof, client)
+                let body = try AnswerBody(answer)
+                #expect(
+                    answer.status == .accepted && body.text("result") == "pending" && body.text("advice") == "retry")
+                return (try #require(body.integer("retry_after_s")), String(buffer: answer.body))
+            }
+            var answer = try await ask()
+            #expect((280...320).contains(answer.wait), "as long as the receipt waits by itself")
+            #expect(!answer.text.contains("21004") && !answer.text.contains("secret"), "\(answer.text)")
+            let service = try AnswerBody(
+                try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt())))
+            #expect((280...320).contains(service.integer("retry_after_s") ?? 0))
+            #expect(service.text("reason")?.contains("21004") == true, "the operator's service hears why")
+            try await served.run("UPDATE ledger.receipt SET received_at = now() - interval '2 days'")
+            #expect(try await ask().wait == 3_600, "an hour at most")
+
+            try await served.run(
+                """
+                INSERT INTO ledger.secret_trial AS t (app_id, environment, paused_since, try_at)
+                SELECT app_id, 'Production', now(), now() + interval '40 s' FROM ledger.app WHERE bundle_id = 'com.example.app'
+                ON CONFLICT (app_id, environment) DO UPDATE SET paused_since = now(), try_at = EXCLUDED.try_at
+                """)
+            let calls = store.callCount
+            answer = try await ask()
+            #expect((30...40).contains(answer.wait) && store.callCount == calls, "until the next trial")
+            #expect(!answer.text.contains("21004") && !answer.text.contains("secret"), "\(answer.text)")
+        }
+    }
+
     @Test("An upload that names an unknown order or another customer's is refused and stores nothing")
     func foreignOrders() async throws {
         let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))

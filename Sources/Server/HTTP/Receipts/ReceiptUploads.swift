@@ -47,13 +47,15 @@ struct ReceiptUploads: Sendable {
         case .verified:
             guard let result else { return .verified(settled, customer: name, try await self.result(upload, settled)) }
             return .verified(settled, customer: name, result)
-        // Apple refused our secret, which says nothing about the receipt.
+        // Apple refused our secret, which says nothing about the receipt. An earlier repetition would be refused too.
         case .rejected where settled.refusal == .wrongSecret:
             return .waiting(
                 settled.receiptID, outcome: "pending",
                 reason: settled.reason
                     ?? "Apple refused the app's shared secret; the receipt will be asked about again.",
-                .pending(order: try await order(of: upload)))
+                .pending(
+                    order: try await order(of: upload),
+                    heldSeconds: try await tracker.ledger.intake.secondsHeld(settled.receiptID, backingOff: true)))
         case .rejected:
             return .rejected(settled, .refused(settled.repetition, order: try await order(of: upload)))
         case .indeterminate:

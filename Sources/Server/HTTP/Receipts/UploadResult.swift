@@ -51,7 +51,7 @@ struct UploadResult: Sendable {
 
     /// The result while there is no verdict.
     ///
-    /// - Parameter heldSeconds: How long a process keeps the receipt that shows no sign of life.
+    /// - Parameter heldSeconds: For how long the receipt cannot be asked about, or should not.
     static func pending(order: Order?, heldSeconds: Int? = nil) -> UploadResult {
         var result = UploadResult(word: .pending, advice: .retry, order: order)
         if let heldSeconds { result.retrySeconds = Int64(heldSeconds) }
