@@ -4,26 +4,19 @@ import Foundation
 import NIOCore
 import Postgres
 import Subscriptions
-import Synchronization
 
-/// What Apple's signed notifications cost, from a text to an event in the feed.
+/// What Apple's signed notifications cost until they are stored.
 struct SignedBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signed",
         abstract:
-            "Verifies signed texts beside the signature alone; posts notifications as fast as it can, and at a rate.")
+            "Verifies signed texts beside the signature alone; posts notifications as fast as it can.")
 
     @Option(help: "Rounds of verification; each verifies a thousand texts.")
     var rounds = 10
 
     @Option(help: "Notifications posted as fast as possible, with and without verification.")
     var posted = 10_000
-
-    @Option(help: "Notifications a second that are offered to a server with a worker beside it.")
-    var rate = 200
-
-    @Option(help: "Seconds of that.")
-    var seconds = 20
 
     private static let port = 8_192
     private static let connections = 32
@@ -48,7 +41,6 @@ struct SignedBenchmark: AsyncParsableCommand {
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
         try await Task.sleep(for: .seconds(2))
         try await measureIntake(world, apps)
-        try await measureFeed(world, try await postingApp(World.app.text, authority, in: world))
     }
 
     /// An app whose notifications are posted.
@@ -102,33 +94,6 @@ struct SignedBenchmark: AsyncParsableCommand {
         return Double(requests.count) / ((ContinuousClock.now - start) / .seconds(1))
     }
 
-    /// Offers notifications at a rate while a worker applies them, and waits for their events over HTTP.
-    private func measureFeed(_ world: World, _ app: PostingApp) async throws {
-        let key =
-            try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
-        try world.start("worker", ["worker"])
-        // What the first part posted is applied first.
-        try await world.drainNotifications()
-        let first = posted + 1
-        let requests = try (0..<(rate * seconds)).map { try app.request(first + $0) }
-        let sent = Mutex([String: Double]())
-        let load = LoadGenerator(port: Self.port, connections: 8, offered: Double(rate))
-        async let taken = load.run(seconds: Double(seconds) - 1) { number in
-            let index = min(number, requests.count - 1)
-            sent.withLock { $0[app.texts.id(first + index) + "0"] = Date.now.timeIntervalSince1970 }
-            return requests[index]
-        }
-        let received = try await FeedReader(port: Self.port, key: String(key)).events(seconds: Double(seconds) + 3)
-        print(try await taken.line("answers at \(rate) notifications a second"))
-        let times = sent.withLock { $0 }
-        let waits = received.compactMap { event in times[event.subscription].map { event.at - $0 } }
-        let result = LoadResult(latencies: waits.map { Int64($0 * 1_000_000_000) }.sorted(), seconds: Double(seconds))
-        print(result.line("events, from posted to received"))
-        print(
-            "subscriptions with an event: \(Set(received.map(\.subscription)).intersection(times.keys).count) of \(times.count)"
-        )
-    }
-
     fileprivate static func request(_ text: String, token: String) -> ByteBuffer {
         let body = #"{"signedPayload":"\#(text)"}"#
         return ByteBuffer(
@@ -153,11 +118,4 @@ extension World {
         "PERENNIAL_APPSTORE_SERVER_URL": "http://127.0.0.1:\(simulatorPort)",
         "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "http://127.0.0.1:\(simulatorPort)/sandbox",
     ]
-
-    /// Waits until every verified notification is applied.
-    func drainNotifications() async throws {
-        while try await number("SELECT count(*) AS number FROM ledger.notification WHERE apply_at IS NOT NULL") > 0 {
-            try await Task.sleep(for: .milliseconds(500))
-        }
-    }
 }

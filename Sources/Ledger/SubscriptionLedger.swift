@@ -15,6 +15,10 @@ package struct SubscriptionLedger: Sendable {
     /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
     /// it to their policies.
     package internal(set) var speedup: Int
+    /// How long after a notification its check comes, in seconds.
+    package var notificationWaitSeconds = 5.0
+    /// Reads the texts of stored notifications. A ledger that reads none takes no details along.
+    package var readNotification: ReadNotification = { _ in nil }
     /// The actor recorded for writes through this ledger; nil in workers.
     var actor: Actor?
 

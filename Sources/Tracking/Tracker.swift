@@ -33,8 +33,6 @@ package struct Tracker: Sendable {
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let signedTexts: SignedTextVerifier
-    /// Apple's history of notifications; nil in a process that does not read it.
-    let notificationHistory: NotificationHistoryClient?
     /// Its options.
     package let options: TrackerOptions
     /// The log of the process.
@@ -51,11 +49,11 @@ package struct Tracker: Sendable {
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-        signedTexts: SignedTextVerifier = SignedTextVerifier(), notificationHistory: NotificationHistoryClient? = nil
+        signedTexts: SignedTextVerifier = SignedTextVerifier()
     ) {
-        self.notificationHistory = notificationHistory
         self.signedTexts = signedTexts
         self.ledger = ledger
+        self.ledger.readNotification = { $0.evidence }
         self.appStore = appStore
         self.options = options
         self.logger = logger

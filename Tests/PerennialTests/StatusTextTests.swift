@@ -65,57 +65,34 @@ import Tracking
                     try $0.script(
                         """
                         INSERT INTO ledger.notification (app_id, received_at, version, kind, apple_id, environment,
-                            original_transaction_id, transaction_id, signed_at, effect, apply_at, texts)
+                            original_transaction_id, transaction_id, signed_at, effect, texts)
                         SELECT \(app.id), now(), 2, '\(kind)', gen_random_uuid(), 'Sandbox', '\(id)', '\(id)',
-                            now() - interval '\(hoursAgo) hours', 'awaits_whole', now(), ''
+                            now() - interval '\(hoursAgo) hours', 'unpolled', ''
                         """)
                 }
             }
             try await notify("early", hoursAgo: 9)
             try await notify("old", hoursAgo: 24 * 8)
             try await notify("other", hoursAgo: 11, "REFUND")
-            #expect(try await ledger.operations.status().attention == [])
+            let known = "3 purchases of a known by notification only"
+            #expect(try await ledger.operations.status().attention == [known])
             try await notify("late", hoursAgo: 11)
             try await notify("late", hoursAgo: 12)
             let status = try await ledger.operations.status()
-            #expect(status.attention == ["Apple waits for what was used of late of a"])
+            #expect(
+                status.attention == [
+                    "4 purchases of a known by notification only", "Apple waits for what was used of late of a",
+                ])
             #expect(status.text().contains("`perennial support consumption --app a --sandbox --transaction-id late`"))
-            #expect(status.text().contains("Notifications: 5 notifications wait until Apple was asked"))
+            #expect(
+                status.text().contains("known by notification only; Apple is not asked about them; store a key with"))
             #expect(status.json.rendered().contains(#""late_consumption":[{"asked_at":"#))
-            #expect(status.json.rendered().contains(#""notifications_waiting":5"#))
+            #expect(status.json.rendered().contains(#""has_server_key":false,"subjects":4"#))
             _ = try await ledger.support.withhold(
                 WantedSupportCall(.consumption, in: .sandbox, about: "late", asking: nil), of: app)
+            try await database.transaction { try $0.script("UPDATE ledger.notification SET effect = 'applied'") }
             #expect(try await ledger.operations.status().attention == [])
-            try await database.transaction { try $0.script("UPDATE ledger.notification SET apply_at = NULL") }
             #expect(try await !ledger.operations.status().text().contains("Notifications:"))
-        }
-    }
-
-    @Test func `an app with sweeps by trust says how long they are and why`() async throws {
-        try await withMigratedDatabase { database, _ in
-            let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
-            var change = AppChange()
-            change.sweep = .auto
-            try await ledger.apps.change("a", change)
-            try await ledger.operations.judgeSweeps()
-            let new = try await ledger.operations.status().text()
-            #expect(new.contains("Sweeps: a x1: 0 of 0 refunds reported within 24 h, lower bound 0.000; no verified"))
-            try await database.transaction {
-                try $0.script(
-                    """
-                    UPDATE ledger.sweep_trust SET factor = 2, all_swept_since = NULL, reported = 1412, missed = 6,
-                           lower_bound = 0.9908, is_silent = false, silence_longest_ms = 86400000,
-                           last_notification_at = now() - interval '3 minutes'
-                    """)
-            }
-            let status = try await ledger.operations.status()
-            let line =
-                "Sweeps: a x2: 1412 of 1418 refunds reported within 24 h, lower bound 0.990; last notification 3 min ago"
-            #expect(status.text().contains(line))
-            let json = status.json.rendered()
-            #expect(json.contains(#""sweeps":[{"bundle_id":"a","factor":2,"last_notification_at":"#))
-            #expect(json.contains(#""lower_bound":"0.990","missed":6,"reported":1412,"silence_longest_s":86400"#))
         }
     }
 

@@ -99,8 +99,14 @@ extension SubscriptionTruth {
     /// after an end, and calls a subscription active whose next period is charged already.
     func hasStatus(of reported: Reported.Now) -> Bool {
         guard let state = State(rawValue: reported.state) else { return false }
-        guard let status = Subscriptions.AppleStatus(state) else { return access == .none || appleStatus == .active }
-        return status.rawValue == appleStatus.rawValue
+        switch state {
+        case .active: return appleStatus == .active
+        case .expired: return appleStatus == .expired
+        case .billingRetry: return appleStatus == .billingRetry
+        case .gracePeriod: return appleStatus == .gracePeriod
+        case .revoked: return appleStatus == .revoked
+        case .awaitingRenewal: return access == .none || appleStatus == .active
+        }
     }
 
     /// Whether the reported access is right: what Apple's data give, and access from the end of a period until the next

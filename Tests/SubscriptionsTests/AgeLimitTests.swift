@@ -12,13 +12,11 @@ import Testing
         let policy: Policy
     }
 
-    private func planned(isTrusted: Bool, using random: inout Seeded) -> Planned? {
+    private func planned(using random: inout Seeded) -> Planned? {
         let environment = Bool.random(using: &random) ? StoreEnvironment.production : .sandbox
         var policy = Policy.standard(
             for: environment, speedup: [1, 1, 60, 100_000].randomElement(using: &random) ?? 1)
-        let stretch = [1, 2].randomElement(using: &random) ?? 1
-        policy.sweepStretch = isTrusted ? stretch * stretch : stretch
-        policy.isSweepTrusted = isTrusted
+        policy.sweepStretch = [1, 2].randomElement(using: &random) ?? 1
         policy.preCheckSpread = .minutes([0, 10, 720].randomElement(using: &random) ?? 10)
         policy.leeway = .minutes([0, 5, 120, 10_080].randomElement(using: &random) ?? 120)
         let state = SubscriptionState(facts: RandomLife.facts(using: &random), policy: policy, version: 1)
@@ -37,12 +35,12 @@ import Testing
             state: again, answeredAt: answeredAt, next: next, environment: environment, policy: policy)
     }
 
-    @Test("No check is planned later than stated", arguments: [20_261_121, 7, 1, 4, 5, 12] as [UInt64], [false, true])
-    func noCheckIsPlannedLaterThanStated(seed: UInt64, isTrusted: Bool) throws {
+    @Test("No check is planned later than stated", arguments: [20_261_121, 7, 1, 4, 5, 12] as [UInt64])
+    func noCheckIsPlannedLaterThanStated(seed: UInt64) throws {
         var random = Seeded(seed: seed)
         var seen: [State: Int] = [:]
         for _ in 0..<2_000 {
-            guard let planned = planned(isTrusted: isTrusted, using: &random) else { continue }
+            guard let planned = planned(using: &random) else { continue }
             let wait = planned.next - planned.answeredAt
             // A lookup at any time until the check must state an age at least as long.
             for part in [0, 1, 50, 99, 100] as [Int64] {

@@ -103,7 +103,7 @@ import Testing
             answer(1, [row("1", 0, 30)], renewal()), answer(10, [row("1", 0, 20)], renewal()),
         ])
         #expect(state?.expiresAt == day(30))
-        #expect(state?.suspectedShrink == SuspectedShrink(expiresAt: day(20), asOf: day(10)))
+        #expect(state?.retractions == [Retraction(of: "t1", .end, end: day(20), since: day(10))])
         guard let state else { return }
         let plan = nextCheck(
             for: [state], environment: .production, outcome: .verified, now: day(10), seed: 1, policy: standardPolicy)

@@ -141,6 +141,7 @@ import Testing
         let upgraded = answer(10, [row("1", 0, 30, upgraded: true)])
         let device = answer(12, [row("1", 0, 30, asOf: 11, source: .deviceReceipt)])
         #expect(settle([upgraded, device]).state?.facts.periods.first?.isUpgraded == true)
-        #expect(settle([upgraded, answer(12, [row("1", 0, 30)])]).state?.facts.periods.first?.isUpgraded == false)
+        let cleared = [12, 13].map { answer($0, [row("1", 0, 30)]) }
+        #expect(settle([upgraded] + cleared).state?.facts.periods.first?.isUpgraded == false)
     }
 }

@@ -16,16 +16,22 @@ import Testing
         }
     }
 
-    @Test("Answers in any order give the same facts and timeline")
+    @Test("Answers in any order give the same facts and timeline, but for what is taken back and waits")
     func answersInAnyOrderGiveTheSameFactsAndTimeline() {
         var random = Seeded(seed: 8)
+        var waiting = 0
         for _ in 0..<300 {
             let answers = RandomLife.answers(using: &random)
             let inOrder = settle(answers).state
             let shuffled = settle(answers.shuffled(using: &random)).state
+            guard inOrder?.retractions == [], shuffled?.retractions == [] else {
+                waiting += 1
+                continue
+            }
             #expect(inOrder?.facts == shuffled?.facts, "\(random)")
             #expect(inOrder?.timeline == shuffled?.timeline, "\(random)")
         }
+        #expect((1...60).contains(waiting), "\(waiting) of 300")
     }
 
     @Test("The newest speaker wins, and silence takes nothing")

@@ -144,15 +144,17 @@ private let stories: [EventStory] = [
     EventStory(
         "a refund and its reversal", (answer(1, [first], renewal()), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), "refund.granted"),
-        (answer(12, [first], renewal()), "refund.reversed")),
+        (answer(12, [first], renewal()), ""), (answer(12.1, [first], renewal()), "refund.reversed")),
     EventStory(
         "a refund reversed too late", (answer(1, [first], renewal(false)), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9)], renewal(false)), "refund.granted"),
-        (answer(40, [first], renewal(false)), "refund.reversed subscription.expired")),
+        (answer(40, [first], renewal(false)), ""),
+        (answer(40.1, [first], renewal(false)), "refund.reversed subscription.expired")),
     EventStory(
         "a refund reversed, then bought again", (answer(1, [first], renewal(false)), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9)], renewal(false)), "refund.granted"),
-        (answer(60, [first, row("2", 50, 80)], renewal()), "subscription.reactivated refund.reversed")),
+        (answer(60, [first, row("2", 50, 80)], renewal()), "subscription.reactivated"),
+        (answer(60.1, [first, row("2", 50, 80)], renewal()), "refund.reversed")),
     EventStory(
         "a month renewed and refunded between two answers", (answer(1, [first], renewal()), "subscription.started"),
         (answer(40, [first, row("2", 30, 60, cancelled: 35)], renewal()), "subscription.renewed refund.granted")),

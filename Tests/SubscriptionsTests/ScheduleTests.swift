@@ -62,23 +62,6 @@ import Testing
         ]
     }()
 
-    @Test("A refund check counts from the last answer about everything, and is never in the past")
-    func sweptBefore() {
-        let state = SubscriptionState(
-            facts: SubscriptionFacts(answer(1, [row("1", 0, 30)], renewal())), policy: .standard(for: .production),
-            version: 1)
-        func hours(swept: Double?) -> Double? {
-            self.hours(
-                nextCheck(
-                    for: [state], environment: .production, outcome: .verified, now: day(2),
-                    sweptAt: swept.map { day($0) }, seed: 3, policy: .standard(for: .production)), from: 2)
-        }
-        let usual = hours(swept: nil) ?? 0
-        #expect(usual >= 72 && usual < 73)
-        #expect(abs((hours(swept: 1) ?? 0) - (usual - 24)) < 1)
-        #expect((hours(swept: -5) ?? 1) < 0.001)
-    }
-
     @Test("Each situation has its next check", arguments: rows.indices)
     func eachSituation(_ index: Int) {
         let (name, slice, now, expected) = Self.rows[index]

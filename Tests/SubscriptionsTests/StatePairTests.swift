@@ -50,10 +50,20 @@ private let rareStories: [[SubscriptionEvidence]] = {
         [answer(30.01, [month], shortGrace), answer(30.02, [month], renewal(retry: false))],
         [answer(31, [month], renewal()), answer(32, [month], retry)],
         [answer(31, [month], renewal()), answer(32, [month], grace)],
-        [answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], retry)],
-        [answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], grace)],
+        // What is taken back counts on the second answer.
+        [
+            answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], retry),
+            answer(32.1, [month], retry),
+        ],
+        [
+            answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], grace),
+            answer(32.1, [month], grace),
+        ],
         [answer(31, [month], renewal()), answer(31.01, [row("1", 0, 31)], renewal())],
-        [answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(30.01, [month], renewal())],
+        [
+            answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(30.01, [month], renewal()),
+            answer(30.02, [month], renewal()),
+        ],
         [answer(30.01, [month], renewal()), answer(30.02, [row("1", 0, 30, cancelled: 30.015)], renewal())],
     ]
 }()

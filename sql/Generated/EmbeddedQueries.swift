@@ -205,7 +205,8 @@ ORDER BY currency NULLS FIRST, day
     /// Overview: counts receipts of app $1 (null: every app) that are more than 5 minutes overdue, up to $2; also the oldest
     package static let overviewStaleness = SQLFile("overview_staleness", #"""
 -- Overview: counts receipts of app $1 (null: every app) that are more than 5 minutes overdue, up to $2; also the oldest
--- of them, live workers, remaining violations, and the progress of the summaries.
+-- of them, live workers, remaining violations, what is known by notification only and no worker can take up, and the progress
+-- of the summaries.
 SELECT (SELECT count(*) FROM (
             SELECT FROM ledger.app a
             CROSS JOIN LATERAL (
@@ -224,6 +225,10 @@ SELECT (SELECT count(*) FROM (
         WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
        (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
        (SELECT COALESCE(sum(i.violations - i.repaired), 0)::bigint FROM ledger.invariant i) AS violations,
+       (SELECT count(DISTINCT (n.app_id, n.environment, n.original_transaction_id))
+        FROM ledger.notification n JOIN ledger.app a USING (app_id)
+        WHERE n.effect = 'unpolled' AND a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
+          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unpolled,
        p.rounds > 0 AS is_complete, p.summarised_at,
        (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
 FROM ledger.summary_progress p
@@ -448,7 +453,7 @@ WHERE t.proved_at IS NULL AND t.paused_since IS NULL
 -- or because Apple does not respond at all.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
-       a.pre_check_spread_ms, a.sweep, COALESCE(t.factor, 1::smallint) AS sweep_factor, a.notification_digest IS NOT NULL AS takes_notifications,
+       a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
        k.key_id AS offer_key_id, k.issuer_id AS offer_issuer_id,
        a.verifier, a.apple_app_id, v.key_id AS server_key_id, v.issuer_id AS server_issuer_id, v.sealed_key AS sealed_server_key,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.paused_until, 'epoch') AS app_paused_until,
@@ -462,7 +467,6 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
-LEFT JOIN ledger.sweep_trust t USING (app_id)
 LEFT JOIN ledger.secret_trial p ON p.app_id = a.app_id AND p.environment = 'Production'
 LEFT JOIN ledger.secret_trial x ON x.app_id = a.app_id AND x.environment = 'Sandbox'
 WHERE a.removed_at IS NULL
@@ -1060,11 +1064,11 @@ WITH clock AS MATERIALIZED (
         want_at = CASE WHEN s.want_at > clock.at THEN s.want_at END
     FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
-              s.meaning, s.polled, s.swept_at, pick.due_at, pick.quarantined
+              s.meaning, s.polled, pick.due_at, pick.quarantined
 )
 SELECT l.receipt_id, l.quarantined, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at,
-       l.fingerprint, l.meaning, l.polled, l.swept_at, clock.at AS claimed_at,
-       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision, r.history_goes_on, r.reads_whole,
+       l.fingerprint, l.meaning, l.polled, clock.at AS claimed_at,
+       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
@@ -1094,12 +1098,12 @@ WITH leased AS (
        OR s.crashes = 0 AND EXISTS (
            SELECT FROM ledger.worker w WHERE w.worker_id = s.leased_by AND ledger.gone_at(w) <= now())
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
-              s.meaning, s.polled, s.swept_at
+              s.meaning, s.polled
 )
 SELECT l.receipt_id, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at,
-       l.fingerprint, l.meaning, l.polled, l.swept_at,
+       l.fingerprint, l.meaning, l.polled,
        now() AS claimed_at,
-       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision, r.history_goes_on, r.reads_whole,
+       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id)
@@ -1393,8 +1397,8 @@ WHERE app_id = $1::int
     package static let confirm = SQLFile("confirm", #"""
 -- Confirmation: moves the clocks of receipts whose answers equal the last ones, plans their next checks and releases
 -- their leases; $1 worker, $2 receipts, $3 tokens, $4 fingerprints of the last answers and $5 of these, $6 Apple's
--- clocks, $7 due, $8 lanes, $9 whether it spoke for everything. Returns the receipts. It leaves out a receipt whose
--- lease is lost, one whose fingerprint another transaction cleared, and one whose contents time alone has changed.
+-- clocks, $7 due, $8 lanes. Returns the receipts. It leaves out a receipt whose lease is lost, one whose fingerprint
+-- another transaction cleared, and one whose contents time alone has changed.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), released AS (
@@ -1402,11 +1406,10 @@ WITH clock AS MATERIALIZED (
     SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
         lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 'expiring') ELSE n.lane END,
         attempts = 0, leased_by = NULL, crashes = 0, backs_off = false, confirmed_as_of = n.as_of,
-        confirmed_at = clock.at, fingerprint = n.fingerprint,
-        swept_at = CASE WHEN n.is_sweep THEN clock.at ELSE s.swept_at END
+        confirmed_at = clock.at, fingerprint = n.fingerprint
     FROM unnest($2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::timestamptz[], $7::timestamptz[],
-                $8::text[]::ledger.lane[], $9::boolean[])
-             AS n(receipt_id, lease_token, last, fingerprint, as_of, due_at, lane, is_sweep)
+                $8::text[]::ledger.lane[])
+             AS n(receipt_id, lease_token, last, fingerprint, as_of, due_at, lane)
     CROSS JOIN clock
     WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
       AND s.fingerprint = n.last AND s.confirmed_as_of <= n.as_of AND s.equal_until > GREATEST(n.as_of, clock.at)
@@ -1425,30 +1428,6 @@ SELECT receipt_id FROM released
 UPDATE ledger.receipt r SET history_revision = n.revision
 FROM unnest($1::bigint[], $2::text[]) AS n (receipt_id, revision)
 WHERE r.receipt_id = n.receipt_id
-
-"""#)
-    /// Reads one-time purchases by their natural keys: apps $1, environments $2, ids $3, products $4. It locks nothing.
-    package static let readStoredPurchases = SQLFile("read_stored_purchases", #"""
--- Reads one-time purchases by their natural keys: apps $1, environments $2, ids $3, products $4. It locks nothing.
-SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
-       p.facts, p.transaction_ids, d.kind::text AS kind, p.as_of, p.recorded_at, p.polled_by, p.next_check_at
-FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS k (app_id, environment, original_transaction_id, product_id)
-JOIN ledger.purchase p
-  ON p.app_id = k.app_id AND p.environment = k.environment::ledger.environment
- AND p.original_transaction_id = k.original_transaction_id AND p.product_id = k.product_id
-LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
-
-"""#)
-    /// Reads subscriptions by their natural keys: apps $1, environments $2, ids $3. It locks nothing.
-    package static let readStoredSubscriptions = SQLFile("read_stored_subscriptions", #"""
--- Reads subscriptions by their natural keys: apps $1, environments $2, ids $3. It locks nothing.
-SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
-       s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
-       s.leeway_ms
-FROM unnest($1::int[], $2::text[], $3::text[]) AS k (app_id, environment, original_transaction_id)
-JOIN ledger.subscription s
-  ON s.app_id = k.app_id AND s.environment = k.environment::ledger.environment
- AND s.original_transaction_id = k.original_transaction_id
 
 """#)
     /// Customer: counts what customers ($1) own, and the receipts that they uploaded or that were sent for their orders;
@@ -1548,7 +1527,7 @@ WITH unasked AS (
 )
 UPDATE ledger.receipt r
 SET data = '', latest_receipt = NULL, digest = sha256(gen_random_uuid()::text::bytea), meaning = NULL, reason = NULL,
-    transaction_id = NULL, history_revision = NULL, history_goes_on = false, erased_at = $2::timestamptz
+    transaction_id = NULL, history_revision = NULL, erased_at = $2::timestamptz
 WHERE r.receipt_id = ANY($1::bigint[])
 
 """#)
@@ -1590,7 +1569,8 @@ WITH names AS MATERIALIZED (
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)
 ), notifications AS (
     UPDATE ledger.notification n
-    SET body = 'null', texts = NULL, claims = NULL, apply_at = NULL, account_token = NULL
+    SET body = 'null', texts = NULL, claims = NULL, account_token = NULL,
+        effect = CASE WHEN n.effect IN ('asked', 'planned', 'unpolled', 'unshown') THEN 'no_facts' ELSE n.effect END
     WHERE n.notification_id IN (
         SELECT m.notification_id
         FROM (SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
@@ -3429,20 +3409,6 @@ WHERE stock.receipts > 0
 ORDER BY a.bundle_id, l.lane
 
 """#)
-    /// Returns the histories of notifications that cannot be read, or were not read for $1 seconds; not those of environments
-    package static let statusCatchUps = SQLFile("status_catch_ups", #"""
--- Returns the histories of notifications that cannot be read, or were not read for $1 seconds; not those of environments
--- where nothing was bought: Apple refuses the key of an app that was never released there.
-SELECT a.bundle_id, c.environment::text AS environment, c.complete_until, c.reason,
-       c.complete_until < now() - make_interval(secs => $1::float8) AS is_behind
-FROM ledger.catch_up c JOIN ledger.app a USING (app_id) JOIN ledger.server_key USING (app_id)
-WHERE c.kind = 'everything' AND a.removed_at IS NULL AND (a.sandbox_allowed OR c.environment = 'Production')
-  AND (c.reason IS NOT NULL OR c.complete_until < now() - make_interval(secs => $1::float8))
-  AND (EXISTS (SELECT FROM ledger.subscription s WHERE s.app_id = c.app_id AND s.environment = c.environment)
-       OR EXISTS (SELECT FROM ledger.purchase p WHERE p.app_id = c.app_id AND p.environment = c.environment))
-ORDER BY a.bundle_id, c.environment
-
-"""#)
     /// Returns transactions whose consumption Apple has asked about without an answer since: for more than $1 hours, at most $2
     package static let statusConsumption = SQLFile("status_consumption", #"""
 -- Returns transactions whose consumption Apple has asked about without an answer since: for more than $1 hours, at most $2
@@ -3469,10 +3435,14 @@ WHERE i.closed_at IS NULL OR i.closed_at > now() - interval '24 hours'
 ORDER BY i.incident_id DESC
 
 """#)
-    /// Counts the verified notifications that wait for a whole answer before they are applied.
+    /// Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
     package static let statusNotifications = SQLFile("status_notifications", #"""
--- Counts the verified notifications that wait for a whole answer before they are applied.
-SELECT count(*) AS waiting FROM ledger.notification n WHERE n.apply_at IS NOT NULL AND n.effect = 'awaits_whole'
+-- Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
+-- whether each has a server key, so that a worker takes them up.
+SELECT a.bundle_id, count(DISTINCT (n.environment, n.original_transaction_id)) AS subjects, k.app_id IS NOT NULL AS has_key
+FROM ledger.notification n JOIN ledger.app a USING (app_id) LEFT JOIN ledger.server_key k USING (app_id)
+WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
+GROUP BY a.bundle_id, k.app_id ORDER BY a.bundle_id
 
 """#)
     /// Returns products that customers bought once and that the catalog does not name, or names without a kind: at most $1.
@@ -3614,7 +3584,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.catch_up, ledger.sweep_trust, ledger.sweep_proof, ledger.secret_trial, ledger.refused_bundle
+    ledger.secret_trial, ledger.refused_bundle
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -3637,8 +3607,7 @@ GRANT INSERT ON ledger.audit, ledger.acknowledgement TO perennial_worker, perenn
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
-    ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.sweep_trust,
-    ledger.sweep_proof, ledger.due_delivery
+    ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.due_delivery
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
@@ -3688,60 +3657,82 @@ SELECT name, digest FROM ledger.migration ORDER BY number
 INSERT INTO ledger.migration (name, digest) VALUES ($1::text, $2::bytea)
 
 """#)
+    /// Polling: no receipt is asked any more about subscriptions ($1) and purchases ($2), nor by the transaction ids of receipts ($3):
+    package static let endQuestions = SQLFile("end_questions", #"""
+-- Polling: no receipt is asked any more about subscriptions ($1) and purchases ($2), nor by the transaction ids of receipts ($3):
+-- no answer will show what notifications about them state.
+WITH subject AS (
+    SELECT s.app_id, s.environment, s.original_transaction_id FROM ledger.subscription s
+    WHERE s.subscription_id = ANY($1::bigint[])
+    UNION
+    SELECT p.app_id, p.environment, p.original_transaction_id FROM ledger.purchase p WHERE p.purchase_id = ANY($2::bigint[])
+)
+UPDATE ledger.notification n SET effect = 'unshown'
+WHERE n.effect = 'asked'
+  AND ((n.app_id, n.environment, n.original_transaction_id) IN (SELECT * FROM subject)
+    OR (n.app_id, COALESCE(n.transaction_id, n.original_transaction_id)) IN (
+        SELECT r.app_id, r.transaction_id FROM ledger.receipt r
+        WHERE r.receipt_id = ANY($3::bigint[]) AND r.form = 'transaction_id'))
+
+"""#)
+    /// Returns the receipts that poll subscription or purchase $3 (app $1, environment $2) and have no follow-ups.
+    package static let findMissedPollers = SQLFile("find_missed_pollers", #"""
+-- Returns the receipts that poll subscription or purchase $3 (app $1, environment $2) and have no follow-ups.
+SELECT w.receipt_id
+FROM (SELECT s.polled_by AS receipt_id FROM ledger.subscription s
+      WHERE s.app_id = $1::int AND s.environment = $2::text::ledger.environment AND s.original_transaction_id = $3::text
+      UNION
+      SELECT p.polled_by FROM ledger.purchase p
+      WHERE p.app_id = $1::int AND p.environment = $2::text::ledger.environment AND p.original_transaction_id = $3::text) w
+LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+WHERE w.receipt_id IS NOT NULL AND COALESCE(s.follow_ups, 0) = 0
+
+"""#)
     /// Returns the app whose notifications arrive at the address with the secret of digest $1, and the time.
     package static let findNotifiedApp = SQLFile("find_notified_app", #"""
 -- Returns the app whose notifications arrive at the address with the secret of digest $1, and the time.
-SELECT app_id, bundle_id, apple_app_id, sandbox_allowed, clock_timestamp() AS now
-FROM ledger.app WHERE notification_digest = $1::bytea
+SELECT app_id, bundle_id, apple_app_id, sandbox_allowed, k.app_id IS NOT NULL AS has_key, clock_timestamp() AS now
+FROM ledger.app LEFT JOIN ledger.server_key k USING (app_id) WHERE notification_digest = $1::bytea
 
 """#)
-    /// Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
-    package static let findTokenCustomers = SQLFile("find_token_customers", #"""
--- Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
-SELECT t.app_id, t.token AS app_account_token, head.customer_id, head.name
-FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
-JOIN ledger.customer c ON c.app_id = t.app_id AND c.name IN (lower(t.token), upper(t.token))
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+    /// Returns the newest receipts, at most $3, of the customer whom account token $2 of app $1 names: by an order, else by the
+    package static let findTokenReceipts = SQLFile("find_token_receipts", #"""
+-- Returns the newest receipts, at most $3, of the customer whom account token $2 of app $1 names: by an order, else by the
+-- customer's own name, through merges.
+WITH named AS (
+    SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
+    FROM ledger.customer c WHERE c.app_id = $1::int AND c.name IN (lower($2::text), upper($2::text))
+    UNION
+    SELECT COALESCE(c.merged_into, c.customer_id)
+    FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
+    WHERE o.app_id = $1::int AND o.app_account_token::text = lower($2::text)
+)
+SELECT u.receipt_id
+FROM named JOIN ledger.upload u USING (customer_id) JOIN ledger.receipt r USING (receipt_id)
+WHERE r.erased_at IS NULL AND r.verified_at IS NOT NULL
+ORDER BY r.receipt_created_at DESC NULLS LAST, u.receipt_id DESC LIMIT $3::int
 
 """#)
-    /// Catch-up: has the histories that no worker reads be read now, because a worker starts.
-    package static let hastenCatchUps = SQLFile("hasten_catch_ups", #"""
--- Catch-up: has the histories that no worker reads be read now, because a worker starts.
-UPDATE ledger.catch_up SET due_at = now() WHERE leased_by IS NULL AND kind = 'everything' AND due_at > now()
-
-"""#)
-    /// Locks and returns the notifications that are to be applied now, at most $1, the longest due first. Another worker's are
-    package static let lockNotificationsToApply = SQLFile("lock_notifications_to_apply", #"""
--- Locks and returns the notifications that are to be applied now, at most $1, the longest due first. Another worker's are
--- left out.
-SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.attempts, n.texts,
-       n.claims::text AS claims
+    /// Returns the oldest verified notifications, at most $1, about what no receipt polls, of apps that have a server key by now;
+    package static let findUnpolled = SQLFile("find_unpolled", #"""
+-- Returns the oldest verified notifications, at most $1, about what no receipt polls, of apps that have a server key by now;
+-- locks them, and leaves out those that another worker has.
+SELECT n.notification_id, n.app_id, COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id
 FROM ledger.notification n
-WHERE n.apply_at <= now()
-ORDER BY n.apply_at, n.notification_id
-LIMIT $1::int
-FOR UPDATE SKIP LOCKED
+JOIN ledger.server_key k USING (app_id)
+JOIN ledger.app a USING (app_id)
+WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
+ORDER BY n.notification_id LIMIT $1::int
+FOR UPDATE OF n SKIP LOCKED
 
 """#)
-    /// Puts off the longest due notification, because applying it failed ($2: why): by $1 seconds, and twice as long each time.
-    package static let postponeNotification = SQLFile("postpone_notification", #"""
--- Puts off the longest due notification, because applying it failed ($2: why): by $1 seconds, and twice as long each time.
-UPDATE ledger.notification n
-SET apply_at = now() + make_interval(secs => $1::float8 * (1 << LEAST(n.attempts, 10))), attempts = n.attempts + 1,
-    reason = $2::text
-WHERE n.notification_id = (
-    SELECT l.notification_id FROM ledger.notification l
-    WHERE l.apply_at <= now() ORDER BY l.apply_at, l.notification_id LIMIT 1 FOR UPDATE SKIP LOCKED)
-
-"""#)
-    /// Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose facts are
+    /// Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose details are
     package static let pruneNotifications = SQLFile("prune_notifications", #"""
--- Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose facts are
--- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days: Apple's history
--- goes back 180 days, and a repetition must not be taken for news.
+-- Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose details are
+-- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days.
 WITH old AS MATERIALIZED (
     SELECT notification_id FROM ledger.notification
-    WHERE received_at < now() - make_interval(days => $1::int) AND effect <> 'applied' AND apply_at IS NULL
+    WHERE received_at < now() - make_interval(days => $1::int) AND effect NOT IN ('applied', 'stated')
       AND (signed_at IS NULL OR received_at < now() - make_interval(days => $3::int))
     ORDER BY received_at LIMIT $2::int
     FOR UPDATE SKIP LOCKED
@@ -3755,32 +3746,28 @@ SELECT count(*) AS removed FROM removed
     package static let readAppliedNotifications = SQLFile("read_applied_notifications", #"""
 -- Rebuild: returns the applied notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids), in the order in which they came.
-SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.attempts, n.texts,
+SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts, n.signed_at, n.effect,
        n.claims::text AS claims
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
    AND n.original_transaction_id = k.original_transaction_id
-WHERE n.effect = 'applied'
+WHERE n.effect IN ('applied', 'stated')
 ORDER BY n.notification_id
 
 """#)
-    /// Has the next checks of receipts ($1) read everything that Apple knows.
-    package static let requireWhole = SQLFile("require_whole", #"""
--- Has the next checks of receipts ($1) read everything that Apple knows.
-UPDATE ledger.receipt SET reads_whole = true WHERE receipt_id = ANY($1::bigint[]) AND NOT reads_whole
-
-"""#)
-    /// Catch-up: gives the history of app $1, environment $2 and kind $3 back, which worker $4 has, for $5 seconds; $6 says why it
-    package static let restCatchUp = SQLFile("rest_catch_up", #"""
--- Catch-up: gives the history of app $1, environment $2 and kind $3 back, which worker $4 has, for $5 seconds; $6 says why it
--- could not be read. With $7 the stretch is read anew, from $8 seconds later.
-UPDATE ledger.catch_up c
-SET due_at = now() + make_interval(secs => $5::float8), leased_by = NULL, reason = $6::text,
-    failing_since = CASE WHEN $6::text IS NOT NULL THEN COALESCE(c.failing_since, now()) END,
-    page = CASE WHEN NOT $7::boolean THEN c.page END, reads_until = CASE WHEN NOT $7::boolean THEN c.reads_until END,
-    reads_from = LEAST(now(), c.reads_from + make_interval(secs => $8::float8))
-WHERE c.app_id = $1::int AND c.environment = $2::text::ledger.environment AND c.kind = $3::text AND c.leased_by = $4::int
+    /// Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
+    package static let readWaitingNotifications = SQLFile("read_waiting_notifications", #"""
+-- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
+-- transaction ids) whose details are not part of the ledger yet, the oldest first, at most $4. Their subjects are locked.
+SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
+       n.claims::text AS claims, n.signed_at, n.effect
+FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
+JOIN ledger.notification n
+    ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
+   AND n.original_transaction_id = k.original_transaction_id
+WHERE n.effect IN ('asked', 'planned', 'unpolled', 'unshown')
+ORDER BY n.signed_at, n.notification_id LIMIT $4::int
 
 """#)
     /// Accepts notifications of the app with bundle $1 only at the address with the secret of digest $2 (null: nowhere).
@@ -3832,11 +3819,11 @@ WITH clock AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, wanted.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, wanted.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, wanted.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
-    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
+    SELECT p.receipt_id, $1::int, 'retry', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
     FROM polled p, wanted
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING
@@ -3868,90 +3855,114 @@ VALUES ($1::int, now(), $2::smallint, $3::text, $4::text, $5::text::ledger.envir
     /// Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
     package static let storeVerifiedNotification = SQLFile("store_verified_notification", #"""
 -- Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
--- id, $7 when it was signed, $8 its texts, $9 whether it holds facts to apply, $10 transaction id, $11 how it came, $12
--- account token). A repetition does nothing; one that was stored unverified becomes verified.
+-- id, $7 when it was signed, $8 its texts, $9 whether it holds facts, $10 transaction id, $11 account token), and has the
+-- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer: with follow-ups,
+-- until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
+-- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
+-- becomes verified.
+WITH clock AS MATERIALIZED (
+    SELECT now() AS at
+), news AS MATERIALIZED (
+    SELECT FROM clock WHERE $9::boolean AND NOT EXISTS (
+        SELECT FROM ledger.notification n
+        WHERE n.app_id = $1::int AND n.apple_id = $4::text AND n.signed_at IS NOT NULL)
+), subject AS MATERIALIZED (
+    SELECT s.polled_by AS receipt_id,
+           $2::text = 'DID_RENEW' AND s.expires_at > clock.at + interval '1 hour' AS waits
+    FROM news, clock, ledger.subscription s
+    WHERE s.app_id = $1::int AND s.environment = $5::text::ledger.environment
+      AND s.original_transaction_id = $6::text AND s.polled_by IS NOT NULL
+    UNION ALL
+    SELECT p.polled_by, false
+    FROM news, ledger.purchase p
+    WHERE p.app_id = $1::int AND p.environment = $5::text::ledger.environment
+      AND p.original_transaction_id = $6::text AND p.polled_by IS NOT NULL
+), wanted AS MATERIALIZED (
+    SELECT w.receipt_id, GREATEST(
+               clock.at + make_interval(secs => $12::float8),
+               GREATEST(r.asked_at, s.confirmed_at) + make_interval(secs => $13::float8)) AS at
+    FROM (SELECT receipt_id FROM subject WHERE NOT waits GROUP BY receipt_id) w
+    JOIN ledger.receipt r USING (receipt_id)
+    LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+    CROSS JOIN clock
+), locked AS MATERIALIZED (
+    SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > clock.at) AS keeps_pace
+    FROM ledger.poll_schedule s, clock
+    WHERE s.receipt_id IN (SELECT receipt_id FROM wanted)
+    ORDER BY s.receipt_id
+    FOR NO KEY UPDATE OF s
+), pulled AS (
+    UPDATE ledger.poll_schedule s
+    SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, w.at) ELSE s.want_at END,
+        due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, w.at) END,
+        scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, w.at) END,
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END,
+        follow_ups = 4, fingerprint = NULL
+    FROM locked l JOIN wanted w USING (receipt_id) WHERE s.receipt_id = l.receipt_id
+), forgotten AS (
+    -- The planned check is read in full, so that details ride along.
+    UPDATE ledger.poll_schedule s SET fingerprint = NULL
+    FROM subject x WHERE x.waits AND s.receipt_id = x.receipt_id
+), put_back AS (
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
+    SELECT w.receipt_id, $1::int, 'retry', w.at, w.at, 4, $5::text IS NOT DISTINCT FROM 'Sandbox'
+    FROM wanted w WHERE w.receipt_id NOT IN (SELECT receipt_id FROM locked)
+    ON CONFLICT (receipt_id) DO UPDATE SET follow_ups = 4, fingerprint = NULL
+)
 INSERT INTO ledger.notification AS n (
-    app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, signed_at, effect, apply_at,
-    texts, transaction_id, source, account_token)
-VALUES ($1::int, now(), 2, $2::text, $3::text, $4::text, $5::text::ledger.environment, $6::text, $7::timestamptz,
-        CASE WHEN $9::boolean THEN 'received' ELSE 'no_facts' END, CASE WHEN $9::boolean THEN now() END, $8::bytea,
-        $10::text, $11::text, $12::text)
+    app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, signed_at, effect,
+    check_at, texts, transaction_id, account_token)
+SELECT $1::int, clock.at, 2, $2::text, $3::text, $4::text, $5::text::ledger.environment, $6::text, $7::timestamptz,
+       CASE WHEN NOT $9::boolean THEN 'no_facts'
+            WHEN EXISTS (SELECT FROM wanted) THEN 'asked'
+            WHEN EXISTS (SELECT FROM subject) THEN 'planned'
+            ELSE 'unpolled' END,
+       (SELECT min(w.at) FROM wanted w), $8::bytea, $10::text, $11::text
+FROM clock
 ON CONFLICT (app_id, apple_id) DO UPDATE SET
     kind = EXCLUDED.kind, subkind = EXCLUDED.subkind, environment = EXCLUDED.environment,
     original_transaction_id = EXCLUDED.original_transaction_id, signed_at = EXCLUDED.signed_at, effect = EXCLUDED.effect,
-    apply_at = EXCLUDED.apply_at, texts = EXCLUDED.texts,
-    transaction_id = EXCLUDED.transaction_id, account_token = EXCLUDED.account_token, reason = NULL, check_at = NULL,
-    body = NULL
+    check_at = EXCLUDED.check_at, texts = EXCLUDED.texts, transaction_id = EXCLUDED.transaction_id,
+    account_token = EXCLUDED.account_token, reason = NULL, body = NULL
     WHERE n.signed_at IS NULL
-RETURNING effect
+RETURNING n.notification_id, n.effect
 
 """#)
-    /// Catch-up: gives worker $1 for $2 seconds the history of notifications that is due longest, with the stretch to read: on from where it
-    package static let takeCatchUp = SQLFile("take_catch_up", #"""
--- Catch-up: gives worker $1 for $2 seconds the history of notifications that is due longest, with the stretch to read: on from where it
--- is, or at most $3 seconds. Apple's history goes back $4 days in production and $5 in the sandbox. Histories that are
--- missing are added, from when the app was: nothing was listened to before.
-WITH added AS (
-    INSERT INTO ledger.catch_up (app_id, environment, kind, complete_until, reads_from)
-    SELECT a.app_id, e.environment, k.kind, a.created_at, a.created_at
-    FROM ledger.app a JOIN ledger.server_key USING (app_id),
-         unnest(enum_range(NULL::ledger.environment)) AS e(environment),
-         unnest(ARRAY['everything', 'failures']) AS k(kind)
-    WHERE NOT EXISTS (
-        SELECT FROM ledger.catch_up c
-        WHERE c.app_id = a.app_id AND c.environment = e.environment AND c.kind = k.kind)
-    ON CONFLICT DO NOTHING
-), due AS MATERIALIZED (
-    SELECT c.app_id, c.environment, c.kind,
-           GREATEST(c.reads_from, now() - make_interval(
-               days => CASE c.environment WHEN 'Production' THEN $4::int ELSE $5::int END)) AS begins_at
-    FROM ledger.catch_up c JOIN ledger.app a USING (app_id) JOIN ledger.server_key USING (app_id)
-    WHERE c.due_at <= now() AND a.removed_at IS NULL AND (a.sandbox_allowed OR c.environment = 'Production')
-    ORDER BY c.due_at LIMIT 1
-    FOR UPDATE OF c SKIP LOCKED
+    /// Has receipts ($1) asked about $2 seconds from now, for notifications whose subject no receipt polls. With $3 they are
+    package static let wantReceipts = SQLFile("want_receipts", #"""
+-- Has receipts ($1) asked about $2 seconds from now, for notifications whose subject no receipt polls. With $3 they are
+-- asked again until an answer shows what the notification states.
+WITH locked AS MATERIALIZED (
+    SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > now()) AS keeps_pace
+    FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
+    ORDER BY s.receipt_id
+    FOR NO KEY UPDATE
+), pulled AS (
+    UPDATE ledger.poll_schedule s
+    SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, w.at) ELSE s.want_at END,
+        due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, w.at) END,
+        scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, w.at) END,
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END,
+        follow_ups = CASE WHEN $3::boolean THEN 4 ELSE s.follow_ups END, fingerprint = NULL
+    FROM locked l, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
+    WHERE s.receipt_id = l.receipt_id
 )
-UPDATE ledger.catch_up c
-SET due_at = now() + make_interval(secs => $2::float8), leased_by = $1::int,
-    reads_from = CASE WHEN c.reads_until IS NULL THEN d.begins_at ELSE c.reads_from END,
-    reads_until = COALESCE(c.reads_until, GREATEST(
-        d.begins_at, LEAST(now(), d.begins_at + make_interval(secs => $3::float8))))
-FROM due d JOIN ledger.app a USING (app_id)
-WHERE c.app_id = d.app_id AND c.environment = d.environment AND c.kind = d.kind
-RETURNING a.app_id, a.bundle_id, a.apple_app_id, a.sandbox_allowed, clock_timestamp() AS now,
-          c.environment::text AS environment, c.kind, c.reads_from, c.reads_until, c.page
+INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
+SELECT r.receipt_id, r.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
+       COALESCE(r.environment = 'Sandbox', false)
+FROM ledger.receipt r, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
+WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL AND r.receipt_id NOT IN (SELECT receipt_id FROM locked)
+ORDER BY r.receipt_id
+ON CONFLICT DO NOTHING
 
 """#)
-    /// Stores what became of notifications ($1): their effects ($2) and when to try again ($3; null: not).
-    package static let writeAppliedNotifications = SQLFile("write_applied_notifications", #"""
--- Stores what became of notifications ($1): their effects ($2) and when to try again ($3; null: not).
+    /// Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
+    package static let writeEffects = SQLFile("write_effects", #"""
+-- Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
 UPDATE ledger.notification n
-SET effect = r.effect, apply_at = r.apply_at, attempts = n.attempts + 1, reason = NULL,
-    applied_at = CASE WHEN r.effect = 'applied' THEN COALESCE(n.applied_at, clock_timestamp()) END,
-    account_token = CASE WHEN r.effect <> 'applied' THEN n.account_token END
-FROM unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS r(notification_id, effect, apply_at)
+SET effect = r.effect, account_token = CASE WHEN r.effect <> 'applied' THEN n.account_token END
+FROM unnest($1::bigint[], $2::text[]) AS r(notification_id, effect)
 WHERE n.notification_id = r.notification_id
-
-"""#)
-    /// Catch-up: records that worker $4 stored a page of the history of app $1, environment $2 and kind $3. It reads on at page
-    package static let writeCatchUp = SQLFile("write_catch_up", #"""
--- Catch-up: records that worker $4 stored a page of the history of app $1, environment $2 and kind $3. It reads on at page
--- $5 for $6 seconds more. Without a page the stretch is complete: the next one is due now, or after $7 seconds if it would be
--- shorter, and then begins $8 seconds earlier. No row: another worker has the history.
-UPDATE ledger.catch_up c
-SET page = $5::text, failing_since = NULL, reason = NULL,
-    complete_until = CASE WHEN $5::text IS NULL THEN GREATEST(c.complete_until, c.reads_until) ELSE c.complete_until END,
-    reads_from = CASE WHEN $5::text IS NOT NULL THEN c.reads_from
-                      WHEN c.reads_until > now() - make_interval(secs => $7::float8)
-                      THEN c.reads_until - make_interval(secs => $8::float8)
-                      ELSE c.reads_until END,
-    reads_until = CASE WHEN $5::text IS NOT NULL THEN c.reads_until END,
-    leased_by = CASE WHEN $5::text IS NOT NULL THEN c.leased_by END,
-    due_at = now() + make_interval(secs => CASE
-        WHEN $5::text IS NOT NULL THEN $6::float8
-        WHEN c.reads_until > now() - make_interval(secs => $7::float8) THEN $7::float8
-        ELSE 0 END)
-WHERE c.app_id = $1::int AND c.environment = $2::text::ledger.environment AND c.kind = $3::text AND c.leased_by = $4::int
-RETURNING c.kind
 
 """#)
     /// Offers: returns what counts for what app $1 offers customer $2 on the device with the hash $3 (null: none is known), at
@@ -4511,8 +4522,8 @@ ON CONFLICT DO NOTHING
 -- cannot go on; locks nothing. It covers subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6
 -- apps, $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and everything that
 -- receipts $1 poll. Receipts $2 cannot go on. The newest receipt takes over; one whose answers omit the item only if
--- all do. This transaction settles answers about receipts $12: they are no successors, because their answers name
--- what they hold. poller_omits: the last answer about the poller omitted the subscription.
+-- all do. This transaction settles answers about receipts $12 for subscriptions and $13 for purchases: they are no successors,
+-- because their answers name what they hold. poller_omits: the last answer about the poller omitted the subscription.
 WITH subscription AS MATERIALIZED (
     SELECT s.subscription_id, s.polled_by, true AS named
     FROM unnest($3::int[], $4::text[], $5::text[]) AS k(app_id, environment, original_transaction_id)
@@ -4564,7 +4575,7 @@ LEFT JOIN LATERAL (
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
     WHERE (NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named))
-      AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL($12::bigint[])
+      AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL(CASE WHEN t.purchase_id IS NULL THEN $12::bigint[] ELSE $13::bigint[] END)
       AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
     ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true
 
@@ -4637,7 +4648,7 @@ WHERE o.observation_id = r.observation_id AND o.recorded_at = r.observed_at AND 
     package static let lockSchedules = SQLFile("lock_schedules", #"""
 -- Locks the schedule rows of receipts ($1), by receipt id, and returns them. Intake runs it for known receipts.
 -- Settlements and all other changes of what receipts poll run it before they lock receipts, subscriptions or purchases.
-SELECT s.receipt_id, s.confirmed_as_of, s.swept_at, s.lane::text AS lane, s.lease_token,
+SELECT s.receipt_id, s.confirmed_as_of, s.lane::text AS lane, s.lease_token, s.follow_ups, s.want_at IS NOT NULL AS wanted,
        s.attempts - (s.leased_by IS NOT NULL)::int AS ended_attempts,
        s.leased_by IS NOT NULL AND s.due_at > clock_timestamp() AS leased
 FROM ledger.poll_schedule s
@@ -4646,41 +4657,43 @@ ORDER BY s.receipt_id
 FOR NO KEY UPDATE
 
 """#)
-    /// Settlement: records at $1 which known contents of receipts ($2) their verified answers omitted. The answers contained
+    /// Settlement: records at $1 which known contents of receipts their verified answers omitted: subscriptions of receipts $2,
     package static let markOmissions = SQLFile("mark_omissions", #"""
--- Settlement: records at $1 which known contents of receipts ($2) their verified answers omitted. The answers contained
--- subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5). Those of receipts $7 hold purchases:
--- they are counted up to three, and the first of them gives the time.
+-- Settlement: records at $1 which known contents of receipts their verified answers omitted: subscriptions of receipts $2,
+-- one-time purchases of receipts $8. The answers contained subscriptions ($4) of receipts ($3) and one-time purchases ($6) of
+-- receipts ($5). Those of receipts $7 hold purchases: they are counted up to three, and the first of them gives the time. An
+-- answer that named a subscription since, about whatever receipt, begins the count anew.
 WITH subscription AS (
     UPDATE ledger.receipt_subscription l
-    SET omitted_at = CASE WHEN l.absences = 0 AND l.receipt_id = ANY($7::bigint[]) THEN $1::timestamptz
-                          ELSE COALESCE(l.omitted_at, $1::timestamptz) END,
-        absences = l.absences + (l.receipt_id = ANY($7::bigint[]))::int
-    WHERE l.receipt_id = ANY($2::bigint[])
-      AND (l.omitted_at IS NULL OR l.absences < 3 AND l.receipt_id = ANY($7::bigint[])) AND NOT EXISTS (
+    SET omitted_at = CASE WHEN l.omitted_at <= s.checked_at OR l.absences = 0 AND l.receipt_id = ANY($7::bigint[])
+                          THEN $1::timestamptz ELSE COALESCE(l.omitted_at, $1::timestamptz) END,
+        absences = CASE WHEN l.omitted_at <= s.checked_at THEN 0 ELSE l.absences END
+                 + (l.receipt_id = ANY($7::bigint[]))::int
+    FROM ledger.subscription s
+    WHERE l.receipt_id = ANY($2::bigint[]) AND s.subscription_id = l.subscription_id
+      AND (l.omitted_at IS NULL OR l.omitted_at <= s.checked_at OR l.absences < 3 AND l.receipt_id = ANY($7::bigint[]))
+      AND NOT EXISTS (
         SELECT FROM unnest($3::bigint[], $4::bigint[]) AS named(receipt_id, subscription_id)
         WHERE named.receipt_id = l.receipt_id AND named.subscription_id = l.subscription_id)
 )
 UPDATE ledger.receipt_purchase l SET omitted_at = $1::timestamptz
-WHERE l.receipt_id = ANY($2::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
+WHERE l.receipt_id = ANY($8::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
     SELECT FROM unnest($5::bigint[], $6::bigint[]) AS named(receipt_id, purchase_id)
     WHERE named.receipt_id = l.receipt_id AND named.purchase_id = l.purchase_id)
 
 """#)
-    /// Polling: moves the checks of receipts ($1) that were planned for $2 to $3, in lanes $4, because Apple reported what they
-    package static let postpone = SQLFile("postpone", #"""
--- Polling: moves the checks of receipts ($1) that were planned for $2 to $3, in lanes $4, because Apple reported what they
--- would have asked. A check stays as it is where it was moved meanwhile, or where something else that the receipt polls
--- needs it earlier. The rows are locked.
+    /// Polling: has receipts ($1) that took over go on with the follow-ups ($2) of those before, in a minute; the rows are locked.
+    package static let moveFollowUps = SQLFile("move_follow_ups", #"""
+-- Polling: has receipts ($1) that took over go on with the follow-ups ($2) of those before, in a minute; the rows are locked.
 UPDATE ledger.poll_schedule s
-SET due_at = n.next_at, scheduled_for = n.next_at, lane = n.lane
-FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[]::ledger.lane[])
-    AS n(receipt_id, planned_at, next_at, lane)
-WHERE s.receipt_id = n.receipt_id AND s.due_at = n.planned_at AND s.leased_by IS NULL AND s.attempts = 0
-  AND s.lane <> 'quarantine'
-  AND NOT EXISTS (
-      SELECT FROM ledger.subscription o WHERE o.polled_by = n.receipt_id AND o.next_check_at < n.next_at)
-  AND NOT EXISTS (SELECT FROM ledger.purchase p WHERE p.polled_by = n.receipt_id AND p.next_check_at < n.next_at)
+SET follow_ups = GREATEST(s.follow_ups, m.follow_ups), fingerprint = NULL,
+    want_at = CASE WHEN s.leased_by IS NOT NULL THEN LEAST(s.want_at, now() + interval '1 minute') ELSE s.want_at END,
+    due_at = CASE WHEN s.leased_by IS NULL THEN LEAST(s.due_at, now() + interval '1 minute') ELSE s.due_at END,
+    scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, now() + interval '1 minute')
+                         ELSE s.scheduled_for END
+FROM (SELECT n.receipt_id, max(n.follow_ups)::smallint AS follow_ups
+      FROM unnest($1::bigint[], $2::int[]) AS n(receipt_id, follow_ups) GROUP BY n.receipt_id) m
+WHERE s.receipt_id = m.receipt_id
 
 """#)
     /// Polling: returns the subscriptions among $1 that answers left out: whether the last one about the poller did; since when
@@ -4792,12 +4805,13 @@ ORDER BY o.observation_id LIMIT $3::int
 FOR UPDATE OF o
 
 """#)
-    /// Prune: locks and returns notifications after $1 that came before $2, have their texts and are not to be applied; at most $3.
+    /// Prune: locks and returns notifications after $1 that came before $2, have their texts; at most $3.
     package static let findReducibleNotifications = SQLFile("find_reducible_notifications", #"""
--- Prune: locks and returns notifications after $1 that came before $2, have their texts and are not to be applied; at most $3.
-SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims
+-- Prune: locks and returns notifications after $1 that came before $2, have their texts; at most $3.
+-- `counts`: their details are part of the ledger, or may become part of it.
+SELECT n.notification_id, n.environment::text AS environment, n.texts, n.claims::text AS claims, n.effect NOT IN ('no_facts', 'unshown') AS counts
 FROM ledger.notification n
-WHERE n.notification_id > $1::bigint AND n.received_at < $2::timestamptz AND n.texts IS NOT NULL AND n.apply_at IS NULL
+WHERE n.notification_id > $1::bigint AND n.received_at < $2::timestamptz AND n.texts IS NOT NULL
 ORDER BY n.notification_id LIMIT $3::int
 FOR UPDATE
 
@@ -5097,6 +5111,15 @@ WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
   AND s.original_transaction_id <> n.original_transaction_id
 
 """#)
+    /// Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
+    package static let findTokenCustomers = SQLFile("find_token_customers", #"""
+-- Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
+SELECT t.app_id, t.token AS app_account_token, head.customer_id, head.name
+FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
+JOIN ledger.customer c ON c.app_id = t.app_id AND c.name IN (lower(t.token), upper(t.token))
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+
+"""#)
     /// Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
     package static let forgetFingerprints = SQLFile("forget_fingerprints", #"""
 -- Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
@@ -5309,6 +5332,31 @@ WHERE d.subscription_id = m.old_subscription AND d.period_id = m.old_period
 SELECT clock_timestamp() AS recorded_at
 
 """#)
+    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, with
+    package static let readLinked = SQLFile("read_linked", #"""
+-- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, with
+-- account tokens; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and
+-- stays the receipt's; a subscription does not.
+WITH claimed AS MATERIALIZED (
+    SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
+    WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled)
+       OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+)
+SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
+       s.original_transaction_id, NULL::text AS product_id, s.app_account_token
+FROM claimed c
+JOIN ledger.receipt_subscription l USING (receipt_id)
+JOIN ledger.subscription s USING (subscription_id)
+WHERE l.omitted_at IS NULL AND s.version > 0
+UNION ALL
+SELECT c.receipt_id, NULL, p.purchase_id, p.app_id, p.environment::text, p.original_transaction_id, p.product_id,
+       p.app_account_token
+FROM claimed c
+JOIN ledger.receipt_purchase l USING (receipt_id)
+JOIN ledger.purchase p USING (purchase_id)
+WHERE p.version > 0
+
+"""#)
     /// Settlement: returns the present owners of subscriptions ($1) and purchases ($2), and the transfers of the last 30
     package static let readOwners = SQLFile("read_owners", #"""
 -- Settlement: returns the present owners of subscriptions ($1) and purchases ($2), and the transfers of the last 30
@@ -5373,12 +5421,11 @@ SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,
     confirmed_at = CASE WHEN n.as_of IS NOT NULL THEN n.recorded_at END, backs_off = n.backs_off,
-    swept_at = CASE WHEN n.is_sweep THEN n.recorded_at ELSE s.swept_at END,
-    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox)
+    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox), follow_ups = n.follow_ups
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[]::ledger.lane[], $6::smallint[], $7::bytea[], $8::bytea[],
-            $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::boolean[])
+            $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::smallint[])
     AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, meaning, polled, equal_until, as_of, recorded_at,
-         backs_off, is_sweep)
+         backs_off, follow_ups)
     JOIN ledger.receipt r USING (receipt_id)
 WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
 RETURNING s.receipt_id
@@ -5521,9 +5568,9 @@ FROM given n
 WHERE p.purchase_id = n.purchase_id
 
 """#)
-    /// Settlement: updates receipts; $3 to $23 are the columns named below, nulls keep the present value. $1 apps, $2 how
+    /// Settlement: updates receipts; $3 to $21 are the columns named below, nulls keep the present value. $1 apps, $2 how
     package static let writeReceipts = SQLFile("write_receipts", #"""
--- Settlement: updates receipts; $3 to $23 are the columns named below, nulls keep the present value. $1 apps, $2 how
+-- Settlement: updates receipts; $3 to $21 are the columns named below, nulls keep the present value. $1 apps, $2 how
 -- many of their once-verified receipts Apple vouched for again. latest_receipt is cleared if its answer omitted what
 -- the receipt polls (forgets_latest), so that the original one is used again.
 WITH verified AS (
@@ -5543,16 +5590,13 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
     observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
     settled_token = n.settled_token, transaction_id = COALESCE(r.transaction_id, n.transaction_id),
-    vouched = r.vouched OR n.vouched, history_revision = COALESCE(n.history_revision, r.history_revision),
-    history_goes_on = COALESCE(n.history_goes_on, r.history_goes_on),
-    reads_whole = COALESCE(n.reads_whole, r.reads_whole)
+    vouched = r.vouched OR n.vouched, history_revision = COALESCE(n.history_revision, r.history_revision)
 FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[],
             $10::timestamptz[], $11::smallint[], $12::timestamptz[], $13::smallint[], $14::bigint[], $15::timestamptz[],
-            $16::bytea[], $17::bigint[], $18::boolean[], $19::text[], $20::boolean[], $21::text[], $22::boolean[],
-            $23::boolean[])
+            $16::bytea[], $17::bigint[], $18::boolean[], $19::text[], $20::boolean[], $21::text[])
     AS n(receipt_id, environment, receipt_created_at, latest_receipt, outcome, reason, asked_at, verified_at, rejections,
          rejected_since, equal_empty_answers, observation_id, observed_at, meaning, settled_token, forgets_latest, transaction_id, vouched,
-         history_revision, history_goes_on, reads_whole)
+         history_revision)
 WHERE r.receipt_id = n.receipt_id
 
 """#)
@@ -5875,136 +5919,6 @@ WHERE c.request_id = $1::text::uuid
 RETURNING request_id::text AS request_id, outcome, reason, code, extended_until, attempts, answered_at
 
 """#)
-    /// Adds refunds of app $1 to the days that begin at $2: reported ones $3, missed ones $4.
-    package static let addSweepProofs = SQLFile("add_sweep_proofs", #"""
--- Adds refunds of app $1 to the days that begin at $2: reported ones $3, missed ones $4.
-INSERT INTO ledger.sweep_proof AS p (app_id, began_at, reported, missed)
-SELECT $1::int, n.began_at, n.reported, n.missed
-FROM unnest($2::timestamptz[], $3::bigint[], $4::bigint[]) AS n(began_at, reported, missed)
-ON CONFLICT (app_id, began_at) DO UPDATE
-SET reported = p.reported + EXCLUDED.reported, missed = p.missed + EXCLUDED.missed
-
-"""#)
-    /// Begins to judge the notifications of apps with sweep = auto, and forgets those of others.
-    package static let beginSweepTrust = SQLFile("begin_sweep_trust", #"""
--- Begins to judge the notifications of apps with sweep = auto, and forgets those of others.
-WITH others AS (
-    DELETE FROM ledger.sweep_trust t USING ledger.app a
-    WHERE a.app_id = t.app_id AND (a.sweep <> 'auto' OR a.removed_at IS NOT NULL)
-)
-INSERT INTO ledger.sweep_trust (app_id, since, all_swept_since, counted_until)
-SELECT a.app_id, now(), now(), now() FROM ledger.app a WHERE a.sweep = 'auto' AND a.removed_at IS NULL
-ON CONFLICT (app_id) DO NOTHING
-
-"""#)
-    /// Makes this transaction the only one that judges notifications, or reports that another one is at work.
-    package static let lockSweeps = SQLFile("lock_sweeps", #"""
--- Makes this transaction the only one that judges notifications, or reports that another one is at work.
-SELECT pg_try_advisory_xact_lock(hashtext('ledger.judge_sweeps')) AS locked
-
-"""#)
-    /// Returns refunds and revocations of app $1 that were recorded after $2 and until $3, with the receipt that polls the
-    package static let readRefunds = SQLFile("read_refunds", #"""
--- Returns refunds and revocations of app $1 that were recorded after $2 and until $3, with the receipt that polls the
--- subscription or purchase, and whether a verified notification reported it within $4 milliseconds of Apple's instant.
-SELECT e.occurred_at, COALESCE(s.polled_by, p.polled_by) AS receipt_id,
-       EXISTS (
-           SELECT FROM ledger.notification n
-           WHERE n.app_id = e.app_id AND n.environment = e.environment AND n.signed_at IS NOT NULL
-             AND n.original_transaction_id = COALESCE(s.original_transaction_id, p.original_transaction_id)
-             AND n.kind IN ('REFUND', 'REVOKE') AND n.signed_at >= e.occurred_at
-             AND n.received_at <= e.occurred_at + $4::bigint * interval '1 millisecond') AS is_reported
-FROM ledger.event e
-LEFT JOIN ledger.subscription s USING (subscription_id)
-LEFT JOIN ledger.purchase p USING (purchase_id)
-WHERE e.app_id = $1::int AND e.recorded_at > $2::timestamptz AND e.recorded_at <= $3::timestamptz
-  AND e.environment = 'Production' AND e.kind IN ('refund.granted', 'family.revoked', 'purchase.refunded')
-  AND COALESCE(s.polled_by, p.polled_by) IS NOT NULL
-
-"""#)
-    /// Returns what is judged of each app, with its last verified notification and the mean gap of the last $1 of them.
-    package static let readSweepTrust = SQLFile("read_sweep_trust", #"""
--- Returns what is judged of each app, with its last verified notification and the mean gap of the last $1 of them.
-SELECT t.app_id, t.factor, t.since, t.all_swept_since, t.counted_until, t.recalled_to, t.recalled_factor, now() AS now,
-       heard.last_at, heard.gap_ms
-FROM ledger.sweep_trust t
-CROSS JOIN LATERAL (
-    SELECT max(n.received_at) AS last_at,
-           CASE WHEN count(*) = $1::int THEN
-               (extract(epoch FROM max(n.received_at) - min(n.received_at)) * 1000 / (count(*) - 1))::bigint END AS gap_ms
-    FROM (
-        SELECT v.received_at FROM ledger.notification v WHERE v.app_id = t.app_id AND v.signed_at IS NOT NULL
-        ORDER BY v.received_at DESC LIMIT $1::int) n) heard
-ORDER BY t.app_id
-
-"""#)
-    /// Moves the planned sweeps of the next $2 scheduled receipts of app $1 forward: what is left of the wait is divided by the
-    package static let recallSweeps = SQLFile("recall_sweeps", #"""
--- Moves the planned sweeps of the next $2 scheduled receipts of app $1 forward: what is left of the wait is divided by the
--- factor with which it was planned. Returns how many receipts were looked at; the last slice ends the work.
-WITH trust AS (
-    SELECT t.recalled_to, t.recalled_factor, t.factor FROM ledger.sweep_trust t
-    WHERE t.app_id = $1::int AND t.recalled_to IS NOT NULL
-    FOR NO KEY UPDATE
-), slice AS MATERIALIZED (
-    SELECT s.receipt_id, s.due_at, s.lane, s.leased_by, s.backs_off
-    FROM ledger.poll_schedule s
-    WHERE s.app_id = $1::int AND s.receipt_id > (SELECT recalled_to FROM trust)
-    ORDER BY s.receipt_id LIMIT $2::int
-    FOR NO KEY UPDATE
-), moved AS (
-    UPDATE ledger.poll_schedule s
-    SET due_at = now() + (slice.due_at - now()) * trust.factor / trust.recalled_factor,
-        scheduled_for = now() + (slice.due_at - now()) * trust.factor / trust.recalled_factor
-    FROM slice, trust
-    WHERE s.receipt_id = slice.receipt_id AND slice.lane = 'sweep' AND slice.leased_by IS NULL AND NOT slice.backs_off
-      AND slice.due_at > now()
-), progress AS (
-    UPDATE ledger.sweep_trust t
-    SET recalled_to = CASE WHEN (SELECT count(*) FROM slice) = $2::int THEN (SELECT max(receipt_id) FROM slice) END,
-        recalled_factor = CASE WHEN (SELECT count(*) FROM slice) = $2::int THEN t.recalled_factor END
-    WHERE t.app_id = $1::int AND t.recalled_to IS NOT NULL
-)
-SELECT count(*) AS receipts FROM slice
-
-"""#)
-    /// Returns what is judged of the notifications of each app with sweep = auto.
-    package static let statusSweeps = SQLFile("status_sweeps", #"""
--- Returns what is judged of the notifications of each app with sweep = auto.
-SELECT a.bundle_id, t.factor, t.reported, t.missed, t.lower_bound, t.last_notification_at, t.silence_longest_ms, t.is_silent,
-       now() AS now
-FROM ledger.sweep_trust t JOIN ledger.app a USING (app_id)
-WHERE a.sweep = 'auto' AND a.removed_at IS NULL
-ORDER BY a.bundle_id
-
-"""#)
-    /// Returns what counts of the refunds of app $1: reported ones of days that begin before $2, and all missed ones, neither
-    package static let sumSweepProofs = SQLFile("sum_sweep_proofs", #"""
--- Returns what counts of the refunds of app $1: reported ones of days that begin before $2, and all missed ones, neither
--- of days that begin before $3. Forgets the latter.
-WITH old AS (
-    DELETE FROM ledger.sweep_proof WHERE app_id = $1::int AND began_at < $3::timestamptz
-)
-SELECT COALESCE(sum(p.reported) FILTER (WHERE p.began_at < $2::timestamptz), 0)::bigint AS reported,
-       COALESCE(sum(p.missed), 0)::bigint AS missed
-FROM ledger.sweep_proof p WHERE p.app_id = $1::int AND p.began_at >= $3::timestamptz
-
-"""#)
-    /// Stores the judgement about app $1: factor $2, reported $3, missed $4, lower bound $5, last notification $6, longest
-    package static let writeSweepTrust = SQLFile("write_sweep_trust", #"""
--- Stores the judgement about app $1: factor $2, reported $3, missed $4, lower bound $5, last notification $6, longest
--- silence in milliseconds $7, whether it is silent $8, counted until $9. Where the factor falls, planned sweeps are to be
--- moved forward.
-UPDATE ledger.sweep_trust
-SET factor = $2::smallint, reported = $3::bigint, missed = $4::bigint, lower_bound = $5::float8,
-    last_notification_at = $6::timestamptz, silence_longest_ms = $7::bigint, is_silent = $8::boolean,
-    counted_until = $9::timestamptz,
-    all_swept_since = CASE WHEN $2::smallint = 1 THEN COALESCE(all_swept_since, now()) END,
-    recalled_to = CASE WHEN $2::smallint < factor THEN 0 ELSE recalled_to END,
-    recalled_factor = CASE WHEN $2::smallint < factor THEN GREATEST(factor, recalled_factor) ELSE recalled_factor END
-WHERE app_id = $1::int
-
-"""#)
     /// Verify: reports that worker $2 continues the turn $1, or with $3 that it has finished; no row when another worker has
     package static let moveVerifyTurn = SQLFile("move_verify_turn", #"""
 -- Verify: reports that worker $2 continues the turn $1, or with $3 that it has finished; no row when another worker has
@@ -6028,6 +5942,26 @@ WHERE w.lease_seconds IS NOT NULL AND w.speedup IS NOT NULL
 ORDER BY w.stopped_at IS NOT NULL, w.heartbeat_at DESC, w.worker_id DESC LIMIT 1
 
 """#)
+    /// Verify: has receipt $1 asked about now, with follow-ups, if a notification about what it polls waits for an answer.
+    package static let restoreFollowUps = SQLFile("restore_follow_ups", #"""
+-- Verify: has receipt $1 asked about now, with follow-ups, if a notification about what it polls waits for an answer.
+INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
+SELECT r.receipt_id, r.app_id, 'retry', now(), now(), 4, COALESCE(r.environment = 'Sandbox', false)
+FROM ledger.receipt r
+WHERE r.receipt_id = $1::bigint AND EXISTS (
+    SELECT FROM ledger.notification n
+    WHERE n.effect = 'asked' AND (n.app_id, n.environment, n.original_transaction_id) IN (
+        SELECT o.app_id, o.environment, o.original_transaction_id FROM ledger.subscription o WHERE o.polled_by = r.receipt_id
+        UNION ALL
+        SELECT o.app_id, o.environment, o.original_transaction_id FROM ledger.purchase o WHERE o.polled_by = r.receipt_id))
+ON CONFLICT (receipt_id) DO UPDATE
+SET follow_ups = 4, fingerprint = NULL,
+    due_at = CASE WHEN s.leased_by IS NULL THEN LEAST(s.due_at, now()) ELSE s.due_at END,
+    scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, now()) ELSE s.scheduled_for END,
+    want_at = CASE WHEN s.leased_by IS NOT NULL THEN LEAST(s.want_at, now()) ELSE s.want_at END
+WHERE s.follow_ups = 0
+
+"""#)
     /// Verify: gives worker $2 the turn $1, if it ended and last began $3 seconds ago or more, or its worker made no
     package static let takeVerifyTurn = SQLFile("take_verify_turn", #"""
 -- Verify: gives worker $2 the turn $1, if it ended and last began $3 seconds ago or more, or its worker made no
@@ -6045,18 +5979,26 @@ RETURNING t.name
 -- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: the schedule of a leased receipt
 -- is the one before its claim or a wish since then, one whose last answer was not verified backs off, and one in
 -- quarantine keeps its schedule. While an app is paused, nothing is late.
-WITH polled AS (
+WITH asked AS MATERIALIZED (
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
+), polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
            ledger.next_check_at(s, poller) AS next_check_at
     FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
     WHERE NOT $4::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
-      AND s.next_check_at IS NOT NULL
+      AND (s.next_check_at IS NOT NULL
+        OR s.polled_by IS NOT NULL AND (s.app_id, s.environment, s.original_transaction_id) IN (SELECT * FROM asked))
     UNION ALL
     SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by,
            ledger.next_check_at(p, poller)
     FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
     WHERE $4::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
-      AND p.next_check_at IS NOT NULL
+      AND (p.next_check_at IS NOT NULL
+        OR p.polled_by IS NOT NULL AND (p.app_id, p.environment, p.original_transaction_id) IN (SELECT * FROM asked)
+        OR p.polled_by IS NULL AND EXISTS (
+            SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
+            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)))
 ), holder AS NOT MATERIALIZED (
     SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
     UNION ALL
@@ -6074,6 +6016,7 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN p.leased_by IS NULL THEN p.due_at ELSE LEAST(p.want_at, p.scheduled_for) END AS at) schedule
 CROSS JOIN LATERAL (
     SELECT CASE
+        WHEN w.polled_by IS NULL AND $4::boolean THEN 'no receipt is asked about it, and one could be'
         WHEN r.erased_at IS NOT NULL THEN 'its polling receipt was erased'
         WHEN r.verified_at IS NULL THEN 'Apple never vouched for its polling receipt'
         WHEN NOT EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by)
@@ -6091,7 +6034,10 @@ CROSS JOIN LATERAL (
                 WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
                 ELSE p.attempts || ' calls brought no answer' END)
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
-        WHEN p.backs_off OR p.lane = 'quarantine' THEN NULL
+        WHEN p.follow_ups = 0 AND p.leased_by IS NULL
+         AND (w.app_id, w.environment, w.original_transaction_id) IN (SELECT * FROM asked)
+            THEN 'a notification about it waits for an answer, and no follow-up is planned'
+        WHEN p.backs_off OR p.lane = 'quarantine' OR w.next_check_at IS NULL THEN NULL
         WHEN schedule.at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',
@@ -6317,7 +6263,8 @@ ORDER BY o.ownership_id
     /// Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
     package static let verifyPurchaseDeliveries = SQLFile("verify_purchase_deliveries", #"""
 -- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, and those with a delivery in no state or in two.
+-- through what a catalog released of the product, those with a delivery in no state or in two,
+-- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
     WHERE i.purchase_id > $1::bigint AND i.purchase_id <= $2::bigint AND i.version > 0
@@ -6337,6 +6284,18 @@ SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_i
 FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
 JOIN ledger.purchase i USING (purchase_id)
 JOIN ledger.app a ON a.app_id = i.app_id
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of %s than the turn before', d.delivery_id,
+              CASE WHEN d.units IS NOT DISTINCT FROM b.units OR d.reason = 'refund' AND d.units < b.units
+                   THEN 'another customer' ELSE 'other units' END)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn > 1
+JOIN ledger.delivery b ON b.purchase_id = d.purchase_id AND b.turn = d.turn - 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- What is taken back was given to the same customer; a part of a refund may be less.
+WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
+   OR d.units < b.units AND d.reason <> 'refund'
 ORDER BY key
 
 """#)
@@ -6359,7 +6318,8 @@ ORDER BY r.receipt_id
     /// Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
     package static let verifySubscriptionDeliveries = SQLFile("verify_subscription_deliveries", #"""
 -- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, and those with a delivery in no state or in two.
+-- through what a catalog released of the product, those with a delivery in no state or in two,
+-- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.subscription_id), '{}') AS ids FROM ledger.subscription i
     WHERE i.subscription_id > $1::bigint AND i.subscription_id <= $2::bigint AND i.version > 0
@@ -6379,6 +6339,18 @@ SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transacti
 FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt('{}', n.ids) d
 JOIN ledger.subscription i USING (subscription_id)
 JOIN ledger.app a ON a.app_id = i.app_id
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is of %s than the turn before', d.delivery_id,
+              CASE WHEN d.units IS NOT DISTINCT FROM b.units OR d.reason = 'refund' AND d.units < b.units
+                   THEN 'another customer' ELSE 'other units' END)
+FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn > 1
+JOIN ledger.delivery b ON b.subscription_id = d.subscription_id AND b.period_id = d.period_id AND b.turn = d.turn - 1
+JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- What is taken back was given to the same customer; a part of a refund may be less.
+WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
+   OR d.units < b.units AND d.reason <> 'refund'
 ORDER BY key
 
 """#)

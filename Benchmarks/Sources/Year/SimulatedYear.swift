@@ -11,18 +11,18 @@ struct SimulatedYear {
 
     let mix: SubscriberMix
     private let policy: Policy
+    private let isNotified: Bool
     private(set) var calls = YearCalls()
     private(set) var news = YearNews()
     private(set) var staleness = Staleness()
     private var receipts: UInt64 = 0
 
     /// A year of as many subscribers, each replaced by another when he leaves.
-    /// Refund checks are `stretch` times as far apart, as trusted notifications make them.
-    init(_ mix: SubscriberMix, subscribers: Int, seed: UInt64, stretch: Int = 1) {
+    /// `isNotified`: a notification of each turn asks for checks until one shows the turn.
+    init(_ mix: SubscriberMix, subscribers: Int, seed: UInt64, isNotified: Bool = false) {
         self.mix = mix
-        var policy = Policy.standard(for: .production)
-        (policy.sweepStretch, policy.isSweepTrusted) = (stretch, stretch > 1)
-        self.policy = policy
+        policy = Policy.standard(for: .production)
+        self.isNotified = isNotified
         var random = SplitMix(state: seed)
         let first = Self.begin - .days(Self.runUpDays)
         for (kind, share) in mix.shares {
@@ -38,44 +38,38 @@ struct SimulatedYear {
     }
 
     /// A receipt is asked about when it comes, from then on in place of the one before, and whenever the schedule says.
-    /// Trusted notifications report each turn, and the check that would have asked for it moves on.
+    /// A notification asks too, after five seconds; what Apple's servers show only later is asked about again.
     private mutating func live(_ life: SimulatedLife) {
         var uploads = life.uploads[...]
         var turns = life.turns[...]
         var known: Turn?
         var planned: Instant?
         var askedAt: Instant?
-        var lane = Lane.new
-        while let at = [planned, uploads.first, reported(turns, askedAt)].compactMap(\.self).min(), at < Self.end {
+        while let at = [planned, uploads.first, wanted(turns, known, askedAt)].compactMap(\.self).min(), at < Self.end {
             let isNew = uploads.first == at
-            let isCheck = isNew || planned == at
+            let isFollowed = !isNew && planned != at
             if isNew {
                 uploads.removeFirst()
                 receipts += 1
                 calls.countStored(from: at)
             }
-            var hasNewTransaction = false
             while let turn = turns.first, turn.at <= at {
                 news.tell(turn, at: at)
-                hasNewTransaction = hasNewTransaction || turn.news?.isTransaction == true
                 known = turn
                 turns.removeFirst()
             }
             guard let known else { return }
             let isOver = life.endsAt.map { at >= $0 } ?? false
-            if isCheck {
-                let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
+            let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
+            for _ in 0..<(isFollowed ? Self.callsOfNews(receipts) : 1) {
                 calls.countCall(at: at, kind: life.kind, why: why)
-                calls.countServerCalls(at: at, isNew ? .new : lane, hasNewTransaction: hasNewTransaction)
             }
             let plan = nextCheck(
-                for: [known.input], environment: .production, now: at, sweptAt: isCheck ? at : askedAt, seed: receipts,
-                policy: policy)
+                for: [known.input], environment: .production, now: at, seed: receipts, policy: policy)
             switch plan {
-            case .at(let next): (planned, lane) = (next, Lane(of: [known.input], next: next))
+            case .at(let next): planned = next
             case .retired: planned = nil
             }
-            guard isCheck else { continue }
             askedAt = at
             let next = [planned, uploads.first].compactMap(\.self).min() ?? Self.end
             if !isOver { staleness.add(from: at, to: min(next, life.endsAt ?? Self.end), kind: life.kind) }
@@ -85,10 +79,22 @@ struct SimulatedYear {
             from: start, running: life.endsAt ?? Self.end, followed: planned == nil ? askedAt ?? start : Self.end)
     }
 
-    /// When a notification reports the next turn of a subscription that is known; nil where none is trusted to.
-    private func reported(_ turns: ArraySlice<Turn>, _ askedAt: Instant?) -> Instant? {
-        guard askedAt != nil, policy.trustsNotifications(about: receipts), let turn = turns.first else { return nil }
-        return turn.news == nil ? nil : turn.at
+    /// When a notification has the next turn asked about; nil where none comes, or where it waits for the planned check: a
+    /// renewal of what is known to run for another hour.
+    private func wanted(_ turns: ArraySlice<Turn>, _ known: Turn?, _ askedAt: Instant?) -> Instant? {
+        guard isNotified, askedAt != nil, let turn = turns.first, let news = turn.news else { return nil }
+        let isAhead = known.map { $0.input.expiresAt > turn.at + .hours(1) } ?? false
+        return news.isTransaction && isAhead ? nil : turn.at + .seconds(5)
+    }
+
+    /// How many checks it takes until one shows a turn: Apple's lag is even between none and five minutes, and checks come
+    /// after five seconds, one more minute and five more.
+    private static func callsOfNews(_ number: UInt64) -> Int {
+        switch number % 60 {
+        case 0: 1
+        case 1..<13: 2
+        default: 3
+        }
     }
 
     /// The moments at which one undisturbed subscription of a kind is asked about in its first days, in days.

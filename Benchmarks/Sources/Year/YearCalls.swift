@@ -27,9 +27,6 @@ struct YearCalls {
     /// Days in the year, summed over every receipt that was ever stored.
     private(set) var storedDays = 0.0
 
-    /// The calls that the same checks make to the Server API.
-    private(set) var ofServer = 0
-
     var all: Int { onDay.reduce(0, +) }
 
     mutating func countCall(at instant: Instant, kind: PeriodKind, why: CallReason) {
@@ -37,14 +34,6 @@ struct YearCalls {
         onDay[Int((instant - SimulatedYear.begin).milliseconds / 86_400_000)] += 1
         byKind[kind, default: 0] += 1
         byReason[why, default: 0] += 1
-    }
-
-    /// First sight reads the history and the statuses, a sweep the history and the statuses where it has news, and every
-    /// other check the statuses.
-    mutating func countServerCalls(at instant: Instant, _ lane: Lane, hasNewTransaction: Bool) {
-        guard instant >= SimulatedYear.begin else { return }
-        let isWhole = lane == .new || lane == .sweep && hasNewTransaction
-        ofServer += isWhole ? 2 : 1
     }
 
     mutating func countStored(from instant: Instant) {

@@ -13,8 +13,6 @@ extension SimulatedYear {
                 + "(at most \(mix.partMax) is wished)",
             "  each subscription that is not over, once: \(part(of: calls.runningDays))",
             "  each receipt that was ever stored: \(part(of: calls.storedDays))",
-            "calls of the Server API a check: \(Self.rounded(Double(calls.ofServer) / Double(max(all, 1)))) "
-                + "(at most 1.15 is wished)",
             "calls for "
                 + CallReason.allCases.map { "\($0.rawValue): \(percent(calls.byReason[$0] ?? 0))" }
                 .joined(separator: ", "),

@@ -11,6 +11,8 @@ package struct AppStoreAnswer: Sendable, Equatable {
     package let outline: AnswerOutline?
     /// What the Server API said; nil for an answer of verifyReceipt.
     package let server: ServerVerdict?
+    /// The endpoint of the Server API that was asked last; nil for an answer of verifyReceipt.
+    package let lastEndpoint: ServerEndpoint?
     private let reading: Reading
     private let callFailure: String?
     /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
@@ -41,7 +43,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
         self.httpStatus = httpStatus
         self.body = body
         outline = httpStatus == 200 ? AnswerOutline(of: body) : nil
-        server = nil
+        (server, lastEndpoint) = (nil, nil)
         reading = .read(response)
         callFailure = failure
         self.failureDetail = failureDetail
@@ -61,7 +63,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
         httpStatus = 200
         self.body = body
         self.outline = outline
-        server = nil
+        (server, lastEndpoint) = (nil, nil)
         reading = .unread(UnreadBody(body))
         (callFailure, failureDetail, retryAfterSeconds) = (nil, nil, nil)
         self.calls = calls
@@ -74,10 +76,10 @@ package struct AppStoreAnswer: Sendable, Equatable {
     package init(
         environment: Endpoint, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
         failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
-        retryAfterSeconds: Double? = nil
+        retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
     ) {
         self.environment = environment
-        self.server = server
+        (self.server, self.lastEndpoint) = (server, lastEndpoint)
         self.httpStatus = httpStatus
         self.body = body
         outline = nil

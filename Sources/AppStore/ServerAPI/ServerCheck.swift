@@ -38,6 +38,7 @@ struct ServerCheck: Sendable {
         var json: [UInt8] = []
         var isUnauthorized = false
         var last = CallResult()
+        var lastEndpoint = ServerEndpoint.statuses
         var calls = 0
     }
 
@@ -64,7 +65,8 @@ struct ServerCheck: Sendable {
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
             correlationID: reading.last.correlationID,
             retryAfterSeconds: reading.last.httpStatus == 200
-                ? nil : RetryAfter.seconds(in: reading.last.headers, now: Date()))
+                ? nil : RetryAfter.seconds(in: reading.last.headers, now: Date()),
+            lastEndpoint: reading.lastEndpoint)
     }
 
     /// Whether the sandbox may know what production does not. Apple refuses the key of an app that was never released
@@ -77,9 +79,9 @@ struct ServerCheck: Sendable {
     }
 
     private func read(_ environment: Endpoint, until end: ContinuousClock.Instant) async -> Reading {
-        var reading = Reading(verdict: .nothingNew(revision: nil))
+        var reading = Reading(verdict: .noAnswer(CallFailure.noTimeLeft, code: nil))
         do throws(Ended) {
-            guard var gathered = try await gather(in: environment, until: end, &reading) else { return reading }
+            var gathered = try await gather(in: environment, until: end, &reading)
             var contents = try await verified(gathered.json)
             if request.isFirstSight, !contents.listsAsked {
                 contents = try await naming(contents, &gathered, until: end, &reading)
@@ -128,88 +130,74 @@ struct ServerCheck: Sendable {
             return Array(#"{"signedTransactionInfo":\#(quoted)}"#.utf8)
         }
         do throws(Ended) {
-            return try await ask(.transaction(request.transactionID), in: environment, until: end, &reading).bytes
+            try await reserve(.transaction, in: environment, until: end)
+            let call = ServerCall.transaction(request.transactionID)
+            return try document(of: await reply(to: call, of: .transaction, in: environment, until: end, &reading))
+                .bytes
         } catch {
             guard error.verdict.isAboutTransaction else { throw error }
             throw Ended(verdict: .lacksAsked)
         }
     }
 
-    /// Returns Apple's answers; nil where nothing is new.
+    /// Reads the statuses, then the history: what happens meanwhile, the history shows. Returns both.
+    ///
+    /// Both calls are reserved before the first one, so that no call is made whose answer could not count.
     private func gather(
         in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> GatheredAnswers? {
+    ) async throws(Ended) -> GatheredAnswers {
+        for endpoint in [ServerEndpoint.statuses, .history] { try await reserve(endpoint, in: environment, until: end) }
         var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
-        switch request.reading {
-        case .statuses(let revision):
-            if try await readStatuses(into: &gathered, until: end, &reading) { return gathered }
-            gathered.from = revision
-            _ = try await readHistory(into: &gathered, until: end, &reading)
-            return gathered
-        case .news(let revision):
-            gathered.from = revision
-            let count = try await readHistory(into: &gathered, until: end, &reading)
-            if gathered.from != nil, try await isStored(gathered, count, &reading) { return nil }
-        case .all(let revision):
-            gathered.from = revision
-            _ = try await readHistory(into: &gathered, until: end, &reading)
-        }
-        _ = try await readStatuses(into: &gathered, until: end, &reading)
+        gathered.from = request.revision
+        try await readStatuses(into: &gathered, until: end, &reading)
+        try await readHistory(into: &gathered, until: end, &reading)
         return gathered
     }
 
-    /// Reads the statuses. Returns whether the customer has a subscription; one without has a history alone.
-    private func readStatuses(
-        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> Bool {
-        let call = ServerCall.statuses(of: request.transactionID)
-        do throws(Ended) {
-            let page = try await ask(call, in: gathered.environment, until: end, &reading)
-            gathered.statuses = page.bytes
-            return page.members(JSONDocument.root)["data"].map { !page.elements($0).isEmpty } ?? false
-        } catch {
-            guard case .unknownTransaction(let code) = error.verdict, ServerErrorMeaning(code) == .unknownHere
-            else { throw error }
-            return false
+    private func reserve(
+        _ endpoint: ServerEndpoint, in environment: Endpoint, until end: ContinuousClock.Instant
+    ) async throws(Ended) {
+        guard await ServerCaller.awaits({ await request.turn(environment, endpoint) }, until: end) else {
+            throw Ended(verdict: .noAnswer(ServerCaller.noTurn, code: nil))
         }
     }
 
-    /// Returns whether a history that was read on holds nothing but what is stored.
-    private func isStored(
-        _ gathered: GatheredAnswers, _ count: Int, _ reading: inout Reading
-    ) async throws(Ended) -> Bool {
-        if count == 0 { return true }
-        let contents = try await verified(gathered.json)
-        guard !contents.goesOn, await request.isStored(contents) else { return false }
-        reading.verdict = .nothingNew(revision: contents.revision)
-        return true
+    /// Reads the statuses. A customer without subscriptions has a history alone.
+    private func readStatuses(
+        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) {
+        let call = ServerCall.statuses(of: request.transactionID)
+        let reply = await reply(to: call, of: .statuses, in: gathered.environment, until: end, &reading)
+        if case .error(_, .unknownHere) = reply { return }
+        gathered.statuses = try document(of: reply).bytes
     }
 
-    /// Reads the history from a place on, at most `pagesMax` pages. Returns how many transactions it has.
+    /// Reads the history from a place on, at most `pagesMax` pages; the call of the first one is reserved.
     ///
     /// A place that Apple does not know any more is dropped once: the history is read from its start.
     private func readHistory(
         into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> Int {
-        var (pages, revision, count): ([[UInt8]], String?, Int) = ([], gathered.from, 0)
-        var mayRestart = true
+    ) async throws(Ended) {
+        var (pages, revision): ([[UInt8]], String?) = ([], gathered.from)
+        var (mayRestart, isReserved) = (true, true)
         while true {
+            if !isReserved { try await reserve(.history, in: gathered.environment, until: end) }
+            isReserved = false
             let call = ServerCall.history(of: request.transactionID, from: revision)
-            let reply = try await reply(to: call, in: gathered.environment, until: end, &reading)
+            let reply = await reply(to: call, of: .history, in: gathered.environment, until: end, &reading)
             if case .error(_, .placeLost) = reply, mayRestart {
-                (pages, revision, count, mayRestart) = ([], nil, 0, false)
+                (pages, revision, mayRestart) = ([], nil, false)
                 gathered.from = nil
                 continue
             }
             let page = try document(of: reply)
             let members = page.members(JSONDocument.root)
             pages.append(page.bytes)
-            count += members["signedTransactions"].map { page.elements($0).count } ?? 0
             let next = members["revision"].flatMap(page.scalar)
             let hasMore = members["hasMore"].flatMap(page.scalar) == "true"
             if !hasMore || pages.count == options.pagesMax || ContinuousClock.now + Self.pageTime > end {
                 gathered.pages = pages
-                return count
+                return
             }
             guard let next, next != revision else {
                 throw Ended(
@@ -219,21 +207,13 @@ struct ServerCheck: Sendable {
         }
     }
 
-    private func ask(
-        _ call: ServerCall, in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> JSONDocument {
-        try document(of: try await reply(to: call, in: environment, until: end, &reading))
-    }
-
     private func reply(
-        to call: ServerCall, in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> ServerReply {
-        guard await ServerCaller.awaits({ await request.turn(environment) }, until: end) else {
-            throw Ended(verdict: .noAnswer(ServerCaller.noTurn, code: nil))
-        }
+        to call: ServerCall, of endpoint: ServerEndpoint, in environment: Endpoint,
+        until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async -> ServerReply {
         let (reply, result, calls) = await caller.call(call, of: request.key, in: environment, until: end)
         reading.calls += calls
-        reading.last = result
+        (reading.last, reading.lastEndpoint) = (result, endpoint)
         return reply
     }
 
@@ -257,7 +237,7 @@ extension ServerVerdict {
     fileprivate var isAboutTransaction: Bool {
         switch self {
         case .unknownTransaction, .idRefused: true
-        case .answered, .nothingNew, .otherSubject, .keyRefused, .appRefused, .unverified, .ourFault, .noAnswer: false
+        case .answered, .otherSubject, .keyRefused, .appRefused, .unverified, .ourFault, .noAnswer: false
         }
     }
 

@@ -33,9 +33,9 @@ package struct ServerContents: Sendable, Hashable {
     package let named: Text?
     /// The environment that answered.
     package let environment: Endpoint
-    /// The statuses; nil where they were not asked for.
+    /// The statuses; nil where Apple knows no subscription of the customer.
     package let statuses: [Status]?
-    /// The transactions of the pages; nil where no history was asked for.
+    /// The transactions of the pages; nil in an answer of a time when statuses alone were read.
     package let transactions: [Text]?
     /// Where the history was read from; nil: from its start.
     package let from: String?
@@ -55,8 +55,6 @@ package struct ServerContents: Sendable, Hashable {
 
     /// Whether a history was read on from a revision to its end: what it lacks is as it was.
     package var readsOn: Bool { transactions != nil && from != nil && !goesOn }
-    /// Whether that history holds nothing, nor do the statuses: all is as it was.
-    package var confirms: Bool { readsOn && texts.isEmpty }
 
     /// All signed texts.
     package var texts: [Text] { answeredTexts + [named].compactMap(\.self) }

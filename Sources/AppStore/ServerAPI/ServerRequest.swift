@@ -25,15 +25,14 @@ package struct ServerAPIClient: Sendable {
     }
 }
 
-/// How much of what Apple knows a check reads.
-package enum ServerReading: Sendable, Hashable {
-    /// The status of all subscriptions, with the last transaction and the renewal of each: one call. Where the customer
-    /// has none, the history after a revision too.
-    case statuses(since: String)
-    /// The history after a revision. Where it holds something that is not stored, the statuses too.
-    case news(since: String)
-    /// The history from a revision on, from its start where nil, and the statuses.
-    case all(from: String?)
+/// The endpoints that a check asks, in this order. Apple limits each on its own.
+package enum ServerEndpoint: Sendable, Hashable {
+    /// The status of all subscriptions of a customer.
+    case statuses
+    /// The history of a customer's transactions.
+    case history
+    /// One transaction, where both do not list the id that was asked about.
+    case transaction
 }
 
 /// A request to Apple about the customer of one transaction.
@@ -46,8 +45,8 @@ package struct ServerRequest: Sendable {
     package var transactionID: String
     /// The signed text of that transaction, where the device sent one.
     package var signedText: [UInt8]?
-    /// How much to read.
-    package var reading: ServerReading
+    /// The revision after which the history is read; nil: from its start.
+    package var revision: String?
     /// The environment to ask first: the one remembered for this receipt, else production.
     package var askFirst: Endpoint
     /// Whether nothing of this receipt was verified before: the answer must hold the id, or the purchase that it
@@ -55,30 +54,25 @@ package struct ServerRequest: Sendable {
     package var isFirstSight: Bool
     /// Whether sandbox purchases are accepted. If false, the sandbox is never asked.
     package var sandboxAllowed: Bool
-    /// Waits for its turn, for each call: returns nil when the call may be made, else the seconds to wait before another
-    /// question.
-    package var turn: @Sendable (Endpoint) async -> Double?
-    /// Returns whether everything that a part of the history states is stored already. A renewal that a check of the
-    /// statuses found is in the history too.
-    package var isStored: @Sendable (ServerContents) async -> Bool
+    /// Takes a call of an endpoint from its budget: returns nil when it may be made, else the seconds to wait before
+    /// another question.
+    package var turn: @Sendable (Endpoint, ServerEndpoint) async -> Double?
 
     /// Creates a request; the app's budget is `turn`.
     package init(
         key: ServerKey, appleAppID: Int64? = nil, transactionID: String, signedText: [UInt8]? = nil,
-        reading: ServerReading,
+        revision: String? = nil,
         askFirst: Endpoint = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
-        turn: @escaping @Sendable (Endpoint) async -> Double? = { _ in nil },
-        isStored: @escaping @Sendable (ServerContents) async -> Bool = { _ in false }
+        turn: @escaping @Sendable (Endpoint, ServerEndpoint) async -> Double? = { _, _ in nil }
     ) {
         self.key = key
         self.appleAppID = appleAppID
         self.transactionID = transactionID
         self.signedText = signedText
-        self.reading = reading
+        self.revision = revision
         self.askFirst = askFirst
         self.isFirstSight = isFirstSight
         self.sandboxAllowed = sandboxAllowed
         self.turn = turn
-        self.isStored = isStored
     }
 }

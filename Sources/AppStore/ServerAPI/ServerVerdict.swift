@@ -2,8 +2,6 @@
 package enum ServerVerdict: Sendable, Hashable {
     /// Verified texts of the app and the environment that were asked about.
     case answered(ServerContents)
-    /// The history has nothing after the revision, or only what is stored. Then the next read begins at `revision`.
-    case nothingNew(revision: String?)
     /// Apple knows no such transaction, or not its customer any more. Code of the last answer.
     case unknownTransaction(code: Int)
     /// The id can never be asked about.
@@ -25,8 +23,8 @@ package enum ServerVerdict: Sendable, Hashable {
     package var contents: ServerContents? {
         switch self {
         case .answered(let contents): contents
-        case .nothingNew, .unknownTransaction, .idRefused, .otherSubject, .keyRefused, .appRefused, .unverified,
-            .ourFault, .noAnswer:
+        case .unknownTransaction, .idRefused, .otherSubject, .keyRefused, .appRefused, .unverified, .ourFault,
+            .noAnswer:
             nil
         }
     }
@@ -35,7 +33,7 @@ package enum ServerVerdict: Sendable, Hashable {
     package var isFailure: Bool {
         switch self {
         case .noAnswer, .unverified, .ourFault: true
-        case .answered, .nothingNew, .unknownTransaction, .idRefused, .otherSubject, .keyRefused, .appRefused: false
+        case .answered, .unknownTransaction, .idRefused, .otherSubject, .keyRefused, .appRefused: false
         }
     }
 
@@ -43,14 +41,14 @@ package enum ServerVerdict: Sendable, Hashable {
     package var fault: String? {
         switch self {
         case .keyRefused, .appRefused, .unverified, .ourFault: sentence
-        case .answered, .nothingNew, .unknownTransaction, .idRefused, .otherSubject, .noAnswer: nil
+        case .answered, .unknownTransaction, .idRefused, .otherSubject, .noAnswer: nil
         }
     }
 
     /// Apple's code, if it gave one.
     package var code: Int? {
         switch self {
-        case .answered, .nothingNew: 0
+        case .answered: 0
         case .unknownTransaction(let code), .idRefused(let code), .appRefused(let code), .ourFault(let code): code
         case .noAnswer(_, let code): code
         case .otherSubject, .keyRefused, .unverified: nil
@@ -60,7 +58,7 @@ package enum ServerVerdict: Sendable, Hashable {
     /// The verdict as one sentence; nil where Apple answered. Never contains a secret, an id or a host name.
     package var sentence: String? {
         switch self {
-        case .answered, .nothingNew: nil
+        case .answered: nil
         case .unknownTransaction(let code): "Apple knows no such transaction (\(code))."
         case .idRefused(let code): "Apple does not take the id of the transaction (\(code))."
         case .otherSubject(let sentence), .unverified(let sentence), .noAnswer(let sentence, _): sentence

@@ -8,14 +8,6 @@ struct NotificationName: Sendable, Equatable {
         self.subtype = subtype
     }
 
-    /// The types that the history may be asked for.
-    static let types = [
-        "SUBSCRIBED", "DID_RENEW", "DID_FAIL_TO_RENEW", "GRACE_PERIOD_EXPIRED", "EXPIRED", "DID_CHANGE_RENEWAL_STATUS",
-        "DID_CHANGE_RENEWAL_PREF", "OFFER_REDEEMED", "PRICE_INCREASE", "RENEWAL_EXTENDED", "RENEWAL_EXTENSION",
-        "REFUND", "REFUND_DECLINED", "REFUND_REVERSED", "REVOKE", "CONSUMPTION_REQUEST", "ONE_TIME_CHARGE",
-        "EXTERNAL_PURCHASE_TOKEN", "RESCIND_CONSENT", "METADATA_UPDATE", "MIGRATION", "PRICE_CHANGE", "TEST",
-    ]
-
     /// The name of an event of a subscription; nil where Apple sends nothing, or has sent it with another event.
     init?(_ happened: LifeEvent, of life: Life) {
         switch happened.kind {

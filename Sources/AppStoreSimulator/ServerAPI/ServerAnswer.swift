@@ -38,7 +38,6 @@ extension Simulator {
         case .massStatus: try massStatus(call)
         case .consumption: try consume(call)
         case .accountToken: try setAccountToken(call)
-        case .notificationHistory: try notificationHistory(call)
         case .testNotification: try requestTest(call)
         case .testStatus: try testStatus(call)
         }

@@ -10,8 +10,6 @@ package enum ServerEndpoint: String, Codable, Sendable, CaseIterable {
     case transaction
     /// Get Refund History.
     case refunds
-    /// Get Notification History.
-    case notificationHistory = "notification_history"
     /// Request a Test Notification.
     case testNotification = "test_notification"
     /// Get Test Notification Status.
@@ -34,7 +32,6 @@ package enum ServerEndpoint: String, Codable, Sendable, CaseIterable {
         (.history, "GET", "v1/history/*"),
         (.transaction, "GET", "v1/transactions/*"),
         (.refunds, "GET", "v2/refund/lookup/*"),
-        (.notificationHistory, "POST", "v1/notifications/history"),
         (.testNotification, "POST", "v1/notifications/test"),
         (.testStatus, "GET", "v1/notifications/test/*"),
         (.extend, "PUT", "v1/subscriptions/extend/*"),

@@ -26,8 +26,6 @@ package struct App: Sendable, Hashable {
     package let burst: Double
     /// How often the worker checks for refunds.
     package let sweep: SweepFrequency
-    /// How many times as far apart refund checks are because notifications proved reliable; counts with `auto`.
-    package let trustedSweepFactor: Int
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
     /// The key that signs its promotional offers, by name; nil when there is none.
@@ -118,8 +116,6 @@ package enum SweepFrequency: String, Sendable, CaseIterable {
     case normal
     /// Half as often, for an app that learns of refunds from Apple's notifications.
     case relaxed
-    /// As seldom as the app's notifications proved reliable (`SweepTrust`).
-    case auto
 
     /// The longest factor that a setting may have had when a check was planned.
     static let stretchMax = 4

@@ -207,7 +207,6 @@ extension App {
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
         sweep = try row.word("sweep")
-        trustedSweepFactor = Int(try row.int2("sweep_factor"))
         takesNotifications = try row.bool("takes_notifications")
         offerKey = try row.textIfPresent("offer_key_id").map {
             ConnectKeyName(id: $0, issuer: try row.textIfPresent("offer_issuer_id"))

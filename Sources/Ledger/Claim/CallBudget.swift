@@ -4,10 +4,12 @@ package import Subscriptions
 
 /// A kind of call of the Server API. Apple limits each kind on its own: "Identifying rate limits".
 package enum CallKind: String, Sendable, CaseIterable {
-    /// Statuses, history, one transaction.
+    /// The statuses of a customer's subscriptions.
+    case statuses
+    /// The history of a customer's transactions.
+    case history
+    /// One transaction, or a report of consumption.
     case transactions
-    /// The history of notifications.
-    case notifications
     /// Refund history and orders.
     case refunds
     /// Extending one subscription, account tokens.
@@ -15,10 +17,11 @@ package enum CallKind: String, Sendable, CaseIterable {
     /// Extending all subscriptions, test notifications.
     case single
 
-    /// The part of an app's rate that this kind may have. Apple's figures are 50, 50, 10, 20 and 1 a second.
+    /// The part of an app's rate that this kind may have. Apple's figures are 50 for the first three, then 10, 20 and 1
+    /// a second.
     var part: Double {
         switch self {
-        case .transactions, .notifications: 1
+        case .statuses, .history, .transactions: 1
         case .refunds: 0.2
         case .extensions: 0.4
         case .single: 0.02

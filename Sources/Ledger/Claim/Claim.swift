@@ -39,8 +39,8 @@ package struct Claim: Sendable {
     package let isVouched: Bool
     /// A transaction id by which the Server API can be asked, if one is stored.
     package let transactionID: TransactionID?
-    /// Where the Server API's history is read on.
-    package let history: HistoryPlace
+    /// Where the Server API's history is read on; nil: from its start.
+    package let historyRevision: String?
     /// The urgency of the receipt.
     package let lane: Lane
     /// The number of claims since the last answer that counts, including this one.
@@ -64,14 +64,6 @@ package struct Claim: Sendable {
     /// What the receipt polls, as of that answer; nil without a fingerprint.
     let polled: PolledContents?
 
-    /// Whether an answer without news can confirm all that the receipt polls: the last answer was the last word on it, and
-    /// time alone changes nothing.
-    package var canConfirm: Bool {
-        guard fingerprint != nil, attempts == 1, let environment, let polled else { return false }
-        return polled.nextCheck(
-            in: environment, now: databaseNow, seed: seed, policy: app.policy(for: environment)) != nil
-    }
-
     /// The database's clock: its clock at the claim and the time that passed here since.
     package var databaseNow: Instant {
         claimedAt + Delay(milliseconds: Int64((ContinuousClock.now - heldSince) / .milliseconds(1)))
@@ -93,23 +85,6 @@ package enum SubmittedForm: String, Sendable, CaseIterable {
     case signedTransaction = "signed_transaction"
     /// The id of a transaction alone.
     case transactionID = "transaction_id"
-}
-
-/// How far the transaction history of a receipt's customer was read from the Server API.
-package struct HistoryPlace: Sendable, Hashable {
-    /// Where the next read begins; nil: the history was not read from its start.
-    package var revision: String?
-    /// Whether the next check reads on: the last read ended before the end of the history, or a purchase waits for it.
-    package var goesOn: Bool
-    /// Whether everything is to be read again, from the start.
-    package var readsWhole: Bool
-    /// When it was last read, by the database's clock; nil: not known.
-    package var readAt: Instant?
-
-    /// Creates a place.
-    package init(revision: String? = nil, goesOn: Bool = false, readsWhole: Bool = false, readAt: Instant? = nil) {
-        (self.revision, self.goesOn, self.readsWhole, self.readAt) = (revision, goesOn, readsWhole, readAt)
-    }
 }
 
 /// The key of a running worker.

@@ -246,9 +246,7 @@ extension Claim {
             environment: try row.wordIfPresent("environment"), form: try row.word("form"),
             isVouched: try row.bool("vouched"),
             transactionID: try row.textIfPresent("transaction_id").map { TransactionID($0) },
-            history: HistoryPlace(
-                revision: try row.textIfPresent("history_revision"), goesOn: try row.bool("history_goes_on"),
-                readsWhole: try row.bool("reads_whole"), readAt: try row.instantIfPresent("swept_at")),
+            historyRevision: try row.textIfPresent("history_revision"),
             lane: try row.word("lane"),
             attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),

@@ -61,6 +61,5 @@ extension Confirmation: ColumnarRow {
         .instant("as_of", \.answer.asOf),
         .instant("due_at", \.dueAt),
         .text("lane", \.lane.rawValue),
-        .bool("is_sweep", \.answer.isSweep),
     ]
 }

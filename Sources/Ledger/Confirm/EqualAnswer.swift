@@ -50,30 +50,26 @@ struct EqualAnswer: Sendable {
     let asOf: Instant
     /// Where the next read of the Server API's history begins; nil: as before.
     let revision: String?
-    /// Whether it speaks for everything, not only for how things stand.
-    let isSweep: Bool
 
     /// Creates an answer equal to the last one; nil when its bytes differ, or when it ends a row of fruitless calls.
     ///
     /// After such a row the receipt may take over what others poll, which only a full settlement decides.
-    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant, isSweep: Bool = true, revision: String? = nil) {
+    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint, claim.attempts <= SettlementRun.fruitlessAttemptsMax else { return nil }
         self.claim = claim
         (last, self.fingerprint) = (fingerprint, fingerprint)
-        (self.asOf, self.isSweep, self.revision) = (asOf, isSweep, revision)
+        (self.asOf, revision) = (asOf, nil)
     }
 
-    /// Creates an answer that says in other bytes what the last one said; nil when it says something else, or when it was
-    /// asked for because the last one was not everything.
+    /// Creates an answer that says in other bytes what the last one said; nil when it says something else.
     init?(_ settlement: Settlement) {
         let claim = settlement.claim
         guard let last = claim.fingerprint, let fingerprint = settlement.fingerprint,
-            let evidence = settlement.evidence, !claim.history.readsWhole, !claim.history.goesOn,
-            claim.attempts <= SettlementRun.fruitlessAttemptsMax,
+            let evidence = settlement.evidence, claim.attempts <= SettlementRun.fruitlessAttemptsMax,
             claim.meaning == Fingerprint(of: evidence, app: claim.app)
         else { return nil }
         self.claim = claim
         (self.last, self.fingerprint) = (last, fingerprint)
-        (asOf, isSweep, revision) = (evidence.asOf, settlement.isSweep, settlement.server?.revision)
+        (asOf, revision) = (evidence.asOf, settlement.server?.revision)
     }
 }

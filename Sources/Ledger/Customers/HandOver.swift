@@ -99,6 +99,18 @@ extension SettlementRun {
         let changed = subscriptions.values.filter(\.ownership.isChanged)
         let bought = purchases.values.filter(\.ownership.isChanged)
         guard !changed.isEmpty || !bought.isEmpty else { return 0 }
+        try raiseVersions(of: changed, bought, in: transaction)
+        try writeEvents(in: transaction)
+        try writeOwnerships(in: transaction)
+        try storeTurns(in: transaction)
+        return changed.count + bought.count
+    }
+
+    /// Writes the versions of what changes its owner and nothing else.
+    func raiseVersions(
+        of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction
+    ) throws {
+        guard !changed.isEmpty || !bought.isEmpty else { return }
         try transaction.query(
             Queries.raiseVersions,
             [
@@ -107,10 +119,6 @@ extension SettlementRun {
                 .int8s(bought.map(\.rowID)), .int8s(bought.map(\.version)),
                 .timestamptzs(bought.map(\.recordedMicroseconds)),
             ])
-        try writeEvents(in: transaction)
-        try writeOwnerships(in: transaction)
-        try storeTurns(in: transaction)
-        return changed.count + bought.count
     }
 
     private func isOwned(_ draft: OwnershipDraft?, by owners: Set<CustomerID>?) -> Bool {

@@ -81,7 +81,7 @@ private struct ReasonsReading {
         let byID = Dictionary(drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
         return try rows.compactMap { row in
             guard let draft = byID[try row.int8("purchase_id")], let stored = draft.stored else { return nil }
-            let replayed = replay.state(of: draft.key)
+            let replayed = replay.state(of: draft.key, policy: app.policy(for: draft.key.environment))
             let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =
                 replay.gap(of: draft.replayed)

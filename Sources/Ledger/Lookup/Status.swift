@@ -56,6 +56,16 @@ package struct LedgerStatus: Sendable {
     package static let bundlesKept: Int32 = 20
     package static let bundlesMax: Int32 = 100
 
+    /// Subscriptions and purchases of an app that verified notifications named and that no receipt polls.
+    package struct UnpolledSubjects: Sendable, Hashable {
+        /// The app.
+        package let bundleID: BundleID
+        /// How many there are.
+        package let subjects: Int64
+        /// Whether the app has a server key, so that a worker takes them up.
+        package let hasServerKey: Bool
+    }
+
     /// The most products without a kind that a status lists.
     package static let productsMax: Int32 = 100
 
@@ -113,14 +123,10 @@ package struct LedgerStatus: Sendable {
     package let productsWithoutKind: [ProductWithoutKind]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
     package let lateDeliveries: [DueDeliveries]
-    /// How many notifications wait for a whole answer before they are applied.
-    package let waitingNotifications: Int64
+    /// What is known by notification only, because no receipt polls it.
+    package let unpolled: [UnpolledSubjects]
     /// Transactions whose consumption Apple asked about without an answer, at most `LateConsumption.listedMax`.
     package let lateConsumption: [LateConsumption]
-    /// Apple's histories of notifications that cannot be read, or were not read for a while.
-    package let catchUps: [CatchUpStanding]
-    /// How far the notifications of each app with `--sweep auto` are trusted.
-    package let sweeps: [SweepStanding]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
     /// Today so far.
@@ -161,10 +167,13 @@ extension LedgerOperations {
                     isNamed: try row.bool("is_named"))
             },
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
-            waitingNotifications: try await query(Queries.statusNotifications).first?.int8("waiting") ?? 0,
+            unpolled: try await query(Queries.statusNotifications).map { row in
+                LedgerStatus.UnpolledSubjects(
+                    bundleID: BundleID(try row.text("bundle_id")), subjects: try row.int8("subjects"),
+                    hasServerKey: try row.bool("has_key"))
+            },
             lateConsumption: try await lateConsumption(),
-            catchUps: try await ledger.intake.catchUpStandings(),
-            sweeps: try await sweepStandings(), invariants: try await invariantStandings(),
+            invariants: try await invariantStandings(),
             today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
     }

@@ -64,6 +64,7 @@ extension NotifiedApp {
         self.init(
             id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
             appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
+            hasServerKey: try row.bool("has_key"),
             now: try row.instant("now"))
     }
 }

@@ -3,8 +3,6 @@ import SQL
 import Subscriptions
 
 extension LedgerIntake {
-    /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.
-    static let delaySeconds = 5.0
     /// The minimum interval between two checks of one subscription that notifications request, in seconds.
     static let secondsApart = 60.0
     /// The minimum of these delays with an accelerated App Store, in seconds.
@@ -24,7 +22,6 @@ extension LedgerIntake {
     package func keep(
         _ notification: UnverifiedNotification, for app: NotifiedApp, unverified reason: String? = nil
     ) async throws -> NotificationEffect {
-        let divisor = Double(ledger.speedup)
         let rows = try await write(
             Queries.storeNotification,
             [
@@ -33,8 +30,7 @@ extension LedgerIntake {
                 .text(notification.appleID), .text(notification.environment?.rawValue),
                 .text(notification.originalTransactionID?.text),
                 .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
-                .float8(max(Self.delaySecondsMin, Self.delaySeconds / divisor)),
-                .float8(max(Self.delaySecondsMin, Self.secondsApart / divisor)), .text(reason),
+                .float8(waitSeconds), .float8(apartSeconds), .text(reason),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

@@ -3,22 +3,100 @@ import SQL
 import Subscriptions
 
 extension LedgerIntake {
-    /// Stores a verified notification once; a worker applies it. Returns whether it was new.
+    /// The most receipts of a customer that one notification has asked about.
+    private static let tokenReceiptsMax: Int32 = 10
+    /// The most notifications about what no receipt polls that one transaction takes up.
+    private static let takenUpMax: Int32 = 100
+
+    /// Stores a verified notification once, and has the receipt that polls its subject asked about soon, in the same
+    /// transaction. The notification changes nothing else.
+    ///
+    /// What no receipt polls gets a receipt of its own where the app has a server key. Else the receipts of the customer
+    /// whom its account token names are asked about, and it stays known by notification only.
     @discardableResult
     package func keep(
-        _ notification: VerifiedNotification, for app: NotifiedApp, from source: NotificationSource = .push
+        _ notification: VerifiedNotification, for app: NotifiedApp
     ) async throws -> NotificationEffect {
-        let rows = try await write(
-            Queries.storeVerifiedNotification,
-            [
-                .int4(app.id), .text(notification.kind), .text(notification.subkind), .text(notification.appleID),
-                .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
-                .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
-                .text(notification.transactionID?.text),
-                .text(source.rawValue), .text(notification.accountToken?.lowercased()),
-            ])
-        return try rows.first?.word("effect") ?? .repeated
+        try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(
+                Queries.storeVerifiedNotification,
+                [
+                    .int4(app.id), .text(notification.kind), .text(notification.subkind), .text(notification.appleID),
+                    .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
+                    .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
+                    .text(notification.transactionID?.text), .text(notification.accountToken?.lowercased()),
+                    .float8(waitSeconds), .float8(apartSeconds),
+                ])
+            guard let row = rows.first else { return .repeated }
+            let effect: NotificationEffect = try row.word("effect")
+            // Another transaction may have changed the poller before its schedule was locked here.
+            let missed = try transaction.query(
+                Queries.findMissedPollers,
+                [
+                    .int4(app.id), .text(notification.environment?.rawValue),
+                    .text(notification.originalTransactionID?.text),
+                ])
+            if effect == .asked || effect == .unpolled, !missed.isEmpty { throw PollersChanged() }
+            guard effect == .unpolled else { return effect }
+            let subject =
+                notification.transactionID ?? notification.originalTransactionID.map { TransactionID($0.text) }
+            if app.hasServerKey, let subject {
+                let id = try row.int8("notification_id")
+                try ask(about: [(id: id, app: app.id, subject: subject)], in: transaction)
+                return .asked
+            }
+            if let token = notification.accountToken {
+                let receipts = try transaction.query(
+                    Queries.findTokenReceipts, [.int4(app.id), .text(token), .int4(Self.tokenReceiptsMax)])
+                try want(try receipts.map { try $0.int8("receipt_id") }, withFollowUps: false, in: transaction)
+            }
+            return .unpolled
+        }
     }
+
+    /// Has the Server API asked about what is known by notification only, of apps that have got a server key since. Returns
+    /// whether more may be left.
+    package func takeUpUnpolled() async throws -> Bool {
+        try await ledger.changingPollers { transaction in
+            let found = try transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)]).compactMap { row in
+                try row.textIfPresent("transaction_id").map {
+                    (id: try row.int8("notification_id"), app: try row.int4("app_id"), subject: TransactionID($0))
+                }
+            }
+            try ask(about: found, in: transaction)
+            return found.count == Int(Self.takenUpMax)
+        }
+    }
+
+    /// Stores transactions as uploads of no customer, and has the Server API asked about them.
+    private func ask(about found: [(id: Int64, app: Int32, subject: TransactionID)], in transaction: Transaction) throws
+    {
+        guard !found.isEmpty else { return }
+        let uploads = found.map {
+            Upload(
+                appID: $0.app, customer: nil, receipt: Array($0.subject.text.utf8), imported: false,
+                form: .transactionID, transactionID: $0.subject)
+        }
+        let stored = try UploadBatch(uploads).store(newReceiptsMax: nil, in: transaction)
+        try want(Set(stored.map(\.receiptID.number)).sorted(), withFollowUps: true, in: transaction)
+        let asked = NotificationEffect.asked.rawValue
+        try transaction.query(Queries.writeEffects, [.int8s(found.map(\.id)), .texts(found.map { _ in asked })])
+    }
+
+    private func want(_ receipts: [Int64], withFollowUps: Bool, in transaction: Transaction) throws {
+        guard !receipts.isEmpty else { return }
+        try transaction.query(
+            Queries.wantReceipts, [.int8s(receipts), .float8(waitSeconds), .bool(withFollowUps)])
+    }
+
+    /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.
+    var waitSeconds: Double {
+        let seconds = ledger.notificationWaitSeconds
+        return seconds == 0 ? 0 : max(Self.delaySecondsMin, seconds / Double(ledger.speedup))
+    }
+
+    /// The shortest time between two checks of one receipt that notifications ask for, in seconds.
+    var apartSeconds: Double { max(Self.delaySecondsMin, Self.secondsApart / Double(ledger.speedup)) }
 
     /// Stores a notification that pulls no check, such as one with a wrong password.
     package func keep(

@@ -59,10 +59,18 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
     case repeated
     /// Version 1, with a password that is not the app's secret: nothing was asked.
     case wrongPassword = "wrong_password"
-    /// Version 1, with the app's secret: the receipt in it is asked about.
-    case uploaded
-    /// It is verified, and a worker applies it.
-    case received
+    /// It is verified, and the receipt that polls its subject is asked about until an answer shows what it states.
+    case asked
+    /// It is verified, and the planned check shows what it states: a renewal of what runs for another hour.
+    case planned
+    /// It is verified, and no receipt polls its subject, which is known by notification only.
+    case unpolled
+    /// It is verified, and no answer showed what it states.
+    case unshown
+    /// It is verified, and its details are part of the ledger.
+    case applied
+    /// It is verified, and an earlier edition took it for facts.
+    case stated
     /// It is verified and holds no transaction and no renewal.
     case noFacts = "no_facts"
 }
@@ -77,6 +85,8 @@ package struct NotifiedApp: Sendable, Hashable {
     package let appleAppID: Int64?
     /// Whether it accepts sandbox purchases.
     package let sandboxAllowed: Bool
+    /// Whether the Server API can be asked about it.
+    package let hasServerKey: Bool
     /// The database's clock.
     package let now: Instant
 }

@@ -42,14 +42,6 @@ package struct VerifiedNotification: Sendable, Hashable {
     }
 }
 
-/// How a notification came.
-package enum NotificationSource: String, Sendable {
-    /// Apple sent it.
-    case push
-    /// A worker read it in Apple's history.
-    case history
-}
-
 /// A stored notification that was verified when it came.
 package struct KeptNotification: Sendable {
     /// Its number.

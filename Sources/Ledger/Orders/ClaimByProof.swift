@@ -20,8 +20,9 @@ extension SettlementRun {
         var (bought, subscribed): (Set<PurchaseRowKey>, Set<SubscriptionRowKey>) = ([], [])
         for settlement in batch
         where settlement.evidence != nil && !isRepeated(settlement) && settlement.vouching != .pointer {
-            bought.formUnion(settlement.purchases.map(\.key))
-            subscribed.formUnion(settlement.subscriptionKeys)
+            let contents = self.contents(of: settlement)
+            bought.formUnion(contents.purchases)
+            subscribed.formUnion(contents.subscriptions)
         }
         let provable = orderReceipts.provable
         bought.formUnion(purchases.filter { provable.orders[$0.value.rowID] != nil }.keys)
@@ -66,7 +67,7 @@ extension SettlementRun {
             one, as: stored[one.bought], isStored: draft.stored != nil,
             isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
             transactionIDs: facts.transactionIDs, appID: key.appID,
-            sentWith: receipts { $0.purchases.contains { $0.key == key } },
+            sentWith: receipts { contents(of: $0).purchases.contains(key) },
             provedFor: orderReceipts.provable.orders[draft.rowID] ?? [])
     }
 
@@ -76,7 +77,7 @@ extension SettlementRun {
     ) -> [PayingTransaction] {
         guard let draft = subscriptions[key], let facts = draft.state?.facts else { return [] }
         let ends = Set(facts.periods.map(\.expiresAt))
-        let sent = receipts { $0.subscriptionKeys.contains(key) }
+        let sent = receipts { contents(of: $0).subscriptions.contains(key) }
         return facts.periods.enumerated().compactMap { index, period in
             guard !period.isRefunded, !period.isFamilyShared else { return nil }
             // A period that is not stored yet has no id of its own.

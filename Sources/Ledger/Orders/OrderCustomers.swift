@@ -20,17 +20,13 @@ struct OrderCustomers: Sendable {
         self.claims = claims
     }
 
-    init(of batch: [Settlement], in transaction: Transaction) throws {
-        let tokens = batch.flatMap { Self.tokens(in: $0.evidence, of: $0.claim.app) }
+    init(of batch: [Settlement], linked: LinkedContents, in transaction: Transaction) throws {
+        let tokens =
+            batch.flatMap { Self.tokens(in: $0.evidence, of: $0.claim.app) }
+            + linked.tokens.filter { UUID(uuidString: $0.text) != nil }.map {
+                Token(appID: $0.appID, text: $0.text.lowercased())
+            }
         claims = try Self.claims(of: Set(tokens), by: Queries.findOrderCustomers, in: transaction)
-    }
-
-    /// Finds the customers whom the tokens in notifications name: by an order, else by their own name.
-    init(naming notifications: [DueNotification], in transaction: Transaction) throws {
-        let tokens = Set(notifications.flatMap { Self.tokens(in: $0.evidence, of: $0.app) })
-        let ordered = try Self.claims(of: tokens, by: Queries.findOrderCustomers, in: transaction)
-        let named = try Self.claims(of: tokens, by: Queries.findTokenCustomers, in: transaction)
-        claims = ordered.merging(named) { order, _ in order }
     }
 
     /// Finds the customers whose own names the tokens in answers are.

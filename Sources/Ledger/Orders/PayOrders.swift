@@ -26,9 +26,9 @@ extension SettlementRun {
         let paying = orderReceipts.paying
         let sent = batch.filter { paying.contains($0.claim.receiptID) }
         let bought = Set(purchases.values.filter(\.isChanged).map(\.rowID))
-            .union(sent.flatMap { $0.purchases.compactMap { purchases[$0.key]?.rowID } })
+            .union(sent.flatMap { contents(of: $0).purchases.compactMap { purchases[$0]?.rowID } })
         let subscribed = Set(subscriptions.values.filter(\.isChanged).map(\.rowID))
-            .union(sent.flatMap { $0.subscriptionKeys.compactMap { subscriptions[$0]?.rowID } })
+            .union(sent.flatMap { contents(of: $0).subscriptions.compactMap { subscriptions[$0]?.rowID } })
         let locked = try transaction.query(
             Queries.lockPayable,
             [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number))])

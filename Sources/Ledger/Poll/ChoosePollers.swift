@@ -64,15 +64,16 @@ extension SettlementRun {
             }
             let next = nextCheck(
                 for: [state], environment: key.environment, outcome: .verified, now: now,
-                sweptAt: trustedSweep(of: draft, policy), seed: draft.polling.seed, policy: policy)
+                seed: draft.polling.seed, policy: policy)
             subscriptions[key]?.polling.plan(next)
         }
         for (key, draft) in purchases where draft.wasChecked || draft.polling.isConcerned {
             guard let state = draft.state, let policy = policy(of: key.appID, key.environment) else { continue }
-            purchases[key]?.polling.plan(
-                nextCheck(
-                    for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
-                    seed: draft.polling.seed, policy: policy))
+            let next = nextCheck(
+                for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
+                seed: draft.polling.seed, policy: policy)
+            let isRetracted = state.refundRetractedAt != nil
+            purchases[key]?.polling.plan(isRetracted ? next.by(now + secondAnswerDelay(policy: policy)) : next)
         }
     }
 

@@ -31,6 +31,8 @@ struct FoundPollers: Sendable {
         var unable: [ReceiptID] = []
         /// Receipts whose answers this transaction settles: they take over only what these answers name.
         var answered: [ReceiptID] = []
+        /// Those whose answers name all purchases that they hold too.
+        var whole: [ReceiptID] = []
         var subscriptionKeys: [SubscriptionRowKey] = []
         var purchaseKeys: [PurchaseRowKey] = []
         var subscriptions: [Int64] = []
@@ -46,7 +48,7 @@ struct FoundPollers: Sendable {
                 + SubscriptionRowKey.parameters(named) + PurchaseRowKey.parameters(bought)
                 + [
                     .int8s(question.subscriptions), .int8s(question.purchases),
-                    .int8s(question.answered.map(\.number)),
+                    .int8s(question.answered.map(\.number)), .int8s(question.whole.map(\.number)),
                 ])
         for row in rows {
             let entry = Entry(
@@ -60,16 +62,20 @@ struct FoundPollers: Sendable {
         }
     }
 
-    /// Looks for the contents of a batch's answers, for what its receipts poll, for the holders of its line items, and for
-    /// the purchases that proofs may claim.
-    init(of batch: [Settlement], holders: [Int64], provable: [Int64], in transaction: Transaction) throws {
+    /// Looks for the contents of a batch's answers, for what its receipts poll, for what is linked to them, for the holders
+    /// of their line items, and for the purchases that proofs may claim.
+    init(
+        of batch: [Settlement], linked: LinkedContents, holders: [Int64], provable: [Int64], in transaction: Transaction
+    ) throws {
         var question = Question()
         question.polledBy = batch.map(\.claim.receiptID)
         question.unable = batch.filter(\.mayEndPolling).map(\.claim.receiptID)
         question.answered = batch.filter { $0.evidence != nil }.map(\.claim.receiptID)
+        question.whole = batch.filter(\.speaksForAll).map(\.claim.receiptID)
         question.subscriptionKeys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
         question.purchaseKeys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
-        (question.subscriptions, question.purchases) = (holders, provable)
+        question.subscriptions = linked.subscriptionIDs + holders
+        question.purchases = linked.purchaseIDs + provable
         try self.init(question, in: transaction)
     }
 

@@ -12,8 +12,10 @@ struct LockedPollers: Sendable {
         /// Apple's clock of the newest answer that said what the receipt's last observation says; nil where the next
         /// answer is read in full anyway.
         let confirmedAsOf: Instant?
-        /// When an answer last spoke for everything; nil where none is known.
-        let sweptAt: Instant?
+        /// How many checks may still bring no news of what a notification states.
+        let followUps: Int
+        /// Whether a check is wanted after the one under way.
+        let isWanted: Bool
         let lane: Lane
         /// Ended claims since the last answer that counts; a claim that a worker still holds is not among them.
         let endedAttempts: Int
@@ -33,7 +35,8 @@ struct LockedPollers: Sendable {
         schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
                 confirmedAsOf: try row.instantIfPresent("confirmed_as_of"),
-                sweptAt: try row.instantIfPresent("swept_at"), lane: try row.word("lane"),
+                followUps: Int(try row.int2("follow_ups")), isWanted: try row.bool("wanted"),
+                lane: try row.word("lane"),
                 endedAttempts: Int(try row.int4("ended_attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }

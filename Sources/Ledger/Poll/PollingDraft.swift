@@ -112,14 +112,6 @@ struct PollingDraft: Sendable {
         }
     }
 
-    /// Returns the move of its next check to a later instant; nil where it stays or comes earlier.
-    func postponement(lane: (Instant) -> Lane) -> Postponement? {
-        guard let poller, poller == storedPoller, let plannedAt = storedNextCheckAt, let nextCheckAt,
-            nextCheckAt > plannedAt
-        else { return nil }
-        return Postponement(receipt: poller, plannedAt: plannedAt, nextAt: nextCheckAt, lane: lane(nextCheckAt))
-    }
-
     /// Removes the poller, because no receipt can vouch for it any more.
     mutating func release() { (poller, nextCheckAt) = (nil, nil) }
 }

@@ -5,20 +5,49 @@ import Subscriptions
 extension SettlementRun {
     /// Writes which receipts are asked about what, and moves the schedules that this transaction has not set already.
     ///
-    /// A receipt that takes over is due at once.
-    func writePolling(scheduled: Set<ReceiptID> = [], in transaction: Transaction) throws {
+    /// A receipt that takes over is due at once. `refused` are the receipts that Apple refused for the last time.
+    func writePolling(
+        scheduled: Set<ReceiptID> = [], refused: [ReceiptID] = [], in transaction: Transaction
+    ) throws {
         try writeUnchecked(in: transaction)
         try forgetFingerprints(scheduled: scheduled, in: transaction)
         try markOmissions(in: transaction)
         let turns = pollingTurns().filter { !scheduled.contains($0.key) }.sorted { $0.key < $1.key }
-        guard !turns.isEmpty else { return }
+        if !turns.isEmpty {
+            try transaction.query(
+                Queries.cover,
+                [
+                    .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
+                    .texts(turns.map(\.value.lane.rawValue)),
+                    .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
+                ])
+        }
+        try moveFollowUps(in: transaction)
+        try endQuestions(refused: refused, in: transaction)
+    }
+
+    /// Ends the questions of notifications about what no receipt polls any more.
+    private func endQuestions(refused: [ReceiptID], in transaction: Transaction) throws {
+        func isLeft(_ polling: PollingDraft) -> Bool { polling.storedPoller != nil && polling.poller == nil }
+        let kept = subscriptions.values.filter { isLeft($0.polling) }.map(\.rowID)
+        let bought = purchases.values.filter { isLeft($0.polling) }.map(\.rowID)
+        guard !kept.isEmpty || !bought.isEmpty || !refused.isEmpty else { return }
         try transaction.query(
-            Queries.cover,
-            [
-                .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
-                .texts(turns.map(\.value.lane.rawValue)),
-                .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
-            ])
+            Queries.endQuestions, [.int8s(kept), .int8s(bought), .int8s(refused.map(\.number))])
+    }
+
+    /// Has the receipts that took over go on with the follow-ups of those before.
+    private func moveFollowUps(in transaction: Transaction) throws {
+        let polled = subscriptions.values.map(\.polling) + purchases.values.map(\.polling)
+        let moved = polled.compactMap { polling -> (receipt: Int64, left: Int16)? in
+            guard let old = polling.storedPoller, let new = polling.poller, new != old,
+                let left = pollers?.schedules[old]?.followUps, left > 0
+            else { return nil }
+            return (new.number, Int16(clamping: left))
+        }
+        guard !moved.isEmpty else { return }
+        try transaction.query(
+            Queries.moveFollowUps, [.int8s(moved.map(\.receipt)), .int4s(moved.map { Int32($0.left) })])
     }
 
     /// Forgets the last answers about the receipts that poll, or polled, what this transaction changed. Their equals
@@ -80,10 +109,11 @@ extension SettlementRun {
             ])
     }
 
-    /// Stores what answers left out that speak for everything, so that no receipt takes over what its answers do not contain.
+    /// Stores what answers left out that would have named it, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
-        let settled = batch.filter { $0.speaksForAll && !isRepeated($0) }
+        let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
         let answered = settled.map(\.claim.receiptID)
+        let whole = settled.filter(\.speaksForAll).map(\.claim.receiptID)
         let holding = settled.filter { !($0.evidence?.transactions.isEmpty ?? true) }.map(\.claim.receiptID)
         guard !answered.isEmpty else { return }
         let held = subscriptions.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
@@ -93,7 +123,7 @@ extension SettlementRun {
             [
                 .timestamptz(microseconds: recordedMicroseconds), .int8s(answered.map(\.number)),
                 .int8s(held.map(\.0)), .int8s(held.map(\.1)), .int8s(bought.map(\.0)), .int8s(bought.map(\.1)),
-                .int8s(holding.map(\.number)),
+                .int8s(holding.map(\.number)), .int8s(whole.map(\.number)),
             ])
     }
 }

@@ -4,7 +4,7 @@ import Subscriptions
 struct PruneGuard {
     private let replay: Replay
     private let subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)]
-    private let purchases: [(target: Replay.PurchaseTarget, state: PurchaseState?)]
+    private let purchases: [(target: Replay.PurchaseTarget, policy: Policy, state: PurchaseState?)]
 
     /// Returns nil when a subscription belongs to an unknown app.
     init?(of things: ReplayTargets, _ replay: Replay, run: PruneRun) {
@@ -16,7 +16,13 @@ struct PruneGuard {
         }
         self.replay = replay
         self.subscriptions = subscriptions
-        purchases = things.allPurchases.map { ($0, replay.state(of: $0.key)) }
+        var purchases: [(target: Replay.PurchaseTarget, policy: Policy, state: PurchaseState?)] = []
+        for target in things.allPurchases {
+            guard let app = run.apps[target.key.appID] else { return nil }
+            let policy = app.policy(for: target.key.environment)
+            purchases.append((target, policy, replay.state(of: target.key, policy: policy)))
+        }
+        self.purchases = purchases
     }
 
     /// Returns answers that certainly must stay: at the clock of some fact no other answer reports it. The last answer
@@ -40,8 +46,9 @@ struct PruneGuard {
         }
         return subscriptionsAgree
             && purchases.allSatisfy { whole in
-                let rest = replay.state(of: whole.target.key, without: dropped)
+                let rest = replay.state(of: whole.target.key, policy: whole.policy, without: dropped)
                 return whole.state?.facts.withoutPaths == rest?.facts.withoutPaths
+                    && whole.state?.refundRetractedAt == rest?.refundRetractedAt
             }
     }
 }
@@ -53,14 +60,14 @@ private struct KnownFacts: Equatable {
     let periods: [PeriodRecord]
     let renewal: Renewal?
     let renewalAsOf: Instant?
-    let suspected: SuspectedShrink?
+    let retractions: [Retraction]
 
     init(_ state: SubscriptionState) {
         asOf = state.asOf
         periods = state.facts.records.map(\.withoutPaths)
         renewal = state.facts.renewal?.value
         renewalAsOf = state.facts.renewal?.asOf
-        suspected = state.suspectedShrink
+        retractions = state.retractions
     }
 }
 

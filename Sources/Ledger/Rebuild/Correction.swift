@@ -45,7 +45,7 @@ extension SubscriptionDraft {
         let facts = rebuilt.facts.keepingKeys(of: stored?.facts)
         replace(
             with: SubscriptionState(
-                facts: facts, policy: policy, version: version + 1, suspectedShrink: rebuilt.suspectedShrink),
+                facts: facts, policy: policy, version: version + 1, retractions: rebuilt.retractions),
             policy: policy)
     }
 }

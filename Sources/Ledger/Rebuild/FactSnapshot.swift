@@ -23,7 +23,7 @@ struct FactSnapshot {
 extension FactSnapshot {
     /// Describes a subscription by its stored facts, timeline and columns.
     init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
-        if let state { try draw(state.facts, state.suspectedShrink) }
+        if let state { try draw(state.facts, state.retractions) }
         draw(spans)
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
         self["group_id"] = try row.textIfPresent("group_id")
@@ -42,7 +42,7 @@ extension FactSnapshot {
 
     /// Describes a subscription by the facts, timeline and columns that would be written.
     init(rebuilt state: SubscriptionState, outageAllowance: Delay) throws {
-        try draw(state.facts, state.suspectedShrink)
+        try draw(state.facts, state.retractions)
         draw(state.storedSpans(outageAllowance: outageAllowance))
         self["as_of"] = state.asOf.iso8601
         self["group_id"] = state.facts.groupID?.text
@@ -59,9 +59,11 @@ extension FactSnapshot {
         self["renewal_expected"] = "\(state.outageAllowance.expected)"
     }
 
-    private mutating func draw(_ facts: SubscriptionFacts, _ suspected: SuspectedShrink?) throws {
+    private mutating func draw(_ facts: SubscriptionFacts, _ retractions: [Retraction]) throws {
         self["renewal"] = try facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
-        self["suspected.expires_at"] = suspected?.expiresAt.iso8601
+        for retraction in retractions {
+            self["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
+        }
         for record in facts.records { try draw(record) }
     }
 

@@ -40,8 +40,8 @@ package struct EvidenceReader: Sendable {
 }
 
 extension Evidence {
-    /// Returns the same answer, given again at another of Apple's clocks; signed texts and a device's snapshot keep their
-    /// age.
+    /// Returns the same answer, given again at another of Apple's clocks. Apple signs transactions anew each time; signed
+    /// renewal information and a device's snapshot keep their age.
     func given(at instant: Instant) -> Evidence {
         var again = self
         again.asOf = instant
@@ -49,7 +49,7 @@ extension Evidence {
             var row = row
             switch row.source {
             case .latestReceiptInfo: row.asOf = instant
-            case .signedText: break
+            case .signedText, .statuses: row.asOf = row.asOf + (instant - asOf)
             case .deviceReceipt: row.asOf = min(receiptCreatedAt ?? instant, instant)
             }
             return row

@@ -100,7 +100,9 @@ struct RebuildRun {
                 batch.gaps.append(RebuildGap(subject: subject, reason: gap))
                 continue
             }
-            guard let rebuilt = replay.state(of: key) else { continue }
+            guard let policy = apps[key.appID]?.policy(for: key.environment),
+                let rebuilt = replay.state(of: key, policy: policy)
+            else { continue }
             let differences = try FactSnapshot(stored: draft.stored, columns: row).differences(
                 from: FactSnapshot(rebuilt: rebuilt), of: subject)
             guard !differences.isEmpty else { continue }

@@ -31,6 +31,10 @@ struct Replay {
     private var purchases: [PurchaseRowKey: [(place: Place, slice: PurchaseEvidence)]] = [:]
     /// How many answers are no longer stored or not vouched for by the present rules, by receipt.
     private var lost: [Int64: Int] = [:]
+    /// The transactions in applied notifications, whose details were taken along.
+    private var details: [SubscriptionRowKey: [TransactionRow]] = [:]
+    /// When the newest notification about something was signed that an earlier edition took for facts.
+    private var stated: [SubscriptionRowKey: Instant] = [:]
     /// What applied notifications were about whose texts were erased.
     private var erased: Set<SubscriptionRowKey> = []
     private var links: ReplayLinks
@@ -40,15 +44,6 @@ struct Replay {
         let asOf: Instant
         let receipt: Int64
         let observation: Int64
-
-        /// Places a notification before the answers of its clock. It is no observation, so its number is below zero.
-        init(notification: Int64, asOf: Instant) {
-            self.init(asOf: asOf, receipt: 0, observation: -notification)
-        }
-
-        init(asOf: Instant, receipt: Int64, observation: Int64) {
-            (self.asOf, self.receipt, self.observation) = (asOf, receipt, observation)
-        }
 
         static func < (left: Place, right: Place) -> Bool {
             (left.asOf, left.receipt, left.observation) < (right.asOf, right.receipt, right.observation)
@@ -84,7 +79,7 @@ struct Replay {
         }
     }
 
-    /// Reads the applied notifications about the targets. Each counts once, at its own clock.
+    /// Reads the details in applied notifications about the targets.
     private mutating func hearNotifications(
         about targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: EvidenceReader,
         in transaction: Transaction
@@ -92,21 +87,15 @@ struct Replay {
         let named = Array(targets.keys) + bought.map(\.key.subject)
         let rows = try transaction.query(Queries.readAppliedNotifications, SubscriptionRowKey.parameters(named))
         for row in rows {
-            let kept = try KeptNotification(row: row)
-            guard let evidence = read.notification(kept) else {
-                if kept.texts == nil, kept.claims == nil { erased.insert(try SubscriptionRowKey(subject: row)) }
-                continue
+            let (kept, subject) = (try KeptNotification(row: row), try SubscriptionRowKey(subject: row))
+            let effect: NotificationEffect = try row.word("effect")
+            if effect == .stated, let signedAt = try row.instantIfPresent("signed_at") {
+                stated[subject] = max(stated[subject] ?? signedAt, signedAt)
             }
-            for target in targets.values where target.key.environment == kept.environment {
-                let slice = evidence.slice(of: target.key.id)
-                guard !slice.transactions.isEmpty || !slice.renewals.isEmpty else { continue }
-                slices[target.key, default: []].append((Place(notification: kept.id, asOf: slice.asOf), slice))
-            }
-            for purchase in evidence.purchases {
-                for target in bought where target.key.purchase == purchase.key {
-                    let place = Place(notification: kept.id, asOf: purchase.asOf)
-                    purchases[target.key, default: []].append((place, purchase))
-                }
+            if let evidence = read.notification(kept) {
+                details[subject, default: []] += evidence.transactions
+            } else if kept.texts == nil, kept.claims == nil {
+                erased.insert(subject)
             }
         }
     }
@@ -162,8 +151,8 @@ struct Replay {
             let place = Place(asOf: evidence.asOf, receipt: observation.receiptID.number, observation: observation.id)
             if let purchase = named[target.key.purchase], counts(at: target.asOf, polledBy: target.polledBy) {
                 purchases[target.key, default: []].append((place, purchase))
-            } else if evidence.confirmsOtherPurchases, target.polledBy == observation.receiptID,
-                purchases[target.key] != nil
+            } else if evidence.confirmsOtherPurchases, purchases[target.key] != nil, evidence.asOf <= target.asOf,
+                links.purchases[target.rowID]?.receipts.contains(observation.receiptID.number) ?? false
             {
                 let confirmed = PurchaseEvidence(key: target.key.purchase, asOf: evidence.asOf, transactions: [])
                 purchases[target.key, default: []].append((place, confirmed))
@@ -182,7 +171,8 @@ struct Replay {
     ) -> SubscriptionState? {
         let said = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
-        let replayed = Self.state(said, policy: policy)
+        let replayed = said.reduce(nil as SubscriptionState?) { reconcile($0, with: $1.slice, policy: policy).state }
+            .map { $0.adding(details[target.key] ?? [], policy: policy) }
         // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
         // silence.
         guard let replayed, target.polledBy == nil, replayed.outageAllowance.expected, replayed.asOf < target.asOf,
@@ -191,36 +181,11 @@ struct Replay {
         return reconcile(replayed, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
     }
 
-    /// Folds what was said, in order. What is not whole joined what was known when it was settled; where it does not in
-    /// the order of Apple's clocks, it waits for the answer that it joins.
-    private static func state(
-        _ said: [(place: Place, slice: SubscriptionEvidence)], policy: Policy
-    ) -> SubscriptionState? {
-        var state: SubscriptionState?
-        var waiting: [SubscriptionEvidence] = []
-        func joins(_ slice: SubscriptionEvidence) -> Bool { state?.facts.joins(slice, policy: policy) ?? false }
-        for (_, slice) in said {
-            switch slice.coverage {
-            case .whole:
-                state = reconcile(state, with: slice, policy: policy).state
-                let ready = waiting.filter(joins)
-                waiting.removeAll(where: joins)
-                for one in ready { state = reconcile(state, with: one, policy: policy).state }
-            case .head, .piece:
-                if joins(slice) {
-                    state = reconcile(state, with: slice, policy: policy).state
-                } else {
-                    waiting.append(slice)
-                }
-            }
-        }
-        return waiting.reduce(state) { reconcile($0, with: $1, policy: policy).state }
-    }
-
     /// Returns the state of a purchase from the observations, except the dropped ones; nil when none is about it.
-    func state(of key: PurchaseRowKey, without dropped: Set<Int64> = []) -> PurchaseState? {
+    func state(of key: PurchaseRowKey, policy: Policy, without dropped: Set<Int64> = []) -> PurchaseState? {
         (purchases[key] ?? []).filter { !dropped.contains($0.place.observation) }.sorted { $0.place < $1.place }
-            .reduce(nil) { state, said in reconcilePurchase(state, with: said.slice)?.state ?? state }
+            .reduce(nil as PurchaseState?) { reconcilePurchase($0, with: $1.slice, policy: policy)?.state ?? $0 }
+            .map { $0.adding(details[key.subject] ?? []) }
     }
 
     /// Returns the observations that report on a subscription, by instant.
@@ -239,16 +204,20 @@ struct Replay {
 
     /// Returns why a subscription cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: Target) -> String? {
-        erased.contains(target.key)
-            ? Self.erasedSentence
-            : gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)
+        gap(target.key, links.subscriptions[target.rowID], slices[target.key]?.map(\.place.asOf) ?? [])
     }
 
     /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: PurchaseTarget) -> String? {
-        erased.contains(target.key.subject)
-            ? Self.erasedSentence
-            : gap(links.purchases[target.rowID], earliest: purchases[target.key]?.map(\.place).min()?.asOf)
+        gap(target.key.subject, links.purchases[target.rowID], purchases[target.key]?.map(\.place.asOf) ?? [])
+    }
+
+    private func gap(_ subject: SubscriptionRowKey, _ link: ReplayLinks.Link?, _ answered: [Instant]) -> String? {
+        if erased.contains(subject) { return Self.erasedSentence }
+        if let stated = stated[subject], answered.allSatisfy({ $0 < stated }) {
+            return "A notification of \(stated.iso8601) was taken for facts, and no answer came since."
+        }
+        return gap(link, earliest: answered.min())
     }
 
     private static let erasedSentence = "A notification about it was erased with its customer."
@@ -302,5 +271,25 @@ extension ReplayLinks.Link {
         receipts.append(receipt)
         firstAsOf = first
         prunedAsOf = [prunedAsOf, pruned].compactMap(\.self).min()
+    }
+}
+
+extension SubscriptionState {
+    /// Returns the same state with the details of signed transactions.
+    fileprivate func adding(_ rows: [TransactionRow], policy: Policy) -> SubscriptionState {
+        let detailed = rows.reduce(facts) { $0.addingDetails(of: $1) ?? $0 }
+        return detailed == facts
+            ? self
+            : SubscriptionState(facts: detailed, policy: policy, version: version, retractions: retractions)
+    }
+}
+
+extension PurchaseState {
+    /// Returns the same state with the details of signed transactions.
+    fileprivate func adding(_ rows: [TransactionRow]) -> PurchaseState {
+        let own = rows.filter { $0.expiresAt == nil && $0.productID == facts.key.productID }
+        return PurchaseState(
+            facts: own.reduce(facts) { $0.addingDetails(of: $1) }, version: version,
+            refundRetractedAt: refundRetractedAt)
     }
 }

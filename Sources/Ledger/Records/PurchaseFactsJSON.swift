@@ -51,6 +51,7 @@ struct PurchaseFactsJSON: Codable {
     var appAccountToken: Word?
     var price: Price?
     var refunded: Share?
+    var refundRetractedAtMilliseconds: Int64?
 
     enum CodingKeys: String, CodingKey {
         case terms
@@ -59,9 +60,12 @@ struct PurchaseFactsJSON: Codable {
         case appAccountToken = "app_account_token"
         case price
         case refunded
+        case refundRetractedAtMilliseconds = "refund_retracted_at_ms"
     }
 
-    init(_ facts: PurchaseFacts) {
+    init(_ state: PurchaseState) {
+        let facts = state.facts
+        refundRetractedAtMilliseconds = state.refundRetractedAt?.milliseconds
         let (bought, revoked) = (facts.terms.value, facts.revocation.value)
         terms = Terms(
             purchasedAtMilliseconds: bought.purchasedAt.milliseconds, quantity: bought.quantity,

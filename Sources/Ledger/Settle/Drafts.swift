@@ -37,31 +37,6 @@ struct SubscriptionDraft: Sendable {
 
     /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
-    /// Whether an answer of this settlement contradicts what Apple signed shortly before.
-    private(set) var isContradicted = false
-
-    /// Whether a notification showed how it stands.
-    private(set) var wasReported = false
-
-    /// Returns whether evidence may be applied: a part of what Apple knows must join what is known.
-    func accepts(_ evidence: SubscriptionEvidence, policy: Policy) -> Bool {
-        switch evidence.coverage {
-        case .whole: true
-        case .head, .piece: state?.facts.joins(evidence, policy: policy) ?? false
-        }
-    }
-
-    /// Applies evidence that came with a notification. It counts as a check only if it shows how the subscription
-    /// stands.
-    mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy) {
-        let before = state?.asOf
-        fold(evidence, policy: policy)
-        if let state, state.asOf == evidence.asOf, before.map({ $0 < state.asOf }) ?? true {
-            checkedMicroseconds = recordedMicroseconds
-            wasReported = evidence.coverage != .piece
-        }
-    }
-
     /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
         fold(evidence, policy: policy)
@@ -104,10 +79,17 @@ struct SubscriptionDraft: Sendable {
         state = result.state
         self.policy = policy
         wasChecked = true
-        isContradicted = isContradicted || result.isContradicted
         guard result.changed else { return }
         version += 1
         events += DraftEvent.events(result.events, of: version, asOf: max(result.state.asOf, evidence.asOf))
+    }
+
+    /// Takes facts with more details: a version without events, where they say more.
+    mutating func addDetails(_ facts: SubscriptionFacts, policy: Policy) {
+        guard let state else { return }
+        if !facts.sameMeaning(as: state.facts) { version += 1 }
+        self.state = SubscriptionState(
+            facts: facts, policy: policy, version: version, retractions: state.retractions)
     }
 
     /// Replaces the stored state with another one, as a version without events.
@@ -154,14 +136,13 @@ struct PurchaseDraft: Sendable {
     private(set) var wasChecked = false
 
     /// Applies the evidence of an answer about a receipt.
-    mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID) {
+    mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID, policy: Policy) {
         polling.offer(receipt)
-        apply(evidence)
+        apply(evidence, policy: policy)
     }
 
-    /// Applies evidence that came with no receipt.
-    mutating func apply(_ evidence: PurchaseEvidence) {
-        guard let result = reconcilePurchase(state, with: evidence) else { return }
+    private mutating func apply(_ evidence: PurchaseEvidence, policy: Policy) {
+        guard let result = reconcilePurchase(state, with: evidence, policy: policy) else { return }
         wasChecked = true
         state = result.state
         guard result.changed else { return }
@@ -169,10 +150,18 @@ struct PurchaseDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
+    /// Takes facts with more details: a version without events, where they say more.
+    mutating func addDetails(_ facts: PurchaseFacts) {
+        guard let state else { return }
+        if !facts.sameMeaning(as: state.facts) { version += 1 }
+        self.state = PurchaseState(facts: facts, version: version, refundRetractedAt: state.refundRetractedAt)
+        wasChecked = true
+    }
+
     /// Notes that an answer shows that nothing changed, without naming it.
-    mutating func confirm(asOf instant: Instant) {
+    mutating func confirm(asOf instant: Instant, policy: Policy) {
         polling.confirm()
-        apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []))
+        apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []), policy: policy)
     }
 
     /// Has it written although no answer of the batch speaks of it.
@@ -181,7 +170,8 @@ struct PurchaseDraft: Sendable {
     /// Replaces the stored state with another one, as a version without events.
     mutating func correct(to rebuilt: PurchaseState) {
         version += 1
-        state = PurchaseState(facts: rebuilt.facts, version: version)
+        state = PurchaseState(
+            facts: rebuilt.facts, version: version, refundRetractedAt: rebuilt.refundRetractedAt)
         wasChecked = true
     }
 

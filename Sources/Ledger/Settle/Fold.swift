@@ -17,11 +17,12 @@ extension SettlementRun {
             }
             moveLineItems(of: settlement, evidence, policy: policy)
             for (key, purchase) in settlement.purchases {
-                purchases[key]?.apply(purchase, about: settlement.claim.receiptID)
+                purchases[key]?.apply(purchase, about: settlement.claim.receiptID, policy: policy)
             }
         }
         noteOmissions()
         noteUnchanged()
+        takeDetailsAlong()
         claimByProof()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             resolveOwnership(of: settlement)
@@ -60,12 +61,13 @@ extension SettlementRun {
     }
 
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
-    /// says nothing about them.
+    /// says nothing about them. Statuses name all subscriptions of a customer.
     private mutating func noteOmissions() {
-        let settled = batch.filter { $0.speaksForAll && !isRepeated($0) }
-        let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
+        let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        let held = read.filter(\.value.speaksForAll)
         for (key, draft) in subscriptions {
-            guard let answer = draft.polling.poller.flatMap({ held[$0] }), !answer.subscriptionKeys.contains(key)
+            guard let answer = draft.polling.poller.flatMap({ read[$0] }), !answer.subscriptionKeys.contains(key)
             else { continue }
             subscriptions[key]?.polling.omit()
             if let span = allowanceEnded(of: draft, leftOutOf: answer) {
@@ -101,7 +103,10 @@ extension SettlementRun {
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }
-            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.confirm(asOf: answer.asOf) }
+            if !answer.purchases.contains(where: { $0.key == key }) {
+                let policy = answer.claim.app.policy(for: key.environment)
+                purchases[key]?.confirm(asOf: answer.asOf, policy: policy)
+            }
         }
     }
 
@@ -112,8 +117,7 @@ extension SettlementRun {
         let ownershipClaims = ownershipClaims[receipt] ?? []
         guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
         let policy = settlement.claim.app.ownershipPolicy
-        let keys = settlement.subscriptionKeys
-        let bought = settlement.purchases.map(\.key)
+        let (keys, bought) = contents(of: settlement)
         for isOwned in [true, false] {
             let owner =
                 isOwned || ownershipClaims.isEmpty

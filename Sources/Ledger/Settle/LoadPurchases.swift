@@ -40,7 +40,8 @@ extension PurchaseDraft {
             return PurchaseState(
                 facts: facts.facts(
                     of: purchase, asOf: try row.instant("as_of"), transactionIDs: try row.texts("transaction_ids")),
-                version: version)
+                version: version,
+                refundRetractedAt: facts.refundRetractedAtMilliseconds.map(Instant.init(milliseconds:)))
         }
         state = stored
         polling = try PollingDraft(row: row)

@@ -67,9 +67,9 @@ extension SubscriptionDraft {
         let leeway = Delay(milliseconds: try row.int8("leeway_ms"))
         return SubscriptionState(
             facts: facts, policy: Policy.standard(for: key.environment).with(leeway: leeway), version: version,
-            suspectedShrink: try row.textIfPresent("suspected").map {
-                try ColumnJSON.value(SuspectedShrinkJSON.self, in: $0).suspicion
-            })
+            retractions: try row.textIfPresent("suspected").map {
+                try ColumnJSON.value([RetractionJSON].self, in: $0).compactMap(\.retraction)
+            } ?? [])
     }
 }
 

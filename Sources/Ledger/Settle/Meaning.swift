@@ -14,8 +14,6 @@ struct Meaning: Hashable, Sendable {
         switch finding {
         case .verified(let evidence):
             lines = ["verified", evidence.environment.rawValue, evidence.bundleID?.text ?? ""]
-            // Statuses say less than a history with the same rows.
-            if evidence.coverage != .whole { lines.append("\(evidence.coverage)") }
             if evidence.confirmsOtherPurchases { lines.append("confirms other purchases") }
             lines += evidence.transactions.map(Self.line(of:)).sorted()
             lines += evidence.renewals.map(Self.line(of:)).sorted()
@@ -33,6 +31,7 @@ struct Meaning: Hashable, Sendable {
             case .latestReceiptInfo: "latest"
             case .deviceReceipt: "device"
             case .signedText: "signed"
+            case .statuses: "statuses"
             }
         let names: [String?] = [
             source, row.transactionID.text, row.originalTransactionID.text, row.webOrderLineItemID?.text,

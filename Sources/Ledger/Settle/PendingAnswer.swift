@@ -10,10 +10,6 @@ package struct PendingAnswer: Sendable {
     package let asOf: Instant?
     /// Recognizes an equal answer next time; nil when this answer and the next one must be interpreted.
     package let fingerprint: Fingerprint?
-    /// Whether it speaks for everything, not only for how things stand.
-    let isSweep: Bool
-    /// Where the next read of the Server API's history begins, where an equal answer moved it.
-    let revision: String?
     fileprivate let interpret: @Sendable () -> Interpretation
 
     /// What an answer means.
@@ -35,15 +31,13 @@ package struct PendingAnswer: Sendable {
 
     /// A claim with its answer.
     package init(
-        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?, isSweep: Bool = true,
-        revision: String? = nil, interpret: @escaping @Sendable () -> Interpretation
+        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
+        interpret: @escaping @Sendable () -> Interpretation
     ) {
         self.claim = claim
         self.body = body
         self.asOf = asOf
         self.fingerprint = fingerprint
-        self.isSweep = isSweep
-        self.revision = revision
         self.interpret = interpret
     }
 }
@@ -52,8 +46,7 @@ extension EqualAnswer {
     /// Returns nil where the answer differs from the last one.
     init?(_ answer: PendingAnswer) {
         guard let fingerprint = answer.fingerprint, let asOf = answer.asOf else { return nil }
-        self.init(
-            to: answer.claim, fingerprint: fingerprint, asOf: asOf, isSweep: answer.isSweep, revision: answer.revision)
+        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
     }
 }
 

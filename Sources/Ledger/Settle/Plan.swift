@@ -14,12 +14,10 @@ struct ReceiptPlan: Sendable {
     var repetition: Repetition?
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
+    /// How many checks may still bring no news of what a notification states.
+    var followUps = 0
     /// Whether to forget the newest receipt, because the answer about it left out something that is polled through it.
     var forgetsLatest = false
-    /// Whether the next check has to read everything that Apple knows; nil: as before.
-    var readsWhole: Bool?
-    /// Whether the next check reads the history on from where it was read; nil: as before.
-    var readsOn: Bool?
 
     /// Whether Apple refused the receipt for the last time.
     var endsPolling: Bool { settlement.finding.refusal != nil && next == .retired }
@@ -90,30 +88,22 @@ extension SettlementRun {
                 for: polled.compactMap(\.state), purchases: bought.compactMap(\.state),
                 environment: evidence.environment, outcome: .verified, now: recordedAt, seed: settlement.claim.seed,
                 attempts: empties, policy: policy)
-        let reading = readingOn(settlement, bought)
-        if let due = reading.by { next = next.by(due) }
+        if settlement.server?.goesOn == true { next = next.by(recordedAt + Settlement.nextPageDelay) }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
-        // What Apple signed shortly before stands until a second answer contradicts it.
-        let isDoubted = settlement.subscriptionKeys.contains { subscriptions[$0]?.isContradicted ?? false }
-        if isDoubted { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        let isRetracted = bought.contains { $0.state?.refundRetractedAt != nil }
+        if isRetracted { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        let followUps = followUps(after: settlement, policy: policy)
+        if let soon = followUps.by { next = next.by(soon) }
+        let usual = lane(of: next, polled: polled)
         return ReceiptPlan(
-            settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
+            settlement: settlement, next: next,
+            // Many notifications at once take no turn from checks at an end.
+            lane: followUps.left > 0 && !usual.isUrgent ? .retry : usual, attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
-            repetition: isEmpty || isPolledElsewhere || omits
+            repetition: isEmpty || isPolledElsewhere || omits || followUps.left > 0
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
-            forgetsLatest: omits && settlement.claim.asksLatest,
-            readsWhole: settlement.readsWhole, readsOn: reading.readsOn)
-    }
-
-    /// Returns whether the next check reads the history on (nil: as before), and by when it comes: because this one ended
-    /// at its limit, or because one-time purchases wait for a check, about which statuses say nothing.
-    private func readingOn(_ settlement: Settlement, _ bought: [PurchaseDraft]) -> (readsOn: Bool?, by: Instant?) {
-        guard let server = settlement.server else { return (nil, nil) }
-        let soon = recordedAt + Settlement.nextPageDelay
-        if server.revision != nil { return (server.goesOn, server.goesOn ? soon : nil) }
-        guard let due = bought.compactMap(\.polling.nextCheckAt).min() else { return (nil, nil) }
-        return due <= recordedAt ? (true, soon) : (nil, due)
+            followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
     /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the
@@ -124,10 +114,10 @@ extension SettlementRun {
     ) -> Repetition? {
         let held = settlement.purchases.compactMap { purchases[$0.key] }
         guard let fingerprint = settlement.fingerprint, let evidence = settlement.evidence,
-            (held + bought).allSatisfy({ $0.state?.asOf == asOf }),
+            (held + bought).allSatisfy({ $0.state?.asOf == asOf && $0.state?.refundRetractedAt == nil }),
             polled.allSatisfy({
                 $0.answeredBy == settlement.claim.receiptID && $0.state?.asOf == asOf
-                    && $0.state?.suspectedShrink == nil
+                    && $0.state?.retractions.isEmpty == true
             })
         else { return nil }
         let contents = PolledContents(
@@ -155,7 +145,8 @@ extension SettlementRun {
             // What is probably a receipt of another app takes no turn from customers who wait.
             lane: countsNot && !isKnown && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
             attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
-            rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0)
+            rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0,
+            followUps: pollers?.schedules[settlement.claim.receiptID]?.followUps ?? 0)
     }
 
     private func indeterminatePlan(_ settlement: Settlement) -> ReceiptPlan {
@@ -165,13 +156,15 @@ extension SettlementRun {
             settlement,
             outcome: settlement.finding.isOfTheApp ? .refusedApp : .indeterminate(new: isAwaited(settlement)),
             attempts: attempts)
-        let readsWhole = awaitingWhole.contains(settlement.claim.receiptID)
+        let policy = settlement.claim.app.policy(for: settlement.claim.environment ?? .production)
+        let isSetAside = setAside.contains(settlement.claim.receiptID) && attempts <= Self.fruitlessAttemptsMax
         return ReceiptPlan(
-            settlement: settlement, next: readsWhole ? next.by(recordedAt) : next,
+            settlement: settlement, next: isSetAside ? next.by(recordedAt + secondAnswerDelay(policy: policy)) : next,
             lane: isProbablyMalformed(settlement) && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
             attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
-            isForgiven: isForgiven(settlement), readsWhole: readsWhole ? true : nil)
+            isForgiven: isForgiven(settlement),
+            followUps: pollers?.schedules[settlement.claim.receiptID]?.followUps ?? 0)
     }
 
     /// Whether a usable answer may come at any moment and a customer's access waits for it.
@@ -211,9 +204,17 @@ extension SettlementRun {
     }
 }
 
+extension SettlementRun {
+    /// Whether an answer took something back that waits for a second one: then the history is read again from the same place.
+    func awaitsSecondAnswer(_ settlement: Settlement) -> Bool {
+        settlement.subscriptionKeys.contains { subscriptions[$0]?.state?.retractions.isEmpty == false }
+            || settlement.purchases.contains { purchases[$0.key]?.state?.refundRetractedAt != nil }
+    }
+}
+
 extension CheckPlan {
     /// Returns the same plan, but no later than `moment`.
-    fileprivate func by(_ moment: Instant) -> CheckPlan {
+    func by(_ moment: Instant) -> CheckPlan {
         switch self {
         case .at(let instant): .at(min(instant, moment))
         case .retired: .at(moment)

@@ -49,11 +49,14 @@ extension Settlement {
         Vouching(claim.form, isVouched: claim.isVouched || (server == nil && evidence != nil))
     }
 
-    /// Whether everything that the answer lacks does not exist.
-    var speaksForAll: Bool { evidence?.coverage == .whole && server?.isWhole ?? true }
+    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do.
+    var listsSubscriptions: Bool { evidence != nil && server?.goesOn != true }
 
-    /// Whether it speaks for everything until now: it is an answer of verifyReceipt, or the history was read.
-    var isSweep: Bool { evidence != nil && server.map { $0.revision != nil && !$0.goesOn } ?? true }
+    /// Whether everything that the answer lacks does not exist.
+    var speaksForAll: Bool { evidence != nil && server?.isWhole ?? true }
+
+    /// Where the next read of the history begins; nil: as before.
+    var newRevision: String? { evidence == nil ? nil : server?.revision }
 
     /// A transaction id by which the Server API can be asked; nil where one is stored, and without evidence.
     var newTransactionID: TransactionID? {
@@ -61,7 +64,4 @@ extension Settlement {
         return evidence.transactions.max { ($0.purchasedAt, $0.path) < ($1.purchasedAt, $1.path) }
             .map { TransactionID($0.originalTransactionID.text) }
     }
-
-    /// Whether the next check has to read everything; nil: as before.
-    var readsWhole: Bool? { evidence != nil && server?.beginsAtStart == true ? false : nil }
 }

@@ -34,13 +34,14 @@ extension LedgerSettlements {
     /// first commit succeeded: equal evidence changes nothing and the lease is gone.
     func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
+        let readNotification = ledger.readNotification
         var attempt = 0
         while true {
             attempt += 1
             do {
                 return SettledBatch(
                     settled: try await database.transaction { transaction in
-                        var run = try SettlementRun(batch, in: transaction)
+                        var run = try SettlementRun(batch, reading: readNotification, in: transaction)
                         run.fold()
                         return try run.write(in: transaction)
                     })

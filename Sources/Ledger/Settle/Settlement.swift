@@ -1,3 +1,4 @@
+import Postgres
 package import Subscriptions
 
 /// An answer that was read, ready to be settled.
@@ -26,11 +27,9 @@ struct Settlement: Sendable {
         self.fingerprint = fingerprint
     }
 
-    /// The same claim without its answer, which does not join what is known.
-    var setAside: Settlement {
-        let failure = CheckFailure(
-            reason: "Apple's answer does not join what is stored; everything is read next.", status: finding.status,
-            retryable: true)
+    /// Returns the same claim without its answer, which does not count.
+    func setAside(because reason: String) -> Settlement {
+        let failure = CheckFailure(reason: reason, status: finding.status, retryable: true)
         return Settlement(claim: claim, finding: .indeterminate(failure), body: [], latestReceipt: nil, server: server)
     }
 
@@ -79,6 +78,15 @@ struct SubscriptionRowKey: Hashable, Comparable, Sendable {
     }
 }
 
+extension SubscriptionRowKey {
+    /// Reads what a row is about.
+    init(subject row: Row) throws {
+        self.init(
+            appID: try row.int4("app_id"), environment: try row.word("environment"),
+            id: OriginalTransactionID(try row.text("original_transaction_id")))
+    }
+}
+
 /// A one-time purchase's natural key.
 struct PurchaseRowKey: Hashable, Comparable, Sendable {
     let appID: Int32
@@ -124,7 +132,6 @@ extension App {
         switch sweep {
         case .normal: policy.sweepStretch = 1
         case .relaxed: policy.sweepStretch = 2
-        case .auto: (policy.sweepStretch, policy.isSweepTrusted) = (trustedSweepFactor, true)
         }
         return policy
     }

@@ -27,8 +27,12 @@ struct SettlementRun {
     let holders: Set<Int64>
     /// The periods that move in this settlement, with the subscription that loses them.
     var moves: [(from: SubscriptionRowKey, to: SubscriptionRowKey, move: LineItemMove)] = []
-    /// The receipts whose answers were not whole and do not join what is known: a whole answer comes first.
-    private(set) var awaitingWhole: Set<ReceiptID> = []
+    /// The notifications about what the batch's answers are about.
+    var waiting: [WaitingNotification] = []
+    /// What the ledger links to the receipts about which a claim or an order is to be decided.
+    let linked: LinkedContents
+    /// The receipts whose answers are set aside, because they may not be whole. They are asked about again soon.
+    private(set) var setAside: Set<ReceiptID> = []
     /// The subscriptions whose outage allowance ended because answers leave them out.
     var endedByAbsence: [SubscriptionRowKey] = []
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
@@ -40,13 +44,15 @@ struct SettlementRun {
     /// The stored facts of the locked receipts.
     var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
 
-    init(_ batch: [Settlement], in transaction: Transaction) throws {
+    init(_ batch: [Settlement], reading read: ReadNotification, in transaction: Transaction) throws {
         let ids = batch.map(\.claim.receiptID)
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
+        linked = try LinkedContents(of: ids, in: transaction)
         let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
-        let found = try FoundPollers(of: batch, holders: holders, provable: provable.purchases, in: transaction)
+        let found = try FoundPollers(
+            of: batch, linked: linked, holders: holders, provable: provable.purchases, in: transaction)
         let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
@@ -54,47 +60,95 @@ struct SettlementRun {
         let batch = batch.filter { !pollers.isOutdated($0) }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.insertAndLockSubscriptions(
-            of: batch, holders: holders, in: transaction)
-        let purchaseRows = try Self.insertAndLockPurchases(of: batch, and: provable.purchases, in: transaction)
+            of: batch, others: linked.subscriptionIDs + holders, in: transaction)
+        let purchaseRows = try Self.insertAndLockPurchases(
+            of: batch, others: linked.purchaseIDs + provable.purchases, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
         ownershipClaims = try Self.ownershipClaims(
             of: .int8s(ids.map(\.number)),
             pointers: Set(batch.filter { $0.vouching == .pointer }.map(\.claim.receiptID)),
             in: transaction)
-        orderCustomers = try OrderCustomers(of: batch, in: transaction)
+        orderCustomers = try OrderCustomers(of: batch, linked: linked, in: transaction)
         orderReceipts = try OrderReceipts(
             of: batch, provable: provable, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         self.holders = Set(holders)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
-        setAsideWhatDoesNotJoin()
+        setAsideWhatIsDoubtful()
+        waiting = try waitingNotifications(reading: read, in: transaction)
     }
 
-    /// Replaces each answer that is not whole and does not join what is known by none: a period between may be missing. The
-    /// next check reads everything.
-    private mutating func setAsideWhatDoesNotJoin() {
+    /// Replaces an answer by none in two cases. Its statuses name a transaction that neither its history nor the ledger
+    /// holds, so that something between may be missing. Or it has no date, and disagrees with a fact that is dated between
+    /// its claim and its arrival.
+    private mutating func setAsideWhatIsDoubtful() {
         batch = batch.map { settlement in
-            if joins(settlement) || isRepeated(settlement) { return settlement }
-            awaitingWhole.insert(settlement.claim.receiptID)
-            return settlement.setAside
+            guard !isRepeated(settlement), let reason = doubt(about: settlement) else { return settlement }
+            setAside.insert(settlement.claim.receiptID)
+            return settlement.setAside(because: reason)
         }
     }
 
-    private func joins(_ settlement: Settlement) -> Bool {
-        guard let evidence = settlement.evidence else { return true }
-        guard evidence.coverage != .whole else { return !isSilentAboutSubscriptions(settlement) }
-        let policy = settlement.claim.app.policy(for: evidence.environment)
-        return settlement.subscriptionKeys.allSatisfy { key in
-            subscriptions[key]?.accepts(evidence.slice(of: key.id), policy: policy) ?? false
+    private func doubt(about settlement: Settlement) -> String? {
+        if !isWhole(settlement) {
+            return "Apple's statuses name a transaction that its history does not show yet; it is asked again."
+        }
+        if isAmbiguous(settlement) {
+            return "Apple's answer has no date, and disagrees with one that came meanwhile; it is asked again."
+        }
+        return nil
+    }
+
+    /// Whether an undated answer would change something that was dated since its claim, if it spoke for its arrival.
+    private func isAmbiguous(_ settlement: Settlement) -> Bool {
+        guard let evidence = settlement.evidence, let arrivedAt = evidence.arrivedAt else { return false }
+        func isDatedMeanwhile(_ clocks: Set<Instant>) -> Bool {
+            clocks.contains { $0 > evidence.asOf && $0 <= arrivedAt }
+        }
+        let late = evidence.given(at: arrivedAt)
+        return settlement.subscriptionKeys.contains { key in
+            guard let known = subscriptions[key]?.stored?.facts, isDatedMeanwhile(known.clocks) else { return false }
+            return !known.adding(late.slice(of: key.id)).sameMeaning(as: known)
+        }
+            || late.purchases.contains { purchase in
+                let key = PurchaseRowKey(
+                    appID: settlement.claim.app.id, environment: evidence.environment, purchase: purchase.key)
+                guard let known = purchases[key]?.stored, isDatedMeanwhile(known.facts.clocks) else { return false }
+                return reconcilePurchase(known, with: purchase)?.changed ?? false
+            }
+    }
+
+    /// Whether everything that the statuses name is in the history or in the ledger: by its id, or by its line item, because a
+    /// period has several ids.
+    private func isWhole(_ settlement: Settlement) -> Bool {
+        guard let evidence = settlement.evidence, settlement.server?.goesOn != true else { return true }
+        let history = evidence.transactions.filter { $0.source != .statuses }
+        let (ids, items) = (
+            Set(history.map(\.transactionID)), Set(history.compactMap(\.webOrderLineItemID))
+        )
+        return evidence.transactions.allSatisfy { row in
+            if row.source != .statuses || ids.contains(row.transactionID) { return true }
+            if let item = row.webOrderLineItemID, items.contains(item) { return true }
+            let key = SubscriptionRowKey(
+                appID: settlement.claim.app.id, environment: evidence.environment, id: row.originalTransactionID)
+            return subscriptions[key]?.stored?.facts.periods.contains {
+                $0.transactionIDs.contains(row.transactionID)
+                    || row.webOrderLineItemID != nil && $0.webOrderLineItemID == row.webOrderLineItemID
+            } ?? false
         }
     }
 
-    /// Whether the statuses, which name all subscriptions of a customer, name none although the receipt polls one.
-    private func isSilentAboutSubscriptions(_ settlement: Settlement) -> Bool {
-        guard !settlement.speaksForAll, settlement.subscriptionKeys.isEmpty else { return false }
-        return subscriptions.values.contains { $0.polling.storedPoller == settlement.claim.receiptID }
+    /// The subscriptions and purchases over which the claims and orders of a receipt are decided: those in the answer, and
+    /// those that the ledger links to the receipt.
+    func contents(of settlement: Settlement) -> (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey]) {
+        let linked = linked.contents[settlement.claim.receiptID]
+        let (keys, bought) = (settlement.subscriptionKeys, settlement.purchases.map(\.key))
+        return (
+            keys + (linked?.subscriptions ?? []).filter { !keys.contains($0) },
+            bought + (linked?.purchases ?? []).filter { !bought.contains($0) }
+        )
     }
 
     /// Starts a settlement without answers: loads the locked rows as they are now.
@@ -106,7 +160,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, incidents, holders) = ([:], [], [])
+        (ownershipClaims, incidents, linked, holders) = ([:], [], .none, [])
         (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
@@ -129,15 +183,13 @@ struct SettlementRun {
     }
 
     private static func insertAndLockSubscriptions(
-        of batch: [Settlement], holders: [Int64], in transaction: Transaction
+        of batch: [Settlement], others: [Int64], in transaction: Transaction
     ) throws -> [Row] {
-        let keys = SubscriptionRowKey.parameters(Set(batch.flatMap(\.subscriptionKeys)).sorted())
-        let whole = Set(batch.filter { $0.evidence?.coverage == .whole }.flatMap(\.subscriptionKeys)).sorted()
-        if !whole.isEmpty {
-            try transaction.query(Queries.insertSubscriptions, SubscriptionRowKey.parameters(whole))
-        }
+        let named = Set(batch.flatMap(\.subscriptionKeys)).sorted()
+        let keys = SubscriptionRowKey.parameters(named)
+        if !named.isEmpty { try transaction.query(Queries.insertSubscriptions, keys) }
         let receipts = batch.map(\.claim.receiptID.number)
-        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(holders)])
+        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(others)])
     }
 
     /// Returns the subscriptions that hold line items of the answers under another original transaction id.
@@ -169,14 +221,14 @@ struct SettlementRun {
     }
 
     private static func insertAndLockPurchases(
-        of batch: [Settlement], and provable: [Int64], in transaction: Transaction
+        of batch: [Settlement], others: [Int64], in transaction: Transaction
     ) throws -> [Row] {
         let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
         if batch.contains(where: { !$0.purchases.isEmpty }) {
             try transaction.query(Queries.insertPurchases, keys)
         }
         let receipts = batch.map(\.claim.receiptID.number)
-        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s(provable)])
+        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s(others)])
     }
 
     /// Whether this same answer was settled before: the outcome of its commit was unknown, so it was sent again.
@@ -196,6 +248,39 @@ struct SettlementRun {
                 imported: try row.bool("imported") || isPointer, isNew: try row.bool("settled") == false,
                 isPointer: isPointer)
             ownershipClaims[receipt, default: []].append(claim)
+        }
+    }
+}
+
+/// What the ledger links to receipts about which a claim or an order is to be decided: an answer need not repeat it.
+struct LinkedContents: Sendable {
+    private(set) var contents: [ReceiptID: (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey])] = [:]
+    private(set) var subscriptionIDs: [Int64] = []
+    private(set) var purchaseIDs: [Int64] = []
+    /// The account tokens in it, with their apps.
+    private(set) var tokens: [(appID: Int32, text: String)] = []
+
+    /// Nothing.
+    static let none = LinkedContents()
+
+    private init() {}
+
+    init(of receipts: [ReceiptID], in transaction: Transaction) throws {
+        for row in try transaction.query(Queries.readLinked, [.int8s(receipts.map(\.number))]) {
+            let receipt = ReceiptID(try row.int8("receipt_id"))
+            let subject = try SubscriptionRowKey(subject: row)
+            if let id = try row.int8IfPresent("subscription_id") {
+                subscriptionIDs.append(id)
+                contents[receipt, default: ([], [])].subscriptions.append(subject)
+            }
+            if let id = try row.int8IfPresent("purchase_id"), let product = try row.textIfPresent("product_id") {
+                purchaseIDs.append(id)
+                contents[receipt, default: ([], [])].purchases.append(
+                    PurchaseRowKey(
+                        appID: subject.appID, environment: subject.environment,
+                        purchase: PurchaseKey(originalTransactionID: subject.id, productID: ProductID(product))))
+            }
+            if let token = try row.textIfPresent("app_account_token") { tokens.append((subject.appID, token)) }
         }
     }
 }

@@ -15,7 +15,9 @@ extension SettlementRun {
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
         let scheduled = try writeSchedules(fresh, in: transaction)
-        try writePolling(scheduled: scheduled, in: transaction)
+        let refused = plans.filter(\.endsPolling).map(\.settlement.claim.receiptID)
+        try writePolling(scheduled: scheduled, refused: refused, in: transaction)
+        try writeNotifications(plans, in: transaction)
         try affected.store(in: transaction)
         try moveOrdersAndDeliveries(in: transaction)
         try payOrders(in: transaction)
@@ -43,6 +45,9 @@ extension SettlementRun {
         try writeSubscriptions(checked, in: transaction)
         try writePurchases(in: transaction)
         try writeTimelines(of: checked, in: transaction)
+        try raiseVersions(
+            of: subscriptions.values.filter { $0.ownership.isChanged && !$0.wasChecked },
+            purchases.values.filter { $0.ownership.isChanged && !$0.wasChecked }, in: transaction)
         try writeEvents(in: transaction)
         try writeOwnerships(in: transaction)
     }

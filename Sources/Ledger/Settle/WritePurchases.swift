@@ -29,7 +29,7 @@ struct PurchaseWrite {
     init(_ draft: PurchaseDraft, _ state: PurchaseState) throws {
         self.draft = draft
         self.state = state
-        facts = try ColumnJSON.text(of: PurchaseFactsJSON(state.facts))
+        facts = try ColumnJSON.text(of: PurchaseFactsJSON(state))
     }
 }
 

@@ -11,6 +11,7 @@ extension SettlementRun {
             ReceiptWrite(
                 plan: plan, observation: observations[plan.settlement.claim.receiptID],
                 latestReceipt: storesLatestReceipt(plan.settlement) ? plan.settlement.latestReceipt : nil,
+                historyRevision: awaitsSecondAnswer(plan.settlement) ? nil : plan.settlement.newRevision,
                 recordedMicroseconds: recordedMicroseconds)
         }
         try transaction.query(
@@ -73,6 +74,8 @@ struct ReceiptWrite {
     let observation: KeptObservation?
     /// Stored if it is not nil.
     let latestReceipt: [UInt8]?
+    /// Where the next read of the history begins; nil: as before.
+    let historyRevision: String?
     let recordedMicroseconds: Int64
 
     private var settlement: Settlement { plan.settlement }
@@ -100,9 +103,7 @@ extension ReceiptWrite: ColumnarRow {
         .bool("forgets_latest", \.plan.forgetsLatest),
         .text("transaction_id", \.settlement.newTransactionID?.text),
         .bool("vouched") { $0.settlement.evidence != nil && $0.settlement.vouching == .vouched },
-        .text("history_revision") { $0.settlement.evidence == nil ? nil : $0.settlement.server?.revision },
-        .bool("history_goes_on", \.plan.readsOn),
-        .bool("reads_whole", \.plan.readsWhole),
+        .text("history_revision", \.historyRevision),
     ]
 }
 
@@ -127,6 +128,6 @@ extension ScheduleWrite: ColumnarRow {
         .instant("as_of", \.plan.repetition?.asOf),
         .microseconds("recorded_at", \.recordedMicroseconds),
         .bool("backs_off") { $0.plan.settlement.evidence == nil },
-        .bool("is_sweep", \.plan.settlement.isSweep),
+        .int2("follow_ups") { Int16(clamping: $0.plan.followUps) },
     ]
 }

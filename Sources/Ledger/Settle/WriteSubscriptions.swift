@@ -51,7 +51,9 @@ struct SubscriptionWrite {
         self.draft = draft
         self.state = state
         renewal = try state.facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
-        suspected = try state.suspectedShrink.map { try ColumnJSON.text(of: SuspectedShrinkJSON($0)) }
+        suspected =
+            state.retractions.isEmpty
+            ? nil : try ColumnJSON.text(of: state.retractions.map(RetractionJSON.init))
         flags = state.flagsOfToday
     }
 }

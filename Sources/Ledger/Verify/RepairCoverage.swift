@@ -29,6 +29,9 @@ extension LedgerOperations {
             run.review(atOnce: violation.invariant.asksAtOnce)
             try run.changePolling(in: transaction)
             guard let polling = run.reviewed else { return nil }
+            if let poller = polling.poller {
+                try transaction.query(Queries.restoreFollowUps, [.int8(poller.number)])
+            }
             let repair = CoverageRepair(
                 previous: polling.storedPoller, receiptID: polling.poller, nextCheckAt: polling.nextCheckAt)
             let found = [

@@ -46,7 +46,7 @@ private struct StoredSubscription {
         now = try row.instant("now")
         checkedAt = draft.checkedMicroseconds.map { Instant(microseconds: $0) } ?? state.asOf
         var policy = app.accelerated(by: terms.speedup).policy(for: draft.key.environment)
-        (policy.sweepStretch, policy.isSweepTrusted) = (SweepFrequency.stretchMax, false)
+        policy.sweepStretch = SweepFrequency.stretchMax
         policy.preCheckSpread = .zero
         self.policy = policy
     }

@@ -1378,10 +1378,11 @@ paths:
                     enum: [verified, password, unverified]
                   effect:
                     enum:
-                      - received
+                      - asked
+                      - planned
+                      - unpolled
                       - no_facts
                       - repeated
-                      - uploaded
                       - wrong_password
                       - pulled
                       - awaited
@@ -1391,7 +1392,7 @@ paths:
                   reason:
                     description: Why it is unverified; null where it is not.
                     type: [string, "null"]
-              example: {verification: verified, effect: received, reason: null}
+              example: {verification: verified, effect: asked, reason: null}
         "400": {$ref: "#/components/responses/Problem"}
         "404": {$ref: "#/components/responses/Problem"}
         "408": {$ref: "#/components/responses/Problem"}

@@ -6,12 +6,9 @@ package struct Reconciled: Sendable, Hashable {
     package var events: [Event]
     /// Whether anything besides clocks and paths differs, or an event happened.
     package var changed: Bool
-    /// Whether the answer contradicts what Apple signed shortly before, so that it does not count: see `Contradiction`.
-    package var isContradicted: Bool
 
     /// Creates a result from its parts.
-    package init(state: SubscriptionState, events: [Event], changed: Bool, isContradicted: Bool = false) {
-        self.isContradicted = isContradicted
+    package init(state: SubscriptionState, events: [Event], changed: Bool) {
         self.state = state
         self.events = events
         self.changed = changed
@@ -26,16 +23,13 @@ package func reconcile(
 ) -> Reconciled {
     guard let stored, !stored.facts.periods.isEmpty else {
         let state = SubscriptionState(
-            facts: SubscriptionFacts(firstSeenIn: slice), policy: policy, version: (stored?.version ?? 0) + 1)
+            facts: SubscriptionFacts(slice), policy: policy, version: (stored?.version ?? 0) + 1)
         return Reconciled(state: state, events: firstSight(of: state), changed: true)
     }
-    if Contradiction.waits(slice, against: stored.facts, policy: policy) {
-        return Reconciled(state: stored, events: [], changed: false, isContradicted: true)
-    }
-    let accepted = ShrinkGuard.accept(slice, into: stored, policy: policy)
+    let accepted = RetractionGuard.accept(slice, into: stored, policy: policy)
     let state = SubscriptionState(
-        facts: accepted.facts.movingClock(by: slice, policy: policy), policy: policy, version: stored.version,
-        suspectedShrink: accepted.suspected)
+        facts: accepted.facts, policy: policy, version: stored.version,
+        retractions: accepted.retractions)
     let change = StateChange(before: stored, after: state, saidAt: slice.asOf, policy: policy)
     let events = change.events
     let changed =

@@ -6,14 +6,13 @@ package struct Evidence: Sendable {
     package var bundleID: BundleID?
     /// Apple's clock at the answer: `request_date`, or the database's clock if Apple's was too far ahead of it.
     package var asOf: Instant
+    /// When an answer arrived that has no clock of its own (legacy receipts): it speaks for some instant from `asOf` to
+    /// this one. Nil for every other answer.
+    package var arrivedAt: Instant?
     /// `receipt_creation_date`.
     package var receiptCreatedAt: Instant?
     /// How far Apple's clock was ahead of the database's, if it was too far: `asOf` is then the database's clock.
     package var clockAhead: Delay?
-    /// How much it speaks for.
-    package var coverage: Coverage
-    /// Apple's status of subscriptions, where the texts carry one.
-    package var statuses: [OriginalTransactionID: AppleStatus]
     /// Whether one-time purchases that it does not name are as they were: a history was read on to its end.
     package var confirmsOtherPurchases: Bool
     /// Whether everything that Apple itself stated was read. An unread part may be a renewal that the rest lacks.
@@ -28,12 +27,9 @@ package struct Evidence: Sendable {
     package init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
         clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],
-        isComplete: Bool = true, coverage: Coverage = .whole, statuses: [OriginalTransactionID: AppleStatus] = [:],
-        confirmsOtherPurchases: Bool = false
+        isComplete: Bool = true, confirmsOtherPurchases: Bool = false
     ) {
         self.confirmsOtherPurchases = confirmsOtherPurchases
-        self.coverage = coverage
-        self.statuses = statuses
         self.environment = environment
         self.bundleID = bundleID
         self.asOf = asOf
@@ -53,13 +49,8 @@ package struct Evidence: Sendable {
     }
 
     /// The subscriptions with rows in the answer, sorted. A row for which the answer gives no expiry is no
-    /// subscription. Evidence that is not whole may be about the renewal of a subscription alone.
-    package var subscriptions: [OriginalTransactionID] {
-        switch coverage {
-        case .whole: index.periods.keys.sorted()
-        case .head, .piece: Set(index.periods.keys).union(index.renewals.keys).sorted()
-        }
-    }
+    /// subscription.
+    package var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
     /// Returns the part of the answer about one subscription.
     ///
@@ -71,8 +62,7 @@ package struct Evidence: Sendable {
         let beforeEnd = lastEnd.map { $0 - Delay(milliseconds: 1) } ?? asOf
         return SubscriptionEvidence(
             originalTransactionID: subscription, asOf: isComplete ? asOf : min(asOf, beforeEnd), transactions: rows,
-            renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription),
-            coverage: coverage, status: statuses[subscription])
+            renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription))
     }
 
     /// Returns whether the answer shows another subscription of the group in the place of this one: charged when its last

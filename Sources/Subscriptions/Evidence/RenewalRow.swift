@@ -14,6 +14,9 @@ package struct RenewalRow: Sendable, Hashable {
     /// The notation of the end of grace; nil for the usual form.
     package var graceForm: InstantForm?
 
+    /// Whether its form can state grace. The top level of an answer about an iOS 6 receipt cannot.
+    var statesGrace: Bool { !path.isEmpty && !path.hasSuffix("/") }
+
     /// Whether Apple signed it. A repeated answer does not renew its instant.
     package var isSigned: Bool { path.hasSuffix("signedRenewalInfo") }
 

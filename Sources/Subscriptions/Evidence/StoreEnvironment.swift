@@ -15,6 +15,8 @@ package enum EvidenceSource: Hashable, Sendable {
     /// A signed transaction: Apple's own knowledge at its `signedDate`. Without a revocation it says that there is none,
     /// except that an upgraded transaction need not state its date.
     case signedText
+    /// A signed transaction inside statuses, which may lag behind the history: its silence means nothing.
+    case statuses
 }
 
 /// Apple's `in_app_ownership_type`.

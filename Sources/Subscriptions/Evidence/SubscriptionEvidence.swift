@@ -10,24 +10,17 @@ package struct SubscriptionEvidence: Sendable, Hashable {
     package var renewals: [RenewalRow]
     /// The subscription of the same group whose row replaces an upgraded row of this one, if the answer shows one.
     package var replacedBy: OriginalTransactionID?
-    /// How much it speaks for.
-    package var coverage: Coverage
-    /// Apple's status of the subscription at `asOf`, if the evidence carries one.
-    package var status: AppleStatus?
 
     /// Creates evidence about one subscription from its parts.
     package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, transactions: [TransactionRow],
-        renewals: [RenewalRow] = [], replacedBy: OriginalTransactionID? = nil, coverage: Coverage = .whole,
-        status: AppleStatus? = nil
+        renewals: [RenewalRow] = [], replacedBy: OriginalTransactionID? = nil
     ) {
         self.originalTransactionID = originalTransactionID
         self.asOf = asOf
         self.transactions = transactions
         self.renewals = renewals
         self.replacedBy = replacedBy
-        self.coverage = coverage
-        self.status = status
     }
 
     /// Returns evidence of no news until an instant, to be settled when a subscription's outage allowance runs out.

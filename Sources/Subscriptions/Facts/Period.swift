@@ -85,7 +85,7 @@ extension Fact<Revocation> {
         let speaks =
             switch row.source {
             case .latestReceiptInfo: true
-            case .deviceReceipt: value != Revocation() || row.isUpgraded
+            case .deviceReceipt, .statuses: value != Revocation() || row.isUpgraded
             case .signedText: value != Revocation() || !row.isUpgraded
             }
         let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.cancellationForm)
@@ -99,7 +99,7 @@ extension Fact<Bool> {
         let speaks =
             switch row.source {
             case .latestReceiptInfo, .signedText: true
-            case .deviceReceipt: row.isUpgraded || row.cancelledAt != nil
+            case .deviceReceipt, .statuses: row.isUpgraded || row.cancelledAt != nil
             }
         self.init(row.isUpgraded, origin: speaks ? FactOrigin(asOf: row.asOf, path: row.path) : .unspoken)
     }

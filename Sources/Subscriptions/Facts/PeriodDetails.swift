@@ -73,3 +73,75 @@ package struct PeriodDetails: Hashable, Sendable {
             && revocationPercentage?.value == other.revocationPercentage?.value
     }
 }
+
+extension SubscriptionFacts {
+    /// Returns the facts with the details of a signed transaction, each by its own clock; nil where no period is the one that
+    /// it names. What part of a refund was paid back means nothing until an answer shows the refund.
+    package func addingDetails(of row: TransactionRow) -> SubscriptionFacts? {
+        guard let index = index(of: row) else { return nil }
+        var periods = periods
+        let said = PeriodDetails(row: row)
+        periods[index].details.price = newest(periods[index].details.price, said.price)
+        if periods[index].mayBeTakenBack(at: row.cancelledAt) {
+            periods[index].details.revocationPercentage = newest(
+                periods[index].details.revocationPercentage, said.revocationPercentage)
+        }
+        return with(periods)
+    }
+
+    /// Returns whether these facts show what signed texts state: the transaction, how far it was taken back, and the renewal
+    /// after it.
+    package func shows(_ slice: SubscriptionEvidence) -> Bool {
+        for row in slice.transactions {
+            guard let index = index(of: row) else { return false }
+            let period = periods[index]
+            if period.isUpgraded != row.isUpgraded || row.expiresAt.map({ period.expiresAt < $0 }) ?? false {
+                return false
+            }
+            if !row.isUpgraded, (period.cancelledAt != nil) != (row.cancelledAt != nil) { return false }
+            if row.isUpgraded, !period.mayBeTakenBack(at: row.cancelledAt) { return false }
+            // Renewal information is about the last period alone.
+            if index != Period.indexOfLast(in: periods) { return true }
+        }
+        guard let said = slice.renewals.first?.renewal else { return true }
+        return currentRenewal?.value.shows(said) ?? false
+    }
+
+    private func index(of row: TransactionRow) -> Int? {
+        periods.firstIndex {
+            $0.transactionIDs.contains(row.transactionID)
+                || row.webOrderLineItemID != nil && $0.webOrderLineItemID == row.webOrderLineItemID
+        }
+    }
+}
+
+extension Period {
+    /// Returns whether a date is that of its own revocation, if both are known. A replaced period may be refunded later.
+    fileprivate func mayBeTakenBack(at date: Instant?) -> Bool {
+        guard let date, let cancelledAt else { return true }
+        return cancelledAt - .minutes(1) <= date && date <= cancelledAt + .minutes(1)
+    }
+}
+
+extension Renewal {
+    /// Returns whether this is what a text states. What one of the channels leaves unsaid is no difference.
+    fileprivate func shows(_ said: Renewal) -> Bool {
+        func agree<Value: Equatable>(_ left: Value?, _ right: Value?) -> Bool {
+            left == nil || right == nil || left == right
+        }
+        return agree(willRenew, said.willRenew) && agree(renewsToProductID, said.renewsToProductID)
+            && (said.inBillingRetry != true || inBillingRetry == true)
+            && (said.expirationIntent == nil || expirationIntent != nil)
+    }
+}
+
+extension PurchaseFacts {
+    /// Returns the facts with the details of a signed transaction, likewise.
+    package func addingDetails(of row: TransactionRow) -> PurchaseFacts {
+        let said = PurchaseFacts(row, key: key, asOf: asOf)
+        var facts = self
+        facts.price = newest(price, said.price)
+        facts.revocationPercentage = newest(revocationPercentage, said.revocationPercentage)
+        return facts
+    }
+}

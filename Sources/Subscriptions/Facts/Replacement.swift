@@ -131,10 +131,9 @@ package struct LineItemMove: Sendable {
 extension Evidence {
     /// The rows that may show a known period elsewhere.
     package var movableRows: [TransactionRow] {
-        guard coverage == .whole else { return [] }
-        return transactions.filter {
-            $0.source != .deviceReceipt && $0.ownership == .purchased && $0.webOrderLineItemID != nil
-                && $0.expiresAt != nil
+        transactions.filter {
+            $0.source != .deviceReceipt && $0.source != .statuses && $0.ownership == .purchased
+                && $0.webOrderLineItemID != nil && $0.expiresAt != nil
         }
     }
 

@@ -31,8 +31,10 @@ package struct SubscriptionFacts: Sendable, Hashable {
             if let row = slice.renewal(for: periods[spokenOf].productID) {
                 let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.graceForm)
                 let fact = Fact(row.renewal, origin: origin)
-                periods[last].renewal = RenewalFacts(fact)
-                if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].renewal = RenewalFacts(fact) }
+                var said = RenewalFacts(fact)
+                if !row.statesGrace { said.gaveUpAt = nil }
+                periods[last].renewal = said
+                if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].renewal = said }
                 renewal = fact
             }
         }
@@ -47,13 +49,8 @@ package struct SubscriptionFacts: Sendable, Hashable {
             periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
     }
 
-    /// Returns these facts merged with more evidence. `asOf` stays where the evidence is not whole: see `movingClock`.
-    package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
-        switch slice.coverage {
-        case .whole: merging(SubscriptionFacts(slice))
-        case .head, .piece: adding(partOf: slice)
-        }
-    }
+    /// Returns these facts merged with more evidence.
+    package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts { merging(SubscriptionFacts(slice)) }
 
     /// Returns whether both state the same, regardless of source and instant.
     package func sameMeaning(as other: SubscriptionFacts) -> Bool {

@@ -99,11 +99,14 @@ package struct PurchaseState: Sendable, Hashable {
     package let facts: PurchaseFacts
     /// The number of changes, from 1.
     package let version: Int64
+    /// The instant of the first answer that took its refund back, which waits for a second one; nil for none.
+    package let refundRetractedAt: Instant?
 
     /// Creates a state from its parts.
-    package init(facts: PurchaseFacts, version: Int64) {
+    package init(facts: PurchaseFacts, version: Int64, refundRetractedAt: Instant? = nil) {
         self.facts = facts
         self.version = version
+        self.refundRetractedAt = refundRetractedAt
     }
 
     /// The delivery to show: that of the newest source.

@@ -77,7 +77,7 @@ private struct AgeLimits {
     private var sweep: Delay {
         let charged = input.chargedAt ?? Instant(milliseconds: .min)
         let delay = PollingIntervals.sweep(age: input.answeredAt - charged, policy)
-        let patience = max(PollingIntervals.sweepPatience(for: delay, policy), PollingIntervals.spreadLongest)
+        let patience = max(PollingIntervals.sweepPatience(for: delay), PollingIntervals.spreadLongest)
         return scaled(delay) + scaled(patience)
     }
 

@@ -1,15 +1,14 @@
 /// Returns when to ask Apple again about a receipt that polls these subscriptions and holds these purchases.
 ///
 /// `now` is the clock of the plan, `attempts` the number of equal consecutive outcomes without knowledge (empty
-/// answers, refusals, failures), `seed` the receipt's own number. Refund checks count from `sweptAt`, when Apple was last
-/// asked for everything; nil means now. The result is the earliest of all checks the receipt is needed for; never in the
-/// past. The rows of the table are in docs/schedule.md.
+/// answers, refusals, failures), `seed` the receipt's own number. The result is the earliest of all checks the receipt is
+/// needed for; never in the past. The rows of the table are in docs/schedule.md.
 package func nextCheck(
     for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
-    outcome: CheckOutcome, now: Instant, sweptAt: Instant? = nil, seed: UInt64, attempts: Int = 1, policy: Policy
+    outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(
-        environment: environment, now: now, sweptAt: sweptAt ?? now, jitter: Jitter(seed: seed), policy: policy)
+        environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
     let inputs = states.compactMap { ScheduleInput(of: $0, at: now, policy: policy) }
     switch outcome {
     case .verified:
@@ -30,10 +29,10 @@ package func nextCheck(
 /// one-time purchases made at these instants.
 package func nextCheck(
     for inputs: [ScheduleInput], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant,
-    sweptAt: Instant? = nil, seed: UInt64, policy: Policy
+    seed: UInt64, policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(
-        environment: environment, now: now, sweptAt: sweptAt ?? now, jitter: Jitter(seed: seed), policy: policy)
+        environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
     return moments.plan(moments.next(inputs, purchasedAt: purchasedAt))
 }
 
@@ -41,8 +40,6 @@ package func nextCheck(
 struct CheckMoments {
     let environment: StoreEnvironment
     let now: Instant
-    /// When Apple was last asked for everything.
-    let sweptAt: Instant
     let jitter: Jitter
     let policy: Policy
 
@@ -117,25 +114,15 @@ struct CheckMoments {
 
     /// Returns the next refund check: less often the older the newest charge is, stretched by the policy's factor.
     func sweep(_ charge: Instant) -> Instant {
-        after(sweepDelay(charge), from: sweptAt)
+        after(PollingIntervals.sweep(age: now - charge, policy), from: now)
     }
 
     /// Returns the next refund check, or another check that is due anyway. The other check serves for both if it comes
-    /// at most half a delay, and at most four days (times the stretch where notifications are trusted), after it.
+    /// at most half a delay, and at most four days, after it.
     func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
-        let delay = sweepDelay(charge)
-        let patience = isControl ? policy.unstretched : policy
-        let latest = scaled(delay) + scaled(PollingIntervals.sweepPatience(for: delay, patience))
-        return other <= sweptAt + latest ? other : sweep(charge)
-    }
-
-    private func sweepDelay(_ charge: Instant) -> Delay {
-        PollingIntervals.sweep(age: sweptAt - charge, isControl ? policy.unstretched : policy)
-    }
-
-    /// Whether the receipt is swept as before although notifications are trusted.
-    private var isControl: Bool {
-        policy.isSweepTrusted && SweepTrust.isControl(jitter.seed)
+        let delay = PollingIntervals.sweep(age: now - charge, policy)
+        let latest = scaled(delay) + scaled(PollingIntervals.sweepPatience(for: delay))
+        return other <= now + latest ? other : sweep(charge)
     }
 }
 

@@ -54,8 +54,7 @@ enum PollingIntervals {
     static func sweep(age: Delay, _ policy: Policy) -> Delay {
         let row = sweeps.first { age < max($0.youngerThan.divided(by: policy.speedup), shortestDelay) }
         let usual = row?.every ?? sweepLater
-        let stretched = usual.times(Int64(policy.sweepStretch))
-        return policy.isSweepTrusted ? min(stretched, sweepLater) : stretched
+        return usual.times(Int64(policy.sweepStretch))
     }
 
     /// A check that is due anyway serves as a refund check if it comes at most this part of a delay, and this much,
@@ -64,12 +63,8 @@ enum PollingIntervals {
     static let sweepPatience = Delay.days(4)
 
     /// Returns how much later than a refund check of this delay another check may come that serves for both.
-    static func sweepPatience(for delay: Delay, _ policy: Policy) -> Delay {
-        let usual = min(delay.divided(by: sweepPatiencePart), sweepPatience)
-        guard policy.isSweepTrusted, policy.sweepStretch > 1, delay < sweepLater else { return usual }
-        let longer = min(delay.divided(by: sweepPatiencePart), sweepPatience.times(Int64(policy.sweepStretch)))
-        return min(longer, Delay(milliseconds: sweepLater.milliseconds - delay.milliseconds))
-    }
+    static func sweepPatience(for delay: Delay) -> Delay { min(delay.divided(by: sweepPatiencePart), sweepPatience) }
+
     /// The time after its purchase for which a one-time purchase is checked for a refund.
     static let purchaseSweepEnds = Delay.days(90)
     /// Delays of days are spread by this part of themselves, at most this long.

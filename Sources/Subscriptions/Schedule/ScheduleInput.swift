@@ -18,7 +18,7 @@ package struct ScheduleInput: Sendable, Hashable {
     package var renewalExpected: Bool
     /// Whether the outage allowance extends access past its end because Apple has not been asked since.
     package var isInOutageAllowance: Bool
-    /// Whether a second answer must confirm an expiry that moved back.
+    /// Whether a second answer must confirm what an answer took back.
     package var isSuspected: Bool
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool
@@ -57,7 +57,7 @@ package struct ScheduleInput: Sendable, Hashable {
             accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
             headStartsAt: subscription.headStartsAt, renewalExpected: subscription.outageAllowance.expected,
             isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
-            isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false,
+            isSuspected: !subscription.retractions.isEmpty, isRenewalOff: subscription.willRenew == false,
             isGraceAssumed: span.state == .gracePeriod
                 && subscription.facts.currentRenewalFacts?.isGraceAssumed == true,
             mayRecover: subscription.facts.currentRenewal?.value.mayRecover ?? false)

@@ -1,4 +1,4 @@
-/// The ledger's state of one subscription. All but `version`, `facts`, `leeway` and `suspectedShrink` is derived.
+/// The ledger's state of one subscription. All but `version`, `facts`, `leeway` and `retractions` is derived.
 package struct SubscriptionState: Sendable, Hashable {
     /// The facts Apple has stated.
     package let facts: SubscriptionFacts
@@ -20,8 +20,8 @@ package struct SubscriptionState: Sendable, Hashable {
     package let expiresAt: Instant
     /// The start of that period.
     package let headStartsAt: Instant
-    /// Set if a newer answer moved the head's expiry back without a reason; waits for a second equal answer.
-    package let suspectedShrink: SuspectedShrink?
+    /// What a newer answer took back of Apple's own words; it waits for a second answer.
+    package let retractions: [Retraction]
 
     /// The number of distinct known periods, including refunded and replaced ones.
     package var periods: Int { facts.periods.count }
@@ -30,13 +30,13 @@ package struct SubscriptionState: Sendable, Hashable {
 
     /// Derives the state from the facts.
     package init(
-        facts: SubscriptionFacts, policy: Policy, version: Int64, suspectedShrink: SuspectedShrink? = nil
+        facts: SubscriptionFacts, policy: Policy, version: Int64, retractions: [Retraction] = []
     ) {
         let table = DecisionTable(facts, policy: policy)
         let verdict = table.verdict(at: facts.asOf)
         self.facts = facts
         self.version = version
-        self.suspectedShrink = suspectedShrink
+        self.retractions = retractions
         leeway = policy.leeway
         timeline = Timeline(of: facts, policy: policy)
         outageAllowance = OutageAllowance(of: facts, timeline: timeline)
@@ -60,22 +60,6 @@ package struct SubscriptionState: Sendable, Hashable {
         startedAt = other.startedAt
         expiresAt = other.expiresAt
         headStartsAt = other.headStartsAt
-        suspectedShrink = other.suspectedShrink
-    }
-}
-
-/// An expiry from a newer answer for the last period that is earlier than known, without cancellation or upgrade.
-///
-/// A lagging replica at Apple gives such an answer; the second answer that gives the same expiry is accepted.
-package struct SuspectedShrink: Sendable, Hashable {
-    /// The earlier expiry.
-    package var expiresAt: Instant
-    /// The instant of the first answer that gave it.
-    package var asOf: Instant
-
-    /// Creates a suspicion from its parts.
-    package init(expiresAt: Instant, asOf: Instant) {
-        self.expiresAt = expiresAt
-        self.asOf = asOf
+        retractions = other.retractions
     }
 }

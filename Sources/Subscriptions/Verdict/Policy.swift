@@ -15,9 +15,6 @@ package struct Policy: Sendable, Hashable {
     package var speedup: Int
     /// The factor by which the interval between two refund checks grows; 1 unless another source reports refunds.
     package var sweepStretch: Int
-    /// Whether the stretch rests on notifications that proved reliable (`SweepTrust`): then a control group keeps the usual
-    /// interval, and none grows beyond 30 days.
-    package var isSweepTrusted = false
 
     /// Creates a policy from its parts; a speedup or a stretch below 1 counts as 1.
     package init(
@@ -44,19 +41,6 @@ package struct Policy: Sendable, Hashable {
         return Policy(
             leeway: leeway.divided(by: divisor), outageAllowance: Delay.days(30).divided(by: divisor),
             lateRenewalTolerance: tolerance.divided(by: divisor), speedup: divisor)
-    }
-
-    /// The same policy with the usual interval between two refund checks.
-    var unstretched: Policy {
-        var copy = self
-        copy.sweepStretch = 1
-        return copy
-    }
-
-    /// Whether notifications about what a receipt polls replace the checks that would ask for the same: they are trusted,
-    /// and the receipt is not in the control group.
-    package func trustsNotifications(about receipt: UInt64) -> Bool {
-        isSweepTrusted && sweepStretch > 1 && !SweepTrust.isControl(receipt)
     }
 
     /// Returns the same policy with another leeway; `explain` uses none.

@@ -27,19 +27,11 @@ extension Tracker {
         let answer = await appStore.server.read(
             ServerRequest(
                 key: key, appleAppID: app.appleAppID, transactionID: id,
-                signedText: claim.form == .signedTransaction ? claim.receipt : nil, reading: question.reading,
+                signedText: claim.form == .signedTransaction ? claim.receipt : nil, revision: question.revision,
                 askFirst: endpoint, isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
-                turn: { await turn(of: app, in: $0, for: .transactions) }, isStored: { await isStored($0, of: app) }))
+                turn: { await turn(of: app, in: $0, for: CallKind($1)) }))
         await heed(answer, of: app)
         return answer
-    }
-
-    /// Returns whether everything that a part of a history states is stored already; not while the database is away.
-    private func isStored(_ contents: ServerContents, of app: App) async -> Bool {
-        guard let evidence = Evidence(in: contents, bundleID: app.bundleID), evidence.isComplete else { return false }
-        return await attempt("compare a history with what is stored") {
-            try await ledger.settlements.isStored(evidence, of: app)
-        } ?? false
     }
 
     /// What to do where an app has no server key.
@@ -59,10 +51,12 @@ extension Tracker {
 
     /// Stops calls where Apple asks for it (4290000), and claims of an app that asks nothing else.
     private func heed(_ answer: AppStoreAnswer, of app: App) async {
-        guard answer.httpStatus == 429, let seconds = answer.retryAfterSeconds, seconds > 0 else { return }
+        guard answer.httpStatus == 429, let seconds = answer.retryAfterSeconds, seconds > 0,
+            let endpoint = answer.lastEndpoint
+        else { return }
         await attempt("wait as Apple asks") {
             try await ledger.claims.pauseCalls(
-                .transactions, of: app, in: StoreEnvironment(answer.environment), seconds: seconds)
+                CallKind(endpoint), of: app, in: StoreEnvironment(answer.environment), seconds: seconds)
             guard app.verifier == .serverAPI else { return }
             try await ledger.apps.pause(
                 app.id, seconds: min(seconds, LedgerClaims.callPauseSecondsMax),
@@ -75,6 +69,17 @@ extension AppStoreAnswer {
     /// The answer where nothing was asked.
     fileprivate static func unasked(_ sentence: String, _ endpoint: Endpoint) -> AppStoreAnswer {
         AppStoreAnswer(environment: endpoint, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
+    }
+}
+
+extension CallKind {
+    /// The budget from which a call of a check is taken.
+    fileprivate init(_ endpoint: ServerEndpoint) {
+        switch endpoint {
+        case .statuses: self = .statuses
+        case .history: self = .history
+        case .transaction: self = .transactions
+        }
     }
 }
 

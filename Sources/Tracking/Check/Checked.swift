@@ -19,8 +19,6 @@ struct Checked: Sendable {
     let clock: AnswerClock
     /// What the verified texts of the Server API state; nil for every other answer.
     private let serverEvidence: Evidence?
-    /// Where the next read of the Server API's history begins, where a repeated answer moved it.
-    private let revision: String?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
     init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
@@ -36,7 +34,7 @@ struct Checked: Sendable {
     private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant, limit: ClockLimit) {
         let answer = asked.answer
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        (compared, serverEvidence, revision) = (asked.compared, nil, nil)
+        (compared, serverEvidence) = (asked.compared, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -54,14 +52,13 @@ struct Checked: Sendable {
         fingerprint = isWhole ? answer.outline.map { Fingerprint(of: answer, $0, about: claim) } : nil
     }
 
-    /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal; no
-    /// news since a revision repeats the last answer.
+    /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal.
     private init(
         _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
     ) {
         (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
         let evidence = verdict.contents.flatMap {
-            Evidence(in: $0, bundleID: claim.app.bundleID, asOf: $0.confirms ? claim.claimedAt : nil)
+            Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
         }
         let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
         self.clock = clock
@@ -70,11 +67,7 @@ struct Checked: Sendable {
             (evidence.asOf, evidence.clockAhead) = (clock.instant ?? evidence.asOf, clock.ahead)
             return evidence
         }
-        if case .nothingNew(let revision) = verdict, let last = claim.fingerprint {
-            (isRepeated, fingerprint, self.revision) = (true, last, revision)
-            return
-        }
-        (isRepeated, revision) = (false, nil)
+        isRepeated = false
         let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
         fingerprint =
             isWhole
@@ -109,15 +102,17 @@ struct Checked: Sendable {
             }
             return Finding(verdict, evidence: serverEvidence)
         }
-        return Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
+        let finding = Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
+        guard case .verified(var evidence) = finding, answer.response?.requestedAt == nil else { return finding }
+        evidence.arrivedAt = answeredAt
+        return .verified(evidence)
     }
 
     /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
     func pending(chains: [String: Int32]) -> PendingAnswer {
         let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
         return PendingAnswer(
-            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint,
-            isSweep: isRepeated || serverRead.map { $0.revision != nil } ?? true, revision: revision
+            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint
         ) {
             PendingAnswer.Interpretation(
                 finding: finding,

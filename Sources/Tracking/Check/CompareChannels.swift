@@ -34,7 +34,8 @@ extension Checked {
     /// Compares both answers; nil where one of them does not speak for everything.
     private func comparison(of receipt: Evidence, with other: AppStoreAnswer) -> ChannelComparison? {
         guard receipt.isComplete, let contents = other.server?.contents, !contents.goesOn, contents.statuses != nil,
-            let server = Evidence(in: contents, bundleID: claim.app.bundleID), server.isComplete,
+            let server = Evidence(in: contents, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt),
+            server.isComplete,
             server.environment == receipt.environment
         else { return nil }
         return ChannelComparison(receipt, server, consumables: contents.consumables)

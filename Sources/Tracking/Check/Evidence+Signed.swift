@@ -58,28 +58,21 @@ extension Price {
 }
 
 extension Evidence {
-    /// Reads the evidence in a notification; nil if it holds neither a transaction nor renewal information.
-    ///
-    /// A refund, its reversal and a revocation speak of one transaction only. Everything else with a status shows how
-    /// the subscription stands.
+    /// Reads what a notification states; nil if it holds neither a transaction nor renewal information. It is no answer: it
+    /// only adds details to answers.
     package init?(in notification: SignedNotification, environment: StoreEnvironment) {
-        let transactions = notification.transaction.map {
-            TransactionRow($0, path: FactOrigin.notificationRoot + "signedTransactionInfo")
+        let root = "notification."
+        let transaction = notification.transaction.map {
+            TransactionRow($0, path: root + "signedTransactionInfo")
         }
-        let status = notification.status.flatMap(AppleStatus.init(rawValue:))
-        let renewals = notification.renewal.map {
+        let renewal = notification.renewal.map {
             RenewalRow(
-                $0, path: FactOrigin.notificationRoot + "signedRenewalInfo", status: status,
-                beside: notification.transaction)
+                $0, path: root + "signedRenewalInfo",
+                status: notification.status.flatMap(AppleStatus.init(rawValue:)), beside: notification.transaction)
         }
-        let clocks = [transactions?.asOf, renewals?.asOf].compactMap(\.self)
-        guard let asOf = clocks.min(),
-            let subject = transactions?.originalTransactionID ?? renewals?.originalTransactionID
-        else { return nil }
-        let isPiece = status == nil || ["REFUND", "REVOKE", "REFUND_REVERSED"].contains(notification.kind)
+        guard let asOf = [transaction?.asOf, renewal?.asOf].compactMap(\.self).min() else { return nil }
         self.init(
             environment: environment, bundleID: notification.bundleID.map { BundleID($0.storable) }, asOf: asOf,
-            transactions: [transactions].compactMap(\.self), renewals: [renewals].compactMap(\.self),
-            coverage: isPiece ? .piece : .head, statuses: status.map { [subject: $0] } ?? [:])
+            transactions: [transaction].compactMap(\.self), renewals: [renewal].compactMap(\.self))
     }
 }

@@ -3,32 +3,30 @@ import Ledger
 import Subscriptions
 
 extension Evidence {
-    /// Reads the evidence in verified answers of the Server API; nil where they hold no text that can be read.
+    /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
     ///
-    /// Statuses alone show how subscriptions stand. With the history they are whole: what it lacks since its beginning is
-    /// as it was. The answer is as old as its oldest text. Each row keeps the instant at which it was signed.
+    /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
+    /// because the history was read later. Each row keeps the instant at which it was signed.
     ///
-    /// - Parameter limit: The instant of the answer; nil where its texts tell it. Answers that hold no text are evidence
-    ///   only if they confirm what is stored.
-    init?(in contents: ServerContents, bundleID: BundleID, asOf limit: Instant? = nil) {
+    /// - Parameters:
+    ///   - instant: When the answer was given; nil where its texts tell it.
+    ///   - claimedAt: When it was asked for, for an answer without statuses.
+    init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
         var transactions = (contents.transactions ?? []).compactMap(\.row)
         var renewals: [RenewalRow] = []
-        var statuses: [OriginalTransactionID: AppleStatus] = [:]
+        var said: [TransactionRow] = []
         for status in contents.statuses ?? [] {
             let word = status.status.flatMap(AppleStatus.init(rawValue:))
             let signed = status.transaction.flatMap(\.signed)
-            let transaction = status.transaction.flatMap(\.row)
-            let renewal = status.renewal.flatMap { $0.renewalRow(status: word, beside: signed) }
-            transactions += [transaction].compactMap(\.self)
-            renewals += [renewal].compactMap(\.self)
-            if let subject = transaction?.originalTransactionID ?? renewal?.originalTransactionID {
-                statuses[subject] = word
-            }
+            said += [status.transaction.flatMap(\.row)].compactMap(\.self)
+            renewals += [status.renewal.flatMap { $0.renewalRow(status: word, beside: signed) }].compactMap(\.self)
         }
-        let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min()
-        guard let asOf = limit ?? oldest, oldest != nil || contents.confirms else { return nil }
+        for index in said.indices { said[index].source = .statuses }
+        let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
         let named = contents.named.flatMap(\.row)
-        let read = transactions.count + renewals.count + (named == nil ? 0 : 1)
+        let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
+        guard read > 0 || contents.texts.isEmpty else { return nil }
+        transactions += said
         // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
         if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
             row.transactionID = TransactionID(contents.asked.storable)
@@ -36,11 +34,9 @@ extension Evidence {
             transactions.append(row)
         }
         self.init(
-            environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: asOf,
-            transactions: transactions, renewals: renewals,
-            isComplete: read == contents.texts.count,
-            coverage: contents.transactions == nil ? .head : .whole, statuses: statuses,
-            confirmsOtherPurchases: contents.readsOn)
+            environment: StoreEnvironment(contents.environment), bundleID: bundleID,
+            asOf: instant ?? oldest ?? claimedAt, transactions: transactions, renewals: renewals,
+            isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
     }
 }
 
@@ -84,11 +80,6 @@ extension Finding {
         }
         switch verdict {
         case .answered: self = evidence.map(Finding.verified) ?? failure()
-        case .nothingNew:
-            self = .indeterminate(
-                CheckFailure(
-                    reason: "Apple has nothing new, but what is stored needs a full answer; it will be asked again.",
-                    status: 0, retryable: true))
         case .unknownTransaction: self = refusal(.unknownTransaction, retryable: true)
         case .idRefused: self = refusal(.badRequest, retryable: false)
         case .otherSubject: self = refusal(.otherBundle, retryable: false)

@@ -2,7 +2,7 @@ import AppStore
 import Ledger
 import Subscriptions
 
-/// Whether, by which transaction, and how much the Server API is asked about a claimed receipt.
+/// Whether, by which transaction, and from where on the Server API is asked about a claimed receipt.
 struct ServerQuestion: Sendable, Hashable {
     /// Whether the Server API is asked at all.
     let asksServer: Bool
@@ -12,8 +12,8 @@ struct ServerQuestion: Sendable, Hashable {
     let compares: Bool
     /// The transaction to ask by; nil where none is known.
     let transactionID: String?
-    /// How much to read.
-    let reading: ServerReading
+    /// The revision after which the history is read; nil: from its start.
+    let revision: String?
 
     init(about claim: Claim) {
         let isReceipt = claim.form == .receipt
@@ -27,41 +27,12 @@ struct ServerQuestion: Sendable, Hashable {
             isReceipt && claim.app.hasSecret
             && (claim.app.verifier == .both || !claim.isVouched && claim.fingerprint == nil)
         // Only everything can be compared with everything.
-        reading = compares ? .all(from: nil) : ServerReading(for: claim)
+        revision = compares ? nil : claim.historyRevision
     }
 
     private static func localTransactionID(of receipt: [UInt8], _ isReceipt: Bool) -> String? {
         guard isReceipt, let local = LocalReading(of: receipt).receipt else { return nil }
         return local.purchases.lazy.map(\.originalTransactionID).first { $0 != "0" }
-    }
-}
-
-extension ServerReading {
-    /// The age from which the history is read in every check, so that 30 days do not pass without: checks about the ends of
-    /// short periods may leave no room for sweeps.
-    private static let historyAgeMax = Delay.days(21)
-
-    /// Chooses how much a check reads: everything at first sight and where it is wanted, the history from where it was
-    /// read in a sweep and where that is long ago, else the statuses. In a sweep that can confirm, the statuses follow only
-    /// if the history has news.
-    init(for claim: Claim) {
-        let history = claim.history
-        guard let revision = history.revision, history.goesOn || !history.readsWhole else {
-            self = .all(from: nil)
-            return
-        }
-        let isSweep = claim.lane == .sweep && !history.goesOn
-        if isSweep, claim.canConfirm {
-            self = .news(since: revision)
-        } else {
-            self = isSweep || history.goesOn || Self.isOld(claim) ? .all(from: revision) : .statuses(since: revision)
-        }
-    }
-
-    private static func isOld(_ claim: Claim) -> Bool {
-        guard let readAt = claim.history.readAt else { return true }
-        let speedup = claim.app.policy(for: claim.environment ?? .production).speedup
-        return claim.claimedAt - readAt >= historyAgeMax.divided(by: speedup)
     }
 }
 

@@ -25,7 +25,6 @@ extension SignedReducer {
 extension Evidence {
     fileprivate func saysTheSame(as other: Evidence) -> Bool {
         transactions == other.transactions && renewals == other.renewals && asOf == other.asOf
-            && environment == other.environment && bundleID == other.bundleID && coverage == other.coverage
-            && statuses == other.statuses && isComplete == other.isComplete
+            && environment == other.environment && bundleID == other.bundleID && isComplete == other.isComplete
     }
 }

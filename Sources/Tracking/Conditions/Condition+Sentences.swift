@@ -35,9 +35,6 @@ extension Condition {
         case .serverAPI(let app):
             "the Server API cannot be asked, or what it says cannot be used: check the key, which `perennial app server-key "
                 + "--app \(app)` stores, and the app's bundle id"
-        case .notificationHistory(_, let environment):
-            "Apple's history of notifications (\(environment.rawValue)) cannot be read, so that those which did not "
-                + "arrive stay missing until it can; the schedule finds the same changes later"
         case .clock:
             "Apple's clock is ahead of the database's, and answers more than an hour ahead count as none: check the clock of "
                 + "the database's machine"
@@ -65,8 +62,6 @@ extension Condition {
         case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
         case .sealedSecret: "the shared secret opens again"
         case .serverAPI: "the Server API's answers can be used again"
-        case .notificationHistory(_, let environment):
-            "Apple's history of notifications (\(environment.rawValue)) can be read again"
         case .clock: "Apple's clock and the database's agree again"
         case .unreadableRows: "Apple's answers can be read in full again"
         case .unsettled: "the answer about a receipt was written"

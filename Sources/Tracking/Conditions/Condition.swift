@@ -26,8 +26,6 @@ package enum Condition: Hashable, Sendable {
     case sealedSecret(BundleID)
     /// An app has no usable key for the Server API, or its answers cannot be used.
     case serverAPI(BundleID)
-    /// Apple's history of an app's notifications cannot be read.
-    case notificationHistory(BundleID, StoreEnvironment)
     /// Apple's clock is ahead of the database's.
     case clock
     /// Rows of Apple's answers about an app cannot be read.
@@ -40,8 +38,7 @@ package enum Condition: Hashable, Sendable {
     /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
     var calmSeconds: Double {
         switch self {
-        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverAPI,
-            .notificationHistory, .unsettled:
+        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverAPI, .unsettled:
             0
         case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
         // A receipt with such a row shows it again at each check, which may be days later.
@@ -54,7 +51,7 @@ package enum Condition: Hashable, Sendable {
         switch self {
         case .database, .wrongSecret, .sealedSecret, .serverAPI, .unsettled: .error
         case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
-            .notificationHistory, .work:
+            .work:
             .warning
         }
     }
@@ -73,7 +70,6 @@ package enum Condition: Hashable, Sendable {
         case .previousSecret: "previous_secret"
         case .sealedSecret: "sealed_secret"
         case .serverAPI: "server_api"
-        case .notificationHistory: "notification_history"
         case .clock: "clock"
         case .unreadableRows: "unreadable_rows"
         case .unsettled: "unsettled"
@@ -85,8 +81,7 @@ package enum Condition: Hashable, Sendable {
     var app: BundleID? {
         switch self {
         case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app, _),
-            .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app),
-            .notificationHistory(let app, _):
+            .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app):
             app
         case .database, .standby, .appStore, .clock, .unsettled, .work: nil
         }

@@ -100,7 +100,7 @@ package struct Explanation: Sendable {
         }
         var folded: [OriginalTransactionID: Reconciled] = [:]
         for id in evidence.subscriptions {
-            folded[id] = reconcile(stored[id], with: evidence.slice(of: id), policy: policy)
+            folded[id] = confirmed(stored[id], evidence.slice(of: id), policy: policy)
         }
         let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
         for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {
@@ -113,10 +113,27 @@ package struct Explanation: Sendable {
         return folded.sorted { $0.key < $1.key }.map(\.value)
     }
 
+    /// Merges an answer as if another one had said the same before: a refund and an upgrade that it leaves out are taken back.
+    /// An end that moved back waits, as in the ledger.
+    private static func confirmed(
+        _ stored: SubscriptionState?, _ slice: SubscriptionEvidence, policy: Policy
+    ) -> Reconciled {
+        let result = reconcile(stored, with: slice, policy: policy)
+        let gone = result.state.retractions.filter { $0.what != .end }
+        guard let stored, !gone.isEmpty else { return result }
+        let doubted = SubscriptionState(
+            facts: stored.facts, policy: policy, version: stored.version,
+            retractions: gone.map { Retraction(of: $0.transactionID, $0.what, since: Instant(milliseconds: .min)) })
+        return reconcile(doubted, with: slice, policy: policy)
+    }
+
     private static func purchaseEvents(_ evidence: Evidence, after earlier: Evidence?) -> [ExplainedEvent] {
         evidence.purchases.flatMap { purchase in
             let stored = earlier?.purchases.first { $0.key == purchase.key }
                 .flatMap { reconcilePurchase(nil, with: $0)?.state }
+                .map {
+                    PurchaseState(facts: $0.facts, version: $0.version, refundRetractedAt: Instant(milliseconds: .min))
+                }
             return (reconcilePurchase(stored, with: purchase)?.events ?? []).map {
                 ExplainedEvent(id: purchase.key.originalTransactionID, event: $0)
             }
@@ -128,7 +145,8 @@ extension KeptAnswer {
     /// The evidence in the stored answer by the present rules; nil when it does not count as verified by these rules.
     package var evidence: Evidence? {
         if let contents = ServerContents(reading: body) {
-            return Evidence(in: contents, bundleID: bundleID, asOf: observation.firstAsOf)
+            let instant = observation.firstAsOf
+            return Evidence(in: contents, bundleID: bundleID, asOf: instant, claimedAt: instant)
         }
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
         let settled = observation.firstAsOf

@@ -27,8 +27,7 @@ extension Worker {
         try await ledger.operations.addObservationMonths()
         await tracker.checkFeedPlace()
         let worker = try await tracker.startWorker()
-        await tracker.attempt(Tracker.catchingUp) { while try await tracker.catchUp(as: worker), !isStopping() {} }
-        try await tracker.applyNotifications()
+        while try await ledger.intake.takeUpUnpolled(), !isStopping() {}
         await tracker.trySecrets()
         let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
         let tally = OnceTally()

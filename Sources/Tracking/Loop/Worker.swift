@@ -68,8 +68,6 @@ package struct Worker: Service {
                     await worker.catchUp("deliver what a catalog released") { try await $0.deliveries.release() }
                 }
                 group.addTask { await worker.keepTryingSecrets() }
-                group.addTask { await worker.keepApplyingNotifications() }
-                group.addTask { await worker.keepCatchingUp(as: id) }
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
@@ -95,8 +93,7 @@ package struct Worker: Service {
         return nil
     }
 
-    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, trust in notifications, old ones, room for
-    /// next month.
+    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
     private func runMaintenance() async {
         var rounds = 0
         while !isStopping() {
@@ -110,8 +107,10 @@ package struct Worker: Service {
                 await tracker.attempt("compare the channels of all subscriptions") {
                     try await tracker.hastenComparisons()
                 }
+                await tracker.attempt("take up what is known by notification only") {
+                    while try await tracker.ledger.intake.takeUpUnpolled(), !isStopping() {}
+                }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
-                await tracker.attempt("judge notifications") { try await tracker.ledger.operations.judgeSweeps() }
                 await tracker.seeStandings()
             }
             if rounds % 7200 == 0 {

@@ -13,8 +13,7 @@ package enum ReceivedNotification: Sendable {
 extension Tracker {
     /// How far ahead of the database's clock Apple's may be.
     private static let aheadMax = Delay.minutes(5)
-    /// The age from which a pushed notification is not believed: Apple's last repetition comes after a week. What its
-    /// history holds may be older.
+    /// The age from which a notification is not believed: Apple's last repetition comes after a week.
     private static let ageMax = Delay.days(15)
 
     /// Verifies the texts of a notification, and that it is about the app.
@@ -22,7 +21,7 @@ extension Tracker {
     /// `admits` says whether an unknown chain may be verified now. Throws ``SignedTextRefusal/tooManyChains`` where it
     /// may not: that says nothing about the notification.
     package func receive(
-        _ text: [UInt8], for app: NotifiedApp, from source: NotificationSource = .push,
+        _ text: [UInt8], for app: NotifiedApp,
         admittingChain admits: @Sendable () -> Bool = { true }
     ) async throws -> ReceivedNotification {
         do {
@@ -33,7 +32,7 @@ extension Tracker {
             guard
                 let said = SignedNotification(payload: outer.payload, transaction: transaction, renewal: renewal)
             else { return .unverified("Its payload is not that of a notification.") }
-            if let reason = Self.refusal(of: said, for: app, from: source) { return .unverified(reason) }
+            if let reason = Self.refusal(of: said, for: app) { return .unverified(reason) }
             return .verified(
                 VerifiedNotification(
                     said, texts: try await packed(text, [inner.transaction, inner.renewal].compactMap(\.self))))
@@ -57,9 +56,7 @@ extension Tracker {
     }
 
     /// Returns why a genuine notification is no fact about the app; nil where it is one.
-    private static func refusal(
-        of said: SignedNotification, for app: NotifiedApp, from source: NotificationSource
-    ) -> String? {
+    private static func refusal(of said: SignedNotification, for app: NotifiedApp) -> String? {
         let bundles = Set([said.bundleID, said.transaction?.bundleID].compactMap(\.self))
         if let other = bundles.first(where: { $0 != app.bundleID.text }) {
             return "It is about another app, \(other.prefix(255))."
@@ -86,7 +83,7 @@ extension Tracker {
         if signedAt > app.now + aheadMax {
             return "It was signed in the future; check the clock of the database's machine."
         }
-        if source == .push, signedAt < app.now - ageMax { return "It was signed more than 15 days ago." }
+        if signedAt < app.now - ageMax { return "It was signed more than 15 days ago." }
         return nil
     }
 }

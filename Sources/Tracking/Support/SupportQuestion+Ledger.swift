@@ -7,7 +7,8 @@ extension SupportQuestion {
     var callKind: CallKind {
         switch self {
         case .testNotification, .testStatus, .extensionStatus: .single
-        case .transaction, .history: .transactions
+        case .transaction: .transactions
+        case .history: .history
         case .refunds: .refunds
         case .change(let change, _):
             switch change {

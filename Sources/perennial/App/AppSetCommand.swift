@@ -29,11 +29,7 @@ struct AppSetCommand: AsyncParsableCommand {
     @Option(help: "What happens when another customer sends an owned subscription.")
     var ownership: OwnershipPolicy?
 
-    @Option(
-        help: """
-            How often refunds are looked for, for an app with notifications: relaxed is half as often, auto as seldom as \
-            they prove reliable.
-            """)
+    @Option(help: "How often refunds are looked for: relaxed is half as often, for an app with notifications.")
     var sweep: SweepFrequency?
 
     @Option(

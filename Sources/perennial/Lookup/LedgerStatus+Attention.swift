@@ -19,8 +19,8 @@ extension LedgerStatus {
         phrases += incidents.filter { $0.closedAt == nil }.map { "\($0.bundleID) has an open incident" }
         phrases += invariants.filter { $0.left > 0 }.map { "the invariant \($0.name) is violated" }
         phrases += lateDeliveries.map { "deliveries of \($0.bundleID) wait" }
-        phrases += catchUps.filter(\.isBehind).map {
-            "lost notifications of \($0.bundleID) (\($0.environment.rawValue)) are not caught up with"
+        phrases += unpolled.filter { !$0.hasServerKey }.map {
+            "\($0.subjects.of("purchase", "purchases")) of \($0.bundleID) known by notification only"
         }
         phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
         phrases += lateConsumption.map { "Apple waits for what was used of \($0.transactionID) of \($0.bundleID)" }

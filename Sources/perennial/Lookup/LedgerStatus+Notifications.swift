@@ -6,9 +6,23 @@ import Tracking
 extension LedgerStatus {
     /// What Apple's notifications wait for, in sentences.
     var notificationLines: [String] {
-        let waiting = waitingNotifications.of("notification waits", "notifications wait")
-        let whole = "Notifications: \(waiting) until Apple was asked for everything it knows"
-        return (waitingNotifications > 0 ? [whole] : []) + lateConsumption.map(\.text)
+        unpolled.map(\.text) + lateConsumption.map(\.text)
+    }
+}
+
+extension LedgerStatus.UnpolledSubjects {
+    /// What to do, in one sentence.
+    fileprivate var text: String {
+        let known = subjects.of("subscription or purchase is", "subscriptions and purchases are")
+        let todo =
+            hasServerKey
+            ? "a worker asks the Server API about them"
+            : "Apple is not asked about them; store a key with `perennial app server-key --app \(bundleID)`"
+        return "Notifications: \(known) of \(bundleID) known by notification only; \(todo)"
+    }
+
+    var json: JSONValue {
+        ["bundle_id": .string(bundleID.text), "subjects": .integer(subjects), "has_server_key": .bool(hasServerKey)]
     }
 }
 

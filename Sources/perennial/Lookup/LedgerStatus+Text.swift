@@ -34,8 +34,6 @@ extension LedgerStatus {
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
-        parts += catchUps.map(\.text)
-        parts += sweeps.map(\.text)
         parts += productsWithoutKind.map(\.text)
         parts += notificationLines
         if let until = provisional.until {
@@ -93,11 +91,9 @@ extension LedgerStatus {
                 }),
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
-            "sweeps": .array(sweeps.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
-            "catch_ups": .array(catchUps.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
-            "notifications_waiting": .integer(waitingNotifications),
+            "known_by_notification": .array(unpolled.map(\.json)),
             "late_consumption": .array(lateConsumption.map(\.json)),
             "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
@@ -192,22 +188,6 @@ extension DueDeliveries {
         [
             "bundle_id": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
             "oldest_at": .string(oldestAt.iso8601),
-        ]
-    }
-}
-
-extension CatchUpStanding {
-    /// How far it is and why, in one sentence.
-    fileprivate var text: String {
-        "Notifications: Apple's history of \(bundleID) (\(environment.rawValue)) is stored until "
-            + "\(completeUntil.iso8601). \(reason ?? "Does a worker run?")"
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
-            "complete_until": .string(completeUntil.iso8601), "behind": .bool(isBehind),
-            "reason": reason.map { .string($0) } ?? .null,
         ]
     }
 }

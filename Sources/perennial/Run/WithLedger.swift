@@ -27,8 +27,9 @@ func withUncheckedLedger<Result: Sendable>(
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }
-        let ledger = SubscriptionLedger(
+        var ledger = SubscriptionLedger(
             database: database, reads: reads, seal: seal, speedup: settings.pollSpeedup)
+        ledger.notificationWaitSeconds = settings.notificationWaitSeconds
         let result = try await body(ledger)
         await close(database, reads)
         return result

@@ -42,7 +42,7 @@ func withTracker<Result: Sendable>(
                         leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
                         callsMax: options.connectionsPerHostMax),
                     logger: logger, metrics: metrics,
-                    signedTexts: signedTexts, notificationHistory: .live(serverOptions, client: client)))
+                    signedTexts: signedTexts))
         }
         try await thread.shutdownGracefully()
         return result

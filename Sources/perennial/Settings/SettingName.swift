@@ -34,6 +34,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case leaseSeconds = "PERENNIAL_LEASE_SECONDS"
     /// The divisor of the schedule's delays.
     case pollSpeedup = "PERENNIAL_POLL_SPEEDUP"
+    /// How long after a notification its check comes.
+    case notificationWaitSeconds = "PERENNIAL_NOTIFICATION_WAIT_SECONDS"
 
     /// The variable with the path of the settings file. It is not a setting itself: a file cannot name another one.
     static let fileVariable = "PERENNIAL_CONFIG"
@@ -43,8 +45,8 @@ enum SettingName: String, CaseIterable, Sendable {
         switch self {
         case .databaseURL, .databaseReadURL, .masterKey: true
         case .masterKeyFile, .httpHost, .httpPort, .trustedProxies, .appStoreURL, .appStoreSandboxURL,
-            .appStoreServerURL,
-            .appStoreServerSandboxURL, .appStoreRootFile, .logLevel, .logFormat, .leaseSeconds, .pollSpeedup:
+            .appStoreServerURL, .appStoreServerSandboxURL, .appStoreRootFile, .logLevel, .logFormat, .leaseSeconds,
+            .pollSpeedup, .notificationWaitSeconds:
             false
         }
     }

@@ -39,6 +39,8 @@ struct Settings: Sendable {
     var leaseSeconds = 60.0
     /// The divisor of the schedule's delays.
     var pollSpeedup = 1
+    /// How long after a notification its check comes.
+    var notificationWaitSeconds = 5.0
 }
 
 extension Settings {
@@ -66,6 +68,9 @@ extension Settings {
         leaseSeconds =
             check.number(.leaseSeconds, in: 1...3_600, of: "seconds").map(Double.init) ?? leaseSeconds
         pollSpeedup = check.number(.pollSpeedup, in: 1...10_000_000, of: "a factor") ?? pollSpeedup
+        notificationWaitSeconds =
+            check.number(.notificationWaitSeconds, in: 0...600, of: "seconds").map(Double.init)
+            ?? notificationWaitSeconds
         mistakes += check.mistakes
     }
 }

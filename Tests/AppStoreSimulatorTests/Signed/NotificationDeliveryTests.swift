@@ -68,11 +68,10 @@ import Testing
     }
 
     @Test(
-        "Dropped ones never arrive and are failures in the history, doubled ones come twice, others late",
+        "Dropped ones never arrive, doubled ones come twice, others late",
         .timeLimit(.minutes(1)))
     func troubled() async throws {
         let (store, receiver) = (Self.store(60), NotificationReceiver())
-        let client = try ServerClient(store, ManualClock())
         try await receiver.listening { url in
             try await store.serving { _ in
                 var options = NotificationOptions(url: url)
@@ -93,21 +92,6 @@ import Testing
         #expect(twice.count > 20 && Dictionary(grouping: uuids) { $0 }.allSatisfy { $1.count <= 2 })
         let dates = arrived.compactMap { $0.number("signedDate") }
         #expect(zip(dates, dates.dropFirst()).count { $0 > $1 } > 5, "later ones overtake")
-
-        let now = store.clock.now.milliseconds
-        var failures: Set<String> = []
-        var query = ""
-        repeat {
-            let page = try client.call(
-                "POST", "v1/notifications/history\(query)",
-                #"{"startDate":\#(now - 60_000),"endDate":\#(now),"onlyFailures":true}"#
-            ).json
-            for entry in page["notificationHistory"] as? [[String: Any]] ?? [] {
-                failures.insert(SignedClaims.of(entry.text("signedPayload") ?? "").text("notificationUUID") ?? "")
-            }
-            query = page.text("paginationToken").map { "?paginationToken=\($0.escaped)" } ?? ""
-        } while !query.isEmpty
-        #expect(failures.isSuperset(of: dropped) && failures.isDisjoint(with: uuids))
     }
 
     @Test("Version 1 has the secret, the receipt and the newest rows", .timeLimit(.minutes(1)))

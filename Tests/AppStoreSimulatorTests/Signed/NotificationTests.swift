@@ -155,47 +155,6 @@ import Testing
         #expect(try client.call("GET", "v1/notifications/test/\(unknown)").errorCode == 4_040_008)
     }
 
-    @Test("The history has pages and filters, and Apple's codes for what it cannot read")
-    func history() throws {
-        let store = hand.emptyStore()
-        let client = try ServerClient(store, hand)
-        try start(store)
-        for _ in 0..<23 { _ = store.createCustomer(CustomerScript()) }
-        hand.move(seconds: 61)
-        let (start, end) = (ManualClock.start, ManualClock.start + 61_000)
-        func page(_ members: String = "", _ token: String? = nil) throws -> ServerClient.Answer {
-            let query = token.map { "?paginationToken=\($0.escaped)" } ?? ""
-            return try client.call(
-                "POST", "v1/notifications/history\(query)", #"{"startDate":\#(start),"endDate":\#(end)\#(members)}"#)
-        }
-        var answers = [try page()]
-        while let token = answers.last?.json.text("paginationToken") { answers.append(try page("", token)) }
-        let payloads = answers.map { ($0.json["notificationHistory"] as? [[String: Any]] ?? []).texts("signedPayload") }
-        #expect(payloads.map(\.count) == [20, 20, 6])
-        #expect(answers.map { $0.json["hasMore"] as? Bool } == [true, true, false])
-        let uuids = payloads.flatMap { $0 }.compactMap { SignedClaims.of($0 ?? "").text("notificationUUID") }
-        #expect(try uuids == list(store).map(\.notificationUUID))
-        func count(_ members: String) throws -> Int? {
-            (try page(members).json["notificationHistory"] as? [Any])?.count
-        }
-        let id = store.receipts()[4].originalTransactionID
-        #expect(try count(#","transactionId":"\#(id)""#) == 2)
-        #expect(try count(#","notificationType":"SUBSCRIBED","notificationSubtype":"RESUBSCRIBE""#) == 0)
-        #expect(try count(#","onlyFailures":true"#) == 0)
-        let refusals = [
-            (#","notificationType":"NEWS""#, 4_000_018), (#","transactionId":"1""#, 4_040_010),
-            (#","notificationType":"TEST","transactionId":"\#(id)""#, 4_000_019),
-        ]
-        for (members, code) in refusals { #expect(try page(members).errorCode == code) }
-        #expect(try page("", "x").errorCode == 4_000_014)
-        for (body, code) in [
-            ("{}", 4_000_015), (#"{"startDate":1}"#, 4_000_016), (#"{"startDate":1,"endDate":2}"#, 4_000_012),
-            (#"{"startDate":3,"endDate":2}"#, 4_000_013),
-        ] {
-            #expect(try client.call("POST", "v1/notifications/history", body).errorCode == code)
-        }
-    }
-
     @Test("Options that cannot be used are refused")
     func refused() throws {
         let store = hand.emptyStore()

@@ -39,27 +39,28 @@ struct ServerOutcomeTests {
         let text = try store.transaction("1", ["environment": "Sandbox"])
         let page = try store.page([text], ["environment": "Sandbox"])
         let statuses = try store.statuses(text, ["environment": "Sandbox"])
-        var (answers, asked) = try await store.ask(store.request(.all(from: nil))) {
+        var (answers, asked) = try await store.ask {
             guard $0.path.hasPrefix("/sandbox") else { return ServerStore.error(code) }
             return .text($0.path.contains("subscriptions") ? statuses : page)
         }
         #expect(answers.first?.environment == .sandbox && answers.first?.server?.contents?.texts.count == 2)
         #expect(
             asked.map(\.path) == [
-                "/inApps/v2/history/1", "/sandbox/inApps/v2/history/1", "/sandbox/inApps/v1/subscriptions/1",
+                "/inApps/v1/subscriptions/1", "/inApps/v2/history/1", "/sandbox/inApps/v1/subscriptions/1",
+                "/sandbox/inApps/v2/history/1",
             ])
         for code in [4_040_010, 4_040_005, 4_040_001] {
-            (answers, asked) = try await store.ask(store.request(.all(from: nil))) {
+            (answers, asked) = try await store.ask {
                 ServerStore.error($0.path.hasPrefix("/sandbox") ? code : 4_040_010)
             }
-            #expect(answers.first?.server == .unknownTransaction(code: code) && asked.count == 2)
+            #expect(answers.first?.server == .unknownTransaction(code: code))
+            #expect(asked.count == (code == 4_040_001 ? 3 : 4))
         }
         for request in [
-            store.request(.all(from: nil), isFirstSight: false),
-            store.request(.all(from: nil), sandboxAllowed: false),
+            store.request(isFirstSight: false), store.request(sandboxAllowed: false),
         ] {
             (answers, asked) = try await store.ask(request) { _ in ServerStore.error(code) }
-            #expect(answers.first?.server == .unknownTransaction(code: code) && asked.count == 1)
+            #expect(answers.first?.server == .unknownTransaction(code: code) && asked.count == 2)
         }
     }
 
@@ -69,12 +70,12 @@ struct ServerOutcomeTests {
         var (answers, asked) = try await store.ask(store.request(isFirstSight: false)) { _ in .text("", .unauthorized) }
         #expect(answers.first?.server == .keyRefused && asked.count == 2 && answers.first?.calls == 2)
         #expect(Set(asked.compactMap(\.authorization)).count == 2)
-        let statuses = try store.statuses(
-            try store.transaction("1", ["environment": "Sandbox"]), ["environment": "Sandbox"])
+        let text = try store.transaction("1", ["environment": "Sandbox"])
         (answers, asked) = try await store.ask {
-            $0.path.hasPrefix("/sandbox") ? .text(statuses) : .text("", .unauthorized)
+            try $0.path.hasPrefix("/sandbox")
+                ? store.both($0, text, ["environment": "Sandbox"]) : .text("", .unauthorized)
         }
-        #expect(answers.first?.environment == .sandbox && answers.first?.server?.contents != nil && asked.count == 3)
+        #expect(answers.first?.environment == .sandbox && answers.first?.server?.contents != nil && asked.count == 4)
         // A key that production accepted before is refused there for another reason.
         let seen = Mutex(0)
         (answers, asked) = try await store.ask(times: 2) { _ in
@@ -117,8 +118,10 @@ struct ServerOutcomeTests {
         let stranger = try ServerStore()
         let own = try store.transaction()
         for text in [try stranger.transaction(), String(own.dropLast(8)) + "AAAAAAAA", "no text"] {
-            let statuses = try store.statuses(text)
-            let (answers, _) = try await store.ask { _ in .text(statuses) }
+            let (store, page) = (self.store, try store.page([own]))
+            let (answers, _) = try await store.ask {
+                .text(try $0.path.contains("subscriptions") ? store.statuses(text) : page)
+            }
             guard case .unverified(let sentence)? = answers.first?.server else {
                 Issue.record("\(String(describing: answers.first?.server))")
                 continue
@@ -159,7 +162,7 @@ struct ServerOutcomeTests {
         let listed = try store.transaction("1", item)
         let (page, statuses) = (try store.page([listed]), try store.statuses(listed))
         let named = try store.transaction("9", naming.claims)
-        var request = store.request(.all(from: nil))
+        var request = store.request()
         request.transactionID = "9"
         if naming.isSent { request.signedText = Array(named.utf8) }
         let (answers, asked) = try await store.ask(request) {
@@ -167,7 +170,7 @@ struct ServerOutcomeTests {
             return .text($0.path.contains("history") ? page : statuses)
         }
         #expect(
-            asked.map(\.path) == ["/inApps/v2/history/9", "/inApps/v1/subscriptions/9"]
+            asked.map(\.path) == ["/inApps/v1/subscriptions/9", "/inApps/v2/history/9"]
                 + (naming.isSent ? [] : ["/inApps/v1/transactions/9"]))
         guard naming.isAccepted else {
             guard case .otherSubject? = answers.first?.server else {
@@ -178,7 +181,7 @@ struct ServerOutcomeTests {
         }
         let contents = try #require(answers.first?.server?.contents)
         #expect(contents.asked == "9" && contents.named?.compact == Array(named.utf8) && contents.texts.count == 3)
-        let later = try await store.ask(store.request(.all(from: nil), isFirstSight: false)) {
+        let later = try await store.ask(store.request(isFirstSight: false)) {
             .text($0.path.contains("history") ? page : statuses)
         }
         #expect(later.asked.count == 2, "only what was never verified is named")
@@ -190,7 +193,7 @@ struct ServerOutcomeTests {
         let listed = try store.transaction()
         let (page, statuses) = (try store.page([listed]), try store.statuses(listed))
         let forged = try ServerStore().transaction("9")
-        var request = store.request(.all(from: nil))
+        var request = store.request()
         request.transactionID = "9"
         let table: [(Response, ServerVerdict)] = [
             (
@@ -217,27 +220,28 @@ struct ServerOutcomeTests {
 
     @Test("An answer about another app or environment, or without the id at first sight, is refused")
     func otherSubject() async throws {
-        let own = try store.transaction()
-        let bodies = [
-            try store.statuses(try store.transaction("1", ["bundleId": "com.example.other"])),
-            try store.statuses(try store.transaction("1", ["environment": "Sandbox"])),
-            try store.statuses(own, ["bundleId": "com.example.other"]),
-            try store.statuses(own, ["environment": "Sandbox"]), try store.statuses(own, ["appAppleId": 8]),
-            try store.statuses(try store.transaction("2", ["originalTransactionId": "2"])), try store.statuses(nil),
+        let (store, own) = (self.store, try store.transaction())
+        let stranger = try store.transaction("1", ["bundleId": "com.example.other"])
+        let answersOf: [(String, [String: any Sendable])] = [
+            (stranger, [:]), (try store.transaction("1", ["environment": "Sandbox"]), [:]),
+            (own, ["bundleId": "com.example.other"]), (own, ["environment": "Sandbox"]), (own, ["appAppleId": 8]),
+            (try store.transaction("2", ["originalTransactionId": "2"]), [:]),
         ]
-        for body in bodies {
+        for (text, more) in answersOf {
             let (answers, _) = try await store.ask {
-                $0.path.contains("/transactions/") ? ServerStore.error(4_040_010) : .text(body)
+                try $0.path.contains("/transactions/") ? ServerStore.error(4_040_010) : store.both($0, text, more)
             }
             guard case .otherSubject? = answers.first?.server else {
                 Issue.record("\(String(describing: answers.first?.server))")
                 continue
             }
         }
-        let right = try store.statuses(own, ["appAppleId": 7])
-        #expect(try await store.ask { _ in .text(right) }.answers.first?.server?.contents != nil)
-        let empty = try store.statuses(nil)
-        let later = try await store.ask(store.request(isFirstSight: false)) { _ in .text(empty) }
+        let right = try await store.ask { try store.both($0, own, ["appAppleId": 7]) }
+        #expect(right.answers.first?.server?.contents != nil)
+        let (empty, none) = (try store.statuses(nil), try store.page([]))
+        let later = try await store.ask(store.request(isFirstSight: false)) {
+            .text($0.path.contains("subscriptions") ? empty : none)
+        }
         #expect(later.answers.first?.server?.contents?.texts == [])
     }
 }

@@ -32,6 +32,13 @@ struct ServerStore {
         try authority.sign(Array(try JSONSerialization.data(withJSONObject: claims, options: .sortedKeys)))
     }
 
+    /// What a script answers that knows one text: statuses of it, and a history that holds it.
+    func both(_ asked: Asked, _ text: String, _ more: [String: Any] = [:]) throws -> Response {
+        let isOfStatuses = asked.path.contains("subscriptions")
+        return .text(
+            try isOfStatuses ? statuses(text, status: 1, more) : page([text], revision: "r1", more))
+    }
+
     /// A page of a history.
     func page(
         _ texts: [String], revision: String = "r1", hasMore: Bool = false, _ more: [String: Any] = [:]
@@ -92,13 +99,11 @@ struct ServerStore {
 
     /// A request by the store's key.
     func request(
-        _ reading: ServerReading = .statuses(since: "r"), isFirstSight: Bool = true, sandboxAllowed: Bool = true
-    )
-        -> ServerRequest
-    {
+        from revision: String? = nil, isFirstSight: Bool = true, sandboxAllowed: Bool = true
+    ) -> ServerRequest {
         ServerRequest(
             key: ServerKey(pem: key.pemRepresentation, id: "K1", issuer: "issuer", bundleID: Self.bundleID),
-            appleAppID: 7, transactionID: "1", reading: reading, isFirstSight: isFirstSight,
+            appleAppID: 7, transactionID: "1", revision: revision, isFirstSight: isFirstSight,
             sandboxAllowed: sandboxAllowed)
     }
 }

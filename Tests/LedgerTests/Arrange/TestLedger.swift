@@ -31,24 +31,31 @@ struct TestLedger: Sendable {
         try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
     }
 
-    /// Settles an answer about a claimed receipt.
+    /// Settles an answer about a claimed receipt; `server` says how far the Server API was read.
     @discardableResult
-    func settle(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
+    func settle(
+        _ claim: Claim, _ finding: Finding, latestReceipt: String? = nil, server: ServerRead? = nil
+    ) async throws -> Settled {
         let settled = try await ledger.settlements.settleInFull(
-            [settlement(claim, finding, latestReceipt: latestReceipt)])
+            [settlement(claim, finding, latestReceipt: latestReceipt, server: server)])
         #expect(settled.failures.map(\.reason) == [])
         return try #require(settled.settled.first)
     }
 
-    func settlement(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) -> Settlement {
+    func settlement(
+        _ claim: Claim, _ finding: Finding, latestReceipt: String? = nil, server: ServerRead? = nil
+    ) -> Settlement {
         Settlement(
-            claim: claim, finding: finding, body: Array("{}".utf8), latestReceipt: latestReceipt.map { Array($0.utf8) })
+            claim: claim, finding: finding, body: Array("{}".utf8), latestReceipt: latestReceipt.map { Array($0.utf8) },
+            server: server)
     }
 
     /// Claims a receipt and settles an answer about it.
     @discardableResult
-    func check(_ receipt: ReceiptID, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
-        try await settle(try await claim(receipt), finding, latestReceipt: latestReceipt)
+    func check(
+        _ receipt: ReceiptID, _ finding: Finding, latestReceipt: String? = nil, server: ServerRead? = nil
+    ) async throws -> Settled {
+        try await settle(try await claim(receipt), finding, latestReceipt: latestReceipt, server: server)
     }
 
     @discardableResult

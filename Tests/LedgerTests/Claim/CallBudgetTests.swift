@@ -18,10 +18,11 @@ struct CallBudgetTests {
             var change = AppChange()
             change.callsPerSecond = 50
             try await test.ledger.apps.change(test.app.bundleID, change)
+            #expect((50...60).contains(try await taken(test, .statuses, .production)))
+            #expect((50...60).contains(try await taken(test, .history, .production)))
             #expect((50...60).contains(try await taken(test, .transactions, .production)))
             #expect((5...7).contains(try await taken(test, .transactions, .sandbox)))
             #expect((10...12).contains(try await taken(test, .refunds, .production)))
-            #expect((50...60).contains(try await taken(test, .notifications, .production)))
             #expect((20...24).contains(try await taken(test, .extensions, .production)))
             #expect((1...2).contains(try await taken(test, .single, .production)))
             let wait = try await test.ledger.claims.takeCall(.single, of: try await test.appNow(), in: .production)

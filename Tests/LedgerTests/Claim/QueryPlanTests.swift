@@ -39,30 +39,37 @@ struct QueryPlanTests {
             Queries.reschedule,
             """
             1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(bytes), \(texts), \(times), \(times), \(times), \
-            \(flags), \(flags)
+            \(flags), \(small)
             """,
             ["poll_schedule_pkey", "receipt_pkey"]
-        ),
-        (
-            Queries.postpone, "\(ids), \(times), \(times), \(lanes)",
-            ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]
         ),
         (
             Queries.findPollers,
             """
             \(ids), \(ids), \(small), \(environments), \(texts), \(small), \(environments), \(texts), \(texts), '{}', '{}', \
-            \(ids)
+            \(ids), \(ids)
             """,
             ["subscription_polled_by", "purchase_polled_by", "subscription_natural_key"]
         ),
         (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (
-            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes), \(flags)",
+            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes)",
             ["poll_schedule_pkey"]
         ),
         (Queries.foldClocks, "\(ids)", ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]),
         (Queries.forgetFingerprints, "\(ids), \(ids)", ["poll_schedule_pkey"]),
+        (
+            Queries.storeVerifiedNotification,
+            "1, 'REFUND', NULL, 'u', 'Production', '77', now(), '', true, '77', NULL, 5, 60",
+            ["subscription_natural_key", "purchase_natural_key", "poll_schedule_pkey", "receipt_pkey"]
+        ),
+        (
+            Queries.findMissedPollers, "1, 'Production', '77'",
+            ["subscription_natural_key", "purchase_natural_key", "poll_schedule_pkey"]
+        ),
+        (Queries.readLinked, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
+        (Queries.markOmissions, "now(), \(ids), '{}', '{}', '{}', '{}', \(ids), \(ids)", ["subscription_pkey"]),
         (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
         (
             Queries.findDigests, "\(small), \(bytes)",

@@ -46,14 +46,14 @@ struct UnverifiedNotificationTests {
         return (try #require(Int(parts[0])), Lane(rawValue: parts[1]))
     }
 
-    @Test("The next check moves to 5 seconds from now, in the lane of what is urgent, and nothing else changes")
+    @Test("The next check moves to 5 seconds from now, behind checks at an end, and nothing else changes")
     func pulled() async throws {
         try await withPolled { test, app, _ in
             #expect(try await due(test).seconds > 86_400)
             var before = try await test.everything()
             #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             let due = try await due(test)
-            #expect((0...5).contains(due.seconds) && due.lane == .expiring)
+            #expect((0...5).contains(due.seconds) && due.lane == .retry)
             var after = try await test.everything()
             for table in ["poll_schedule", "notification"] { (before[table], after[table]) = (nil, nil) }
             #expect(before == after)
@@ -62,7 +62,7 @@ struct UnverifiedNotificationTests {
                 SELECT version, kind, apple_id, environment, original_transaction_id, effect FROM ledger.notification
                 """, [[2, "REFUND", "u1", "Production", "1000", "pulled"]])
             let claims = try await test.ledger.claims.claim(
-                for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9)], leaseSeconds: 60,
+                for: test.worker, [Quota(app: test.app, lane: .retry, receipts: 9)], leaseSeconds: 60,
                 now: test.at(0.01)
             )
             #expect(claims.count == 1)
@@ -134,7 +134,7 @@ struct UnverifiedNotificationTests {
             try await test.run("DELETE FROM ledger.poll_schedule")
             #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             let due = try await due(test)
-            #expect((0...5).contains(due.seconds) && due.lane == .expiring)
+            #expect((0...5).contains(due.seconds) && due.lane == .retry)
         }
     }
 

@@ -160,15 +160,20 @@ struct OutageAllowanceTests {
             """)
     }
 
-    @Test("Without a successor three answers over 72 hours end it, once every receipt was asked and no incident runs")
-    func absence() async throws {
+    /// Statuses, and a history that was read on: it holds what changed, and the statuses name every subscription.
+    private static let readOn = ServerRead(beginsAtStart: false, revision: "r2", goesOn: false)
+
+    @Test(
+        "Without a successor three answers over 72 hours end it, once every receipt was asked and no incident runs",
+        arguments: [nil, readOn])
+    func absence(_ server: ServerRead?) async throws {
         try await withLedger(in: reused) { test in
             let (first, second) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(first, answer(test, ended: 5, asked: 6))
             try await test.check(second, answer(test, ended: 5, asked: 6))
             let coins = purchase("9", at: test.at(-50), asOf: test.now)
             func leavesOut(_ receipt: ReceiptID, _ finding: Finding? = nil) async throws -> Bool {
-                try await test.check(receipt, finding ?? coins)
+                try await test.check(receipt, finding ?? coins, server: server)
                 return try await test.rows(Self.ends).count == 1
             }
             #expect(try await !leavesOut(first))
@@ -186,6 +191,36 @@ struct OutageAllowanceTests {
             #expect(try await !leavesOut(second, empty), "an answer without purchases")
             #expect(try await leavesOut(second))
             try await test.expectSound()
+        }
+    }
+
+    @Test("Statuses that show a successor end it at once")
+    func successorInStatuses() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 5, asked: 6))
+            try await test.check(receipt, other(test, from: -35), server: Self.readOn)
+            try await test.expectRows(Self.ends, [[true, "unknown"]])
+            try await test.expectSound()
+        }
+    }
+
+    @Test("An answer about another receipt that names it begins the count anew")
+    func absenceAnew() async throws {
+        try await withLedger(in: reused) { test in
+            let (first, second) = (try await test.upload("a"), try await test.upload("b"))
+            let coins = purchase("9", at: test.at(-50), asOf: test.now)
+            try await test.check(first, answer(test, ended: 5, asked: 6))
+            try await test.check(second, answer(test, ended: 5, asked: 6))
+            try await test.check(second, coins)
+            try await age(test, minutes: 80 * 60)
+            try await test.check(first, answer(test, ended: 5, asked: 5.5))
+            for receipt in [first, second] { try await test.check(receipt, coins) }
+            try await test.expectRows(
+                "SELECT absences FROM ledger.receipt_subscription ORDER BY receipt_id", [[1], [1]])
+            try await age(test, minutes: 73 * 60)
+            try await test.check(first, coins)
+            try await test.expectRows(Self.ends, [[true, "unknown"]])
         }
     }
 

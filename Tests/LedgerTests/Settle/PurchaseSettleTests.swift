@@ -25,6 +25,12 @@ struct PurchaseSettleTests {
                 try await test.entitled("coins", at: test.at(-1), knownAt: beforeRefund)
                     == [true, "coins", "active", nil, "Production", "verified"])
             try await test.check(receipt, purchase("p", at: bought, asOf: test.at(-1)))
+            try await test.expectRows(
+                """
+                SELECT revoked_at IS NOT NULL, s.due_at < now() + interval '70 s', s.fingerprint
+                FROM ledger.purchase p JOIN ledger.poll_schedule s ON s.receipt_id = p.polled_by
+                """, [[true, true, nil]])
+            try await test.check(receipt, purchase("p", at: bought, asOf: test.at(-0.9)))
             #expect(try await test.entitled("coins") == [true, "coins", "active", nil, "Production", "verified"])
             #expect(
                 try await test.rows("SELECT kind FROM ledger.event ORDER BY version, ordinal") == [

@@ -67,6 +67,29 @@ struct RepairTests {
         }
     }
 
+    @Test("Lost follow-ups are planned again, also of what had retired")
+    func followUps() async throws {
+        try await withTwoReceipts { test, _, new in
+            try await test.run(
+                """
+                INSERT INTO ledger.notification (app_id, received_at, version, kind, environment,
+                    original_transaction_id, signed_at, effect, texts)
+                SELECT app_id, now(), 2, 'REFUND', environment, original_transaction_id, now(), 'asked', ''
+                FROM ledger.subscription
+                """)
+            let planned =
+                "SELECT receipt_id, follow_ups, due_at <= now() AS due FROM ledger.poll_schedule WHERE receipt_id = \(new)"
+            #expect(try await repair(test) == [])
+            try await test.expectRows(planned, [[.receipt(new), 4, true]])
+            try await test.run(
+                "DELETE FROM ledger.poll_schedule; UPDATE ledger.subscription SET next_check_at = NULL")
+            let found = try await test.violations([.coverage])
+            #expect(found.map(\.detail) == ["its polling receipt is not scheduled"])
+            for violation in found { _ = try await test.ledger.operations.repair(violation, test.verifyTerms) }
+            try await test.expectRows(planned, [[.receipt(new), 4, true]])
+        }
+    }
+
     @Test("A poller that cannot vouch gives way to the newest verified receipt; an undated one comes last")
     func successor() async throws {
         try await withTwoReceipts { test, old, new in

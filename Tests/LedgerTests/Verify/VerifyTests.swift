@@ -45,6 +45,24 @@ struct VerifyTests {
             SELECT 2, subscription_id FROM ledger.subscription;
             UPDATE ledger.receipt_subscription SET omitted_at = now() WHERE receipt_id = 1
             """),
+        Broken(
+            .coverage, "no follow-up is planned",
+            """
+            INSERT INTO ledger.notification (app_id, received_at, version, kind, environment, original_transaction_id,
+                signed_at, effect, texts)
+            SELECT app_id, now(), 2, 'REFUND', environment, original_transaction_id, now(), 'asked', ''
+            FROM ledger.subscription
+            """),
+        Broken(
+            .coverage, "not scheduled",
+            """
+            UPDATE ledger.subscription SET next_check_at = NULL;
+            DELETE FROM ledger.poll_schedule WHERE receipt_id = 1;
+            INSERT INTO ledger.notification (app_id, received_at, version, kind, environment, original_transaction_id,
+                signed_at, effect, texts)
+            SELECT app_id, now(), 2, 'SUBSCRIBED', environment, original_transaction_id, now(), 'asked', ''
+            FROM ledger.subscription
+            """),
         Broken(.coverage, "was erased", "UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = 1"),
         Broken(
             .coverage, "never vouched",
@@ -96,6 +114,25 @@ struct VerifyTests {
         Broken(.deliveries, "is another one in", "UPDATE ledger.due_delivery SET position = 9 WHERE delivery_id = 1"),
         Broken(
             .deliveries, "is more than one of", "SELECT ledger.store_acknowledgement(ARRAY[2]::bigint[], 'twice')"),
+        Broken(
+            .deliveries, "is of another customer than the turn before",
+            """
+            INSERT INTO ledger.delivery (app_id, environment, customer_id, product_id, kind, turn, reason, subscription_id,
+                period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
+            SELECT app_id, environment, 2, product_id, kind, 2, 'refund', subscription_id, period_id, transaction_id,
+                original_transaction_id, now(), 'perennial', 'erased'
+            FROM ledger.delivery WHERE subscription_id IS NOT NULL AND turn = 1
+            """),
+        Broken(
+            .deliveries, "is of other units than the turn before",
+            """
+            INSERT INTO ledger.delivery (app_id, environment, customer_id, product_id, kind, credit, units, turn, reason,
+                subscription_id, period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
+            SELECT app_id, environment, customer_id, product_id, 'consumable', 'coins', t.units, t.turn, t.reason,
+                subscription_id, 99, transaction_id, original_transaction_id, now(), 'perennial', 'erased'
+            FROM (SELECT * FROM ledger.delivery WHERE subscription_id IS NOT NULL LIMIT 1) d,
+                (VALUES (5, 1, 'purchase'), (6, 2, 'refund')) t (units, turn, reason)
+            """),
         Broken(
             .events, "a later version than",
             "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),
@@ -167,6 +204,22 @@ struct VerifyTests {
             #expect(violation.bundleID == "com.example.app" && violation.environment == .production)
             #expect(violation.originalTransactionID == "1000")
             #expect(violation.sentence.hasPrefix("\(broken.invariant.rawValue): com.example.app Production 1000: "))
+        }
+    }
+
+    @Test("A one-time purchase that no receipt is asked about, though one could be, is found and repaired")
+    func unpolledPurchase() async throws {
+        try await Self.withLife { test in
+            try await test.run("UPDATE ledger.purchase SET polled_by = NULL, next_check_at = NULL")
+            let found = try await test.violations([.purchaseCoverage])
+            #expect(found.map(\.detail) == ["no receipt is asked about it, and one could be"])
+            for violation in found {
+                #expect(try await test.ledger.operations.repair(violation, test.verifyTerms)?.receiptID != nil)
+            }
+            #expect(try await test.violations() == [])
+            try await test.run("UPDATE ledger.receipt_purchase SET omitted_at = now()")
+            try await test.run("UPDATE ledger.purchase SET polled_by = NULL, next_check_at = NULL")
+            #expect(try await test.violations([.purchaseCoverage]) == [], "what no answer names was used up")
         }
     }
 

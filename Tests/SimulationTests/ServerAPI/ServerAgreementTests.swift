@@ -143,7 +143,7 @@ struct ServerAgreementTests {
     ) async throws {
         world.clock.stop()
         // One sweep reads everything.
-        try await world.run("UPDATE ledger.receipt SET reads_whole = true")
+        try await world.run("UPDATE ledger.receipt SET history_revision = NULL")
         try await world.checkEverything()
         try await AgreementTests.expectAgreement(in: world, of: known, renewalsMin: renewalsMin)
         let rebuilt = try await world.rebuild(correcting: false)

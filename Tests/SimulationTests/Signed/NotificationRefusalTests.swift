@@ -53,7 +53,6 @@ struct NotificationRefusalTests {
                 let answer = try await app.post(text)
                 #expect(answer == reason)
             }
-            try await app.tracker.applyNotifications()
             #expect(try await app.events() == [])
             #expect(try await app.effects() == [])
         }

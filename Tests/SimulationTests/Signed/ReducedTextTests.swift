@@ -32,7 +32,8 @@ struct ReducedTextTests {
                 "REFUND", status: 5, transaction: transaction(28.51, ["revocationDate": app.at(28.5)]), signedOn: 28.51),
             try app.notification("TEST", status: nil, transaction: nil, signedOn: 28.6),
         ]
-        try await app.hear(texts)
+        let refunded = transaction(28.51, ["revocationDate": app.at(28.5)])
+        try await app.hear(texts, answering: 28.6, [refunded], about: try await app.receipt(of: token))
         return (token, texts)
     }
 
@@ -96,19 +97,6 @@ struct ReducedTextTests {
         }
     }
 
-    @Test("A notification that waits for an answer keeps its texts, and is applied from them")
-    func waiting() async throws {
-        try await SignedApp.with { app in
-            let renewed = try app.notification(
-                "DID_RENEW", transaction: app.transaction("7", from: 28, signedOn: 28.01),
-                renewal: app.renewal(ends: 35, signedOn: 28.01), signedOn: 28.01)
-            try await app.hear([renewed])
-            try await app.served.run("UPDATE ledger.notification SET received_at = received_at - interval '91 days'")
-            #expect(try await reduce(app).reduced == 0)
-            #expect(try await app.effects() == ["awaits_whole"])
-        }
-    }
-
     @Test("After an erasure no table holds a text, a claim or the token, neither of whole nor of reduced texts")
     func erased() async throws {
         try await SignedApp.with { app in
@@ -128,7 +116,7 @@ struct ReducedTextTests {
                 token, of: ServedLedger.app, deciding: ManualDecision(by: "kim", because: "asked to be forgotten"))
             let after = try await dump(app)
             for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
-            // Apple's history brings nothing back.
+            // A repetition brings nothing back.
             for text in texts { #expect(try await app.post(text) == "repeated") }
             #expect(try await dump(app).contains(token) == false)
         }
@@ -141,8 +129,7 @@ struct ReducedTextTests {
             let text = try app.notification(
                 "DID_RENEW", transaction: app.transaction("7", from: 28, signedOn: 28.01, ["appAccountToken": token]),
                 renewal: app.renewal(ends: 35, signedOn: 28.01), signedOn: 28.01)
-            try await app.hear([text])
-            #expect(try await app.effects() == ["awaits_whole"])
+            #expect(try await app.post(text) == "unpolled")
             let traces = [token, Self.hex(text.split(separator: ".")[2])]
             let before = try await dump(app)
             #expect(traces.allSatisfy(before.contains), "else it proves nothing")
@@ -150,7 +137,7 @@ struct ReducedTextTests {
                 token, of: ServedLedger.app, deciding: ManualDecision(by: "kim", because: "asked to be forgotten"))
             let after = try await dump(app)
             for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
-            // Apple's history brings nothing back.
+            // A repetition brings nothing back.
             #expect(try await app.post(text) == "repeated")
             #expect(try await dump(app).contains(token) == false)
             try await app.expectSound()
@@ -164,7 +151,7 @@ struct ReducedTextTests {
         try await PretendWorld.with(options, importing: .signedTransactions) { world in
             try await world.hearing(dropped: 0, doubled: 0, reordered: 0) { try await world.work(seconds: 8) }
             world.clock.stop()
-            try await world.run("UPDATE ledger.receipt SET reads_whole = true")
+            try await world.run("UPDATE ledger.receipt SET history_revision = NULL")
             try await world.checkEverything()
             try await world.run(
                 """

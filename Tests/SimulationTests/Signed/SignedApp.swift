@@ -15,6 +15,10 @@ struct SignedApp: Sendable {
     let tracker: Tracker
     let authority: SigningAuthority
     let app: NotifiedApp
+    /// What Apple answers about the receipt.
+    let store: ScriptedStore
+    /// A customer's receipt, about which nothing was answered yet.
+    let receipt: ReceiptID
     /// When everything began, in milliseconds: thirty days ago.
     let start: Int64
 
@@ -24,14 +28,18 @@ struct SignedApp: Sendable {
     static func with(_ body: @escaping @Sendable (SignedApp) async throws -> Void) async throws {
         try await ServedLedger.with { served in
             let authority = try SigningAuthority()
+            let store = ScriptedStore()
             let tracker = Tracker(
-                ledger: served.ledger, appStore: .answering(nil), options: TrackerOptions(), logger: .quiet,
+                ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: .quiet,
                 signedTexts: SignedTextVerifier(trusting: try SigningRoot(der: authority.certificates[2])))
             let token = try await served.ledger.apps.openNotifications(of: ServedLedger.app)
             let app = try #require(try await served.ledger.apps.notifiedApp(at: token))
+            let upload = Upload(
+                appID: app.id, customer: "kim", receipt: Array("receipt".utf8), imported: false)
+            let receipt = try #require(try await served.ledger.intake.store([upload]).first).receiptID
             try await body(
                 SignedApp(
-                    served: served, tracker: tracker, authority: authority, app: app,
+                    served: served, tracker: tracker, authority: authority, app: app, store: store, receipt: receipt,
                     start: app.now.milliseconds - 30 * day))
         }
     }
@@ -41,7 +49,7 @@ struct SignedApp: Sendable {
         let token = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
         let id = try await served.ledger.apps.app(ServedLedger.app).id
         _ = try await served.ledger.intake.store([
-            Upload(appID: id, customer: token, receipt: Array("receipt".utf8), imported: false)
+            Upload(appID: id, customer: token, receipt: Array("receipt of a token".utf8), imported: false)
         ])
         return token
     }
@@ -104,10 +112,60 @@ struct SignedApp: Sendable {
         }
     }
 
-    /// Receives texts and applies them together.
-    func hear(_ texts: [String]) async throws {
+    /// Has verifyReceipt answer about the receipt, on a day, with what signed transactions state; prices it does not know.
+    @discardableResult
+    func answer(
+        on day: Double, _ transactions: [[String: Any]], renews: Bool = true, about receipt: ReceiptID? = nil
+    ) async throws -> Settled {
+        func text(_ value: Any?) -> String? { value.flatMap { $0 is NSNull ? nil : "\($0)" } }
+        let names = [
+            "transaction_id": "transactionId", "original_transaction_id": "originalTransactionId",
+            "web_order_line_item_id": "webOrderLineItemId", "product_id": "productId", "quantity": "quantity",
+            "purchase_date_ms": "purchaseDate", "original_purchase_date_ms": "originalPurchaseDate",
+            "expires_date_ms": "expiresDate", "cancellation_date_ms": "revocationDate",
+            "cancellation_reason": "revocationReason", "app_account_token": "appAccountToken",
+            "subscription_group_identifier": "subscriptionGroupIdentifier", "is_upgraded": "isUpgraded",
+        ]
+        let rows = transactions.map { transaction in
+            var row = names.compactMapValues { text(transaction[$0]) }
+            if text(transaction["offerDiscountType"]) == "FREE_TRIAL" { row["is_trial_period"] = "true" }
+            return row
+        }
+        let last = transactions.last { text($0["expiresDate"]) != nil }
+        let renewals = last.map { last in
+            [
+                "original_transaction_id": text(last["originalTransactionId"]) ?? "",
+                "product_id": text(last["productId"]) ?? "", "auto_renew_product_id": text(last["productId"]) ?? "",
+                "auto_renew_status": renews ? "1" : "0",
+            ]
+        }
+        let body: [String: Any] = [
+            "status": 0, "environment": "Production", "latest_receipt_info": rows,
+            "pending_renewal_info": [renewals].compactMap(\.self),
+            "receipt": ["bundle_id": Self.bundleID, "request_date_ms": "\(at(day))", "in_app": []] as [String: Any],
+        ]
+        let json = try JSONSerialization.data(withJSONObject: body, options: [.sortedKeys])
+        store.say(String(decoding: json, as: UTF8.self))
+        return try await tracker.check(receipt ?? self.receipt)
+    }
+
+    /// Receives texts, then has verifyReceipt answer.
+    func hear(
+        _ texts: [String], answering day: Double, _ transactions: [[String: Any]], renews: Bool = true,
+        about receipt: ReceiptID? = nil
+    ) async throws {
         for text in texts { try await post(text) }
-        try await tracker.applyNotifications()
+        try await answer(on: day, transactions, renews: renews, about: receipt)
+    }
+
+    /// The receipt that a customer sent.
+    func receipt(of customer: String) async throws -> ReceiptID {
+        let receipts = try await rows(
+            """
+            SELECT u.receipt_id::text AS line FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
+            WHERE c.name = '\(customer)'
+            """)
+        return ReceiptID(try #require(receipts.first.flatMap { Int64($0) }))
     }
 
     /// The events so far: kind and product, in the order of the subscription's versions.

@@ -69,7 +69,7 @@ struct BothChannelsTests {
             line.server.say(.answered(try await contents(of: line)))
             let second = try await line.tracker.check(receipt)
             #expect(second.outcome == .verified && second.subscriptions.flatMap(\.events) == [])
-            #expect(line.receipts.callCount == 2 && line.server.asked.map(\.reading) == [.all(from: nil)])
+            #expect(line.receipts.callCount == 2 && line.server.asked.map(\.revision) == [nil])
             #expect(try await standings(line) == [])
             let standing = try #require(try await line.served.ledger.apps.channelStanding(of: ServedLedger.app))
             #expect(standing.compared == 1 && standing.live == 1 && standing.open == 0)

@@ -22,7 +22,7 @@ struct ServerCheckTests {
             #expect(settled.outcome == .indeterminate && settled.vouching == .pointer)
             #expect(settled.reason?.contains("perennial app server-key") == true)
             let asked = try #require(line.server.asked.first)
-            #expect(asked.transactionID == "2000000000000001" && asked.reading == .all(from: nil) && asked.isFirstSight)
+            #expect(asked.transactionID == "2000000000000001" && asked.revision == nil && asked.isFirstSight)
             #expect(asked.askFirst == .production && line.receipts.callCount == 0)
             #expect(try await line.rows(Self.state) == ["0 0"])
             let app = try await line.served.ledger.apps.app(ServedLedger.app)
@@ -56,12 +56,12 @@ struct ServerCheckTests {
             let paused = """
                 SELECT environment, endpoint, round(EXTRACT(epoch FROM paused_until - now()) / 10) AS p FROM ledger.call_budget
                 """
-            #expect(try await line.rows(paused) == ["Production transactions 12"])
+            #expect(try await line.rows(paused) == ["Production statuses 12"])
             var app = try await line.served.ledger.apps.app(ServedLedger.app)
             #expect(app.pause == nil)
-            let wait = try await line.served.ledger.claims.takeCall(.transactions, of: app, in: .production)
+            let wait = try await line.served.ledger.claims.takeCall(.statuses, of: app, in: .production)
             #expect(wait.map { (100...121).contains($0) } == true)
-            #expect(try await line.served.ledger.claims.takeCall(.refunds, of: app, in: .production) == nil)
+            #expect(try await line.served.ledger.claims.takeCall(.history, of: app, in: .production) == nil)
             try await line.verify(by: .serverAPI)
             _ = try await line.tracker.check(receipt)
             app = try await line.served.ledger.apps.app(ServedLedger.app)
@@ -88,44 +88,18 @@ struct ServerCheckTests {
             #expect(vouched.outcome == .verified && vouched.vouching == .vouched && line.server.asked.count == 1)
             line.server.say(.noAnswer("away", code: nil))
             _ = try await line.tracker.check(receipt)
-            #expect(line.server.asked.count == 2 && line.server.asked.last?.reading == .all(from: nil))
+            #expect(line.server.asked.count == 2 && line.server.asked.last?.revision == nil)
             #expect(line.server.asked.last?.isFirstSight == false)
         }
     }
 
-    @Test(
-        "How much is read",
-        arguments: [
-            ("history_revision = 'r'", .statuses(since: "r")),
-            ("history_revision = 'r', reads_whole = true", .all(from: nil)),
-            ("history_revision = 'r', history_goes_on = true, reads_whole = true", .all(from: "r")),
-            ("reads_whole = false", .all(from: nil)),
-        ] as [(String, ServerReading)])
-    func reading(_ change: String, _ reading: ServerReading) async throws {
+    @Test("The history is read on from where it was read", arguments: ["r", nil])
+    func revision(_ revision: String?) async throws {
         try await ServerLine.with { line in
             let receipt = try await line.pointer("1")
-            try await line.served.run(
-                "UPDATE ledger.receipt SET \(change); UPDATE ledger.poll_schedule SET swept_at = now()")
+            if let revision { try await line.served.run("UPDATE ledger.receipt SET history_revision = '\(revision)'") }
             _ = try await line.tracker.check(receipt)
-            #expect(line.server.asked.map(\.reading) == [reading])
-        }
-    }
-
-    @Test(
-        "A history that was last read three weeks ago is read on, also where only the statuses are urgent",
-        arguments: [
-            ("now() - interval '20 days 23 hours'", .statuses(since: "r")),
-            ("now() - interval '21 days'", .all(from: "r")),
-            ("NULL", .all(from: "r")),
-        ] as [(String, ServerReading)])
-    func oldHistory(_ readAt: String, _ reading: ServerReading) async throws {
-        try await ServerLine.with { line in
-            let receipt = try await line.pointer("1")
-            try await line.served.run(
-                "UPDATE ledger.receipt SET history_revision = 'r'; UPDATE ledger.poll_schedule SET swept_at = \(readAt)"
-            )
-            _ = try await line.tracker.check(receipt)
-            #expect(line.server.asked.map(\.reading) == [reading])
+            #expect(line.server.asked.map(\.revision) == [revision])
         }
     }
 

@@ -1,5 +1,6 @@
 -- Overview: counts receipts of app $1 (null: every app) that are more than 5 minutes overdue, up to $2; also the oldest
--- of them, live workers, remaining violations, and the progress of the summaries.
+-- of them, live workers, remaining violations, what is known by notification only and no worker can take up, and the progress
+-- of the summaries.
 SELECT (SELECT count(*) FROM (
             SELECT FROM ledger.app a
             CROSS JOIN LATERAL (
@@ -18,6 +19,10 @@ SELECT (SELECT count(*) FROM (
         WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
        (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
        (SELECT COALESCE(sum(i.violations - i.repaired), 0)::bigint FROM ledger.invariant i) AS violations,
+       (SELECT count(DISTINCT (n.app_id, n.environment, n.original_transaction_id))
+        FROM ledger.notification n JOIN ledger.app a USING (app_id)
+        WHERE n.effect = 'unpolled' AND a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
+          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unpolled,
        p.rounds > 0 AS is_complete, p.summarised_at,
        (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
 FROM ledger.summary_progress p

@@ -2,7 +2,7 @@
 -- or because Apple does not respond at all.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
-       a.pre_check_spread_ms, a.sweep, COALESCE(t.factor, 1::smallint) AS sweep_factor, a.notification_digest IS NOT NULL AS takes_notifications,
+       a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
        k.key_id AS offer_key_id, k.issuer_id AS offer_issuer_id,
        a.verifier, a.apple_app_id, v.key_id AS server_key_id, v.issuer_id AS server_issuer_id, v.sealed_key AS sealed_server_key,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.paused_until, 'epoch') AS app_paused_until,
@@ -16,7 +16,6 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
-LEFT JOIN ledger.sweep_trust t USING (app_id)
 LEFT JOIN ledger.secret_trial p ON p.app_id = a.app_id AND p.environment = 'Production'
 LEFT JOIN ledger.secret_trial x ON x.app_id = a.app_id AND x.environment = 'Sandbox'
 WHERE a.removed_at IS NULL

@@ -46,11 +46,11 @@ WITH clock AS MATERIALIZED (
         want_at = CASE WHEN s.want_at > clock.at THEN s.want_at END
     FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
-              s.meaning, s.polled, s.swept_at, pick.due_at, pick.quarantined
+              s.meaning, s.polled, pick.due_at, pick.quarantined
 )
 SELECT l.receipt_id, l.quarantined, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at,
-       l.fingerprint, l.meaning, l.polled, l.swept_at, clock.at AS claimed_at,
-       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision, r.history_goes_on, r.reads_whole,
+       l.fingerprint, l.meaning, l.polled, clock.at AS claimed_at,
+       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock

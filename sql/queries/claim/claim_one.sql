@@ -19,12 +19,12 @@ WITH leased AS (
        OR s.crashes = 0 AND EXISTS (
            SELECT FROM ledger.worker w WHERE w.worker_id = s.leased_by AND ledger.gone_at(w) <= now())
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
-              s.meaning, s.polled, s.swept_at
+              s.meaning, s.polled
 )
 SELECT l.receipt_id, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at,
-       l.fingerprint, l.meaning, l.polled, l.swept_at,
+       l.fingerprint, l.meaning, l.polled,
        now() AS claimed_at,
-       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision, r.history_goes_on, r.reads_whole,
+       r.form::text AS form, r.vouched, r.transaction_id, r.history_revision,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id)

@@ -1,7 +1,7 @@
 -- Confirmation: moves the clocks of receipts whose answers equal the last ones, plans their next checks and releases
 -- their leases; $1 worker, $2 receipts, $3 tokens, $4 fingerprints of the last answers and $5 of these, $6 Apple's
--- clocks, $7 due, $8 lanes, $9 whether it spoke for everything. Returns the receipts. It leaves out a receipt whose
--- lease is lost, one whose fingerprint another transaction cleared, and one whose contents time alone has changed.
+-- clocks, $7 due, $8 lanes. Returns the receipts. It leaves out a receipt whose lease is lost, one whose fingerprint
+-- another transaction cleared, and one whose contents time alone has changed.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), released AS (
@@ -9,11 +9,10 @@ WITH clock AS MATERIALIZED (
     SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
         lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 'expiring') ELSE n.lane END,
         attempts = 0, leased_by = NULL, crashes = 0, backs_off = false, confirmed_as_of = n.as_of,
-        confirmed_at = clock.at, fingerprint = n.fingerprint,
-        swept_at = CASE WHEN n.is_sweep THEN clock.at ELSE s.swept_at END
+        confirmed_at = clock.at, fingerprint = n.fingerprint
     FROM unnest($2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::timestamptz[], $7::timestamptz[],
-                $8::text[]::ledger.lane[], $9::boolean[])
-             AS n(receipt_id, lease_token, last, fingerprint, as_of, due_at, lane, is_sweep)
+                $8::text[]::ledger.lane[])
+             AS n(receipt_id, lease_token, last, fingerprint, as_of, due_at, lane)
     CROSS JOIN clock
     WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
       AND s.fingerprint = n.last AND s.confirmed_as_of <= n.as_of AND s.equal_until > GREATEST(n.as_of, clock.at)

@@ -8,5 +8,5 @@ WITH unasked AS (
 )
 UPDATE ledger.receipt r
 SET data = '', latest_receipt = NULL, digest = sha256(gen_random_uuid()::text::bytea), meaning = NULL, reason = NULL,
-    transaction_id = NULL, history_revision = NULL, history_goes_on = false, erased_at = $2::timestamptz
+    transaction_id = NULL, history_revision = NULL, erased_at = $2::timestamptz
 WHERE r.receipt_id = ANY($1::bigint[])

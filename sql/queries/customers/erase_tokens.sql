@@ -34,7 +34,8 @@ WITH names AS MATERIALIZED (
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)
 ), notifications AS (
     UPDATE ledger.notification n
-    SET body = 'null', texts = NULL, claims = NULL, apply_at = NULL, account_token = NULL
+    SET body = 'null', texts = NULL, claims = NULL, account_token = NULL,
+        effect = CASE WHEN n.effect IN ('asked', 'planned', 'unpolled', 'unshown') THEN 'no_facts' ELSE n.effect END
     WHERE n.notification_id IN (
         SELECT m.notification_id
         FROM (SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)

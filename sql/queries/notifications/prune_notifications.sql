@@ -1,9 +1,8 @@
--- Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose facts are
--- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days: Apple's history
--- goes back 180 days, and a repetition must not be taken for news.
+-- Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose details are
+-- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days.
 WITH old AS MATERIALIZED (
     SELECT notification_id FROM ledger.notification
-    WHERE received_at < now() - make_interval(days => $1::int) AND effect <> 'applied' AND apply_at IS NULL
+    WHERE received_at < now() - make_interval(days => $1::int) AND effect NOT IN ('applied', 'stated')
       AND (signed_at IS NULL OR received_at < now() - make_interval(days => $3::int))
     ORDER BY received_at LIMIT $2::int
     FOR UPDATE SKIP LOCKED

@@ -39,11 +39,11 @@ WITH clock AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, wanted.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, wanted.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, wanted.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
-    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
+    SELECT p.receipt_id, $1::int, 'retry', wanted.at, wanted.at, $6::text IS NOT DISTINCT FROM 'Sandbox'
     FROM polled p, wanted
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING

@@ -2,8 +2,8 @@
 -- cannot go on; locks nothing. It covers subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6
 -- apps, $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and everything that
 -- receipts $1 poll. Receipts $2 cannot go on. The newest receipt takes over; one whose answers omit the item only if
--- all do. This transaction settles answers about receipts $12: they are no successors, because their answers name
--- what they hold. poller_omits: the last answer about the poller omitted the subscription.
+-- all do. This transaction settles answers about receipts $12 for subscriptions and $13 for purchases: they are no successors,
+-- because their answers name what they hold. poller_omits: the last answer about the poller omitted the subscription.
 WITH subscription AS MATERIALIZED (
     SELECT s.subscription_id, s.polled_by, true AS named
     FROM unnest($3::int[], $4::text[], $5::text[]) AS k(app_id, environment, original_transaction_id)
@@ -55,6 +55,6 @@ LEFT JOIN LATERAL (
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
     WHERE (NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named))
-      AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL($12::bigint[])
+      AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL(CASE WHEN t.purchase_id IS NULL THEN $12::bigint[] ELSE $13::bigint[] END)
       AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
     ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true

@@ -8,12 +8,11 @@ SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,
     confirmed_at = CASE WHEN n.as_of IS NOT NULL THEN n.recorded_at END, backs_off = n.backs_off,
-    swept_at = CASE WHEN n.is_sweep THEN n.recorded_at ELSE s.swept_at END,
-    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox)
+    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox), follow_ups = n.follow_ups
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[]::ledger.lane[], $6::smallint[], $7::bytea[], $8::bytea[],
-            $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::boolean[])
+            $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::smallint[])
     AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, meaning, polled, equal_until, as_of, recorded_at,
-         backs_off, is_sweep)
+         backs_off, follow_ups)
     JOIN ledger.receipt r USING (receipt_id)
 WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
 RETURNING s.receipt_id

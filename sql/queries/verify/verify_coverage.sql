@@ -2,18 +2,26 @@
 -- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: the schedule of a leased receipt
 -- is the one before its claim or a wish since then, one whose last answer was not verified backs off, and one in
 -- quarantine keeps its schedule. While an app is paused, nothing is late.
-WITH polled AS (
+WITH asked AS MATERIALIZED (
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
+), polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
            ledger.next_check_at(s, poller) AS next_check_at
     FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
     WHERE NOT $4::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
-      AND s.next_check_at IS NOT NULL
+      AND (s.next_check_at IS NOT NULL
+        OR s.polled_by IS NOT NULL AND (s.app_id, s.environment, s.original_transaction_id) IN (SELECT * FROM asked))
     UNION ALL
     SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by,
            ledger.next_check_at(p, poller)
     FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
     WHERE $4::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
-      AND p.next_check_at IS NOT NULL
+      AND (p.next_check_at IS NOT NULL
+        OR p.polled_by IS NOT NULL AND (p.app_id, p.environment, p.original_transaction_id) IN (SELECT * FROM asked)
+        OR p.polled_by IS NULL AND EXISTS (
+            SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
+            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)))
 ), holder AS NOT MATERIALIZED (
     SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
     UNION ALL
@@ -31,6 +39,7 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN p.leased_by IS NULL THEN p.due_at ELSE LEAST(p.want_at, p.scheduled_for) END AS at) schedule
 CROSS JOIN LATERAL (
     SELECT CASE
+        WHEN w.polled_by IS NULL AND $4::boolean THEN 'no receipt is asked about it, and one could be'
         WHEN r.erased_at IS NOT NULL THEN 'its polling receipt was erased'
         WHEN r.verified_at IS NULL THEN 'Apple never vouched for its polling receipt'
         WHEN NOT EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by)
@@ -48,7 +57,10 @@ CROSS JOIN LATERAL (
                 WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
                 ELSE p.attempts || ' calls brought no answer' END)
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
-        WHEN p.backs_off OR p.lane = 'quarantine' THEN NULL
+        WHEN p.follow_ups = 0 AND p.leased_by IS NULL
+         AND (w.app_id, w.environment, w.original_transaction_id) IN (SELECT * FROM asked)
+            THEN 'a notification about it waits for an answer, and no follow-up is planned'
+        WHEN p.backs_off OR p.lane = 'quarantine' OR w.next_check_at IS NULL THEN NULL
         WHEN schedule.at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',

@@ -75,7 +75,13 @@ struct OverviewPage {
             Tile(
                 title: "Violations", figure: grouped(late.violations), detail: "of promises, as workers found",
                 isAlarm: late.violations > 0),
-        ]
+        ] + (late.unpolled > 0 ? [unpolledTile(late.unpolled)] : [])
+    }
+
+    private static func unpolledTile(_ unpolled: Int64) -> Tile {
+        Tile(
+            title: "By notification only", figure: grouped(unpolled),
+            detail: "purchases that Apple is not asked about: store a key with perennial app server-key", isAlarm: true)
     }
 
     private static func overdueText(_ overdue: Int64) -> String {

@@ -83,7 +83,7 @@ struct PostNotification: Sendable {
         }
     }
 
-    /// Stores a notification of version 1. With the app's secret, the receipt in it is uploaded, by no customer.
+    /// Stores a notification of version 1, which is a hint unless its password is another one than the app's secret.
     private func keepVersionOne(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
     ) async throws -> KeptNotificationAnswer {
@@ -95,11 +95,8 @@ struct PostNotification: Sendable {
             return KeptNotificationAnswer(
                 .unverified, .wrongPassword, reason: "Its password is not the app's shared secret.")
         }
-        if verdict == .right, let receipt = fields?.latestReceipt,
-            try await tracker.upload(receipt, notifiedTo: app.bundleID)
-        {
-            try await intake.keep(notification, for: app, because: .uploaded)
-            return KeptNotificationAnswer(.password, .uploaded)
+        if verdict == .right {
+            return KeptNotificationAnswer(.password, try await intake.keep(notification, for: app))
         }
         return KeptNotificationAnswer(
             .unverified, try await intake.keep(notification, for: app),

@@ -49,7 +49,9 @@ struct NotificationRouteTests {
         }
     }
 
-    @Test("Version 1 with the app's secret uploads its receipt; with another password nothing is asked")
+    @Test(
+        "Version 1 with the app's secret is a reason to ask, and its receipt is no upload; with another password nothing is asked"
+    )
     func versionOne() async throws {
         try await withAddress { client, ledger, _, path in
             func post(_ password: String) async throws -> AnswerBody {
@@ -71,9 +73,9 @@ struct NotificationRouteTests {
             #expect(wrong.text("verification") == "unverified")
             #expect(try await receipts() == [])
             let right = try await post("shared secret")
-            #expect(right.text("effect") == "uploaded")
+            #expect(right.text("effect") == "no_subscription")
             #expect(right.text("verification") == "password")
-            #expect(try await receipts() == ["new"])
+            #expect(try await receipts() == [], "it is a reason to ask, and its receipt is no upload")
         }
     }
 

@@ -1,0 +1,136 @@
+import Foundation
+import Ledger
+import SeededRandom
+import Testing
+import Tracking
+
+@testable import AppStoreSimulator
+
+/// Lives whose notifications come late, twice, in any order or not at all, while Apple's answers lag behind them.
+@Suite("Once no question is left, the ledger tells the truth, whatever became of the notifications")
+struct NotifiedLivesTests {
+    @Test(
+        "A hundred random lives on each channel", .timeLimit(.minutes(3)),
+        arguments: [Verifier.verifyReceipt, .serverAPI])
+    func few(_ verifier: Verifier) async throws {
+        try await live(verifier, lives: 100, seed: 20_261_134)
+    }
+
+    @Test(
+        "Five thousand random lives on each channel", .timeLimit(.minutes(120)),
+        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"),
+        arguments: [Verifier.verifyReceipt, .serverAPI])
+    func many(_ verifier: Verifier) async throws {
+        for round in 0..<25 { try await live(verifier, lives: 200, seed: 20_261_200 + UInt64(round)) }
+    }
+
+    private func live(_ verifier: Verifier, lives: Int, seed: UInt64) async throws {
+        try await PretendWorld.with(seed: seed, customers: lives, sandboxCustomers: 0, monthSeconds: 6) { world in
+            try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: verifier))
+            for channel in StoreChannel.allCases {
+                var lag = Lag(seconds: 0.4)
+                (lag.channel, lag.share) = (channel, 0.5)
+                world.simulator.add(lag)
+            }
+            var post = try await CarelessPost(world, seed: seed)
+            async let worked: Void = world.work(seconds: 12)
+            let end = ContinuousClock.now + .seconds(12)
+            while ContinuousClock.now < end {
+                try await post.deliver()
+                try await Task.sleep(for: .milliseconds(150))
+            }
+            try await worked
+            world.clock.stop()
+            world.simulator.clearLags()
+            repeat {
+                try await post.deliverAll()
+                try await world.work(seconds: 1)
+            } while try await world.hasQuestions(steppingTo: world.clock)
+            print("notifications: \(try await world.notificationCounts()), lost: \(post.lost.count) customers")
+            let told = world.simulator.truth().map(\.customer).filter { !post.lost.contains($0) }
+            #expect(told.count > lives / 2)
+            try await world.tracker.ledger.feed.sequence()
+            // What is known by a transaction id alone gets its owner by the planned check of the customer's receipt.
+            try await AgreementTests.expectAgreement(
+                in: world, of: Set(told), renewalsMin: lives / 2, ownersMayBeMissing: true)
+            try await world.expectNoViolations()
+        }
+    }
+}
+
+extension PretendWorld {
+    /// Whether a notification waits for an answer, or something that Apple took back for a second one. Then a moment passes.
+    fileprivate func hasQuestions(steppingTo clock: StoppableClock) async throws -> Bool {
+        let left = try await number(
+            """
+            SELECT (SELECT count(*) FROM ledger.notification WHERE effect = 'asked')
+                 + (SELECT count(*) FROM ledger.subscription WHERE suspected IS NOT NULL AND next_check_at IS NOT NULL)
+                 + (SELECT count(*) FROM ledger.purchase WHERE facts ? 'refund_retracted_at_ms' AND next_check_at IS NOT NULL)
+            """)
+        if left > 0 { clock.step() }
+        return left > 0
+    }
+}
+
+/// Carries notifications to the ledger: some at once, some twice, some much later, some never.
+private struct CarelessPost {
+    private let world: PretendWorld
+    private let app: NotifiedApp
+    private var random: Seeded
+    private var next = 0
+    private var held: [String] = []
+    /// The customers about whom something was lost.
+    private(set) var lost: Set<String> = []
+
+    init(_ world: PretendWorld, seed: UInt64) async throws {
+        // The store makes notifications, and sends none itself.
+        var options = NotificationOptions(url: "http://127.0.0.1:9/")
+        options.shareDropped = 1
+        world.simulator.notify(options)
+        let ledger = world.tracker.ledger
+        let token = try await ledger.apps.openNotifications(of: world.bundleID)
+        (self.world, app) = (world, try #require(try await ledger.apps.notifiedApp(at: token)))
+        random = Seeded(seed: seed)
+    }
+
+    /// Takes what the store made since the last time, and delivers a part of what is held.
+    mutating func deliver() async throws {
+        try collect()
+        var rest: [String] = []
+        for text in held.shuffled(using: &random) {
+            if Int.random(in: 0..<3, using: &random) == 0 { try await hand(text) } else { rest.append(text) }
+        }
+        held = rest
+    }
+
+    /// Delivers everything.
+    mutating func deliverAll() async throws {
+        try collect()
+        for text in held.shuffled(using: &random) { try await hand(text) }
+        held = []
+    }
+
+    private mutating func collect() throws {
+        world.simulator.collectNotifications()
+        for made in world.simulator.notifications.made(from: next) {
+            next = made.sequence + 1
+            let text = try world.simulator.signedPayload(of: made)
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0:
+                if let account = made.occasion.account {
+                    lost.formUnion([CustomerName.first(account), CustomerName.second(account)])
+                }
+            case 1..<10: held += [text, text]
+            default: held.append(text)
+            }
+        }
+    }
+
+    private func hand(_ text: String) async throws {
+        guard case .verified(let notification) = try await world.tracker.receive(Array(text.utf8), for: app) else {
+            Issue.record("a genuine notification is not verified")
+            return
+        }
+        _ = try await world.tracker.ledger.intake.keep(notification, for: app)
+    }
+}
