@@ -4,7 +4,7 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// The named thing does not exist.
         case notFound
-        /// The thing exists already.
+        /// The thing exists already, or what exists is in the way.
         case exists
         /// The input is invalid.
         case invalid

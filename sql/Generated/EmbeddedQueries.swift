@@ -1824,7 +1824,7 @@ ORDER BY lower(h.valid) DESC, h.entitlement COLLATE "C" LIMIT $2::int
 -- Split: returns the subscriptions and purchases that customer $2 owns only since customer $1's name became theirs.
 SELECT o.subscription_id, o.purchase_id
 FROM ledger.ownership o
-WHERE o.customer_id = $2::bigint AND o.cause = 'merge' AND upper_inf(o.known) AND upper_inf(o.valid) AND EXISTS (
+WHERE o.customer_id = $2::bigint AND o.cause IN ('merge', 'pointer') AND upper_inf(o.known) AND upper_inf(o.valid) AND EXISTS (
     SELECT FROM ledger.ownership f
     WHERE (f.subscription_id = o.subscription_id OR f.purchase_id = o.purchase_id) AND f.customer_id = $1::bigint
       AND upper_inf(f.known) AND upper(f.valid) = lower(o.valid))
@@ -1917,10 +1917,10 @@ WHERE ($1::text IS NULL OR a.bundle_id = $1::text) AND d.created_at <= now() - m
 GROUP BY a.bundle_id ORDER BY a.bundle_id
 
 """#)
-    /// Deliveries: purchases ($1) and subscriptions ($2) belong to the customers of the orders that claimed them ($3): what is
+    /// Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
     package static let handOverDue = SQLFile("hand_over_due", #"""
--- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers of the orders that claimed them ($3): what is
--- still due to another customer is skipped, and becomes due to this one under an id of its own.
+-- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
+-- ($3): what is still due to another customer is skipped, and becomes due to this one under an id of its own.
 WITH claimed AS MATERIALIZED (
     SELECT n.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
 ), gone AS (
@@ -2306,8 +2306,9 @@ ORDER BY a.place, e.entitlement COLLATE "C"
     /// Locks the customers ($1), and those with a provisional entitlement of receipts ($2), whose entitlements a transaction
     package static let lockAffectedCustomers = SQLFile("lock_affected_customers", #"""
 -- Locks the customers ($1), and those with a provisional entitlement of receipts ($2), whose entitlements a transaction
--- changes; returns them. So two changes to one customer are computed one after the other.
-SELECT c.customer_id FROM ledger.customer c
+-- changes; returns them, and whether their names mean another customer by now. So two changes to one customer are computed
+-- one after the other.
+SELECT c.customer_id, c.merged_into IS NOT NULL AS is_merged FROM ledger.customer c
 WHERE c.customer_id IN (
     SELECT unnest($1::bigint[])
     UNION
@@ -4111,14 +4112,23 @@ JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.custom
 WHERE o.order_id = $1::text::uuid
 
 """#)
-    /// Orders: returns the customers of the orders with these account tokens ($2 of apps $1), through merges.
+    /// Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
     package static let findOrderCustomers = SQLFile("find_order_customers", #"""
--- Orders: returns the customers of the orders with these account tokens ($2 of apps $1), through merges.
-SELECT o.app_id, o.app_account_token::text AS app_account_token, head.customer_id, head.name
+-- Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
+-- of the order whose token it is, else the one whose id it is.
+SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered
 FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
-JOIN ledger.purchase_order o ON o.app_account_token = t.token::uuid AND o.app_id = t.app_id
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+CROSS JOIN LATERAL (
+    SELECT o.customer_id, true AS is_ordered, NULL::text AS name FROM ledger.purchase_order o
+    WHERE o.app_account_token = ledger.account_token(t.token) AND o.app_id = t.app_id
+    UNION ALL
+    SELECT c.customer_id, false, c.name FROM ledger.customer c
+    WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+    ORDER BY is_ordered DESC, name LIMIT 1) named
+CROSS JOIN LATERAL (SELECT c.merged_into FROM ledger.customer c WHERE c.customer_id = named.customer_id OFFSET 0) c
+CROSS JOIN LATERAL (
+    SELECT h.customer_id, h.name FROM ledger.customer h
+    WHERE h.customer_id = COALESCE(c.merged_into, named.customer_id) OFFSET 0) head
 
 """#)
     /// Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.
@@ -4131,7 +4141,8 @@ SELECT id::text AS order_id FROM unnest(ledger.payable_orders('{}', '{}', $1::bi
     package static let findProvable = SQLFile("find_provable", #"""
 -- Orders: returns the one-time purchases of the ordered product in receipts that devices sent with proofs for orders, each
 -- with such an order and its customer, as the name means now: for the orders that are payable with those for which
--- receipts ($1) were sent. No one owns them, or by an upload alone, and no token names another order or customer.
+-- receipts ($1) were sent. No one owns them, or by an upload or a pointer alone, and no token names another order or
+-- customer.
 SELECT DISTINCT l.purchase_id, n.id::text AS order_id, head.customer_id, head.name
 FROM unnest(ledger.payable_orders('{}', '{}', ARRAY(
     SELECT DISTINCT x.receipt_id FROM ledger.order_receipt x WHERE x.receipt_id = ANY($1::bigint[])))) AS n(id)
@@ -4148,7 +4159,24 @@ CROSS JOIN LATERAL (
       AND (p.app_account_token IS NULL OR ledger.account_token(p.app_account_token) = r.app_account_token) OFFSET 0) p
 WHERE NOT EXISTS (
     SELECT FROM ledger.ownership w
-    WHERE w.purchase_id = l.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+    WHERE w.purchase_id = l.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid)
+      AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
+
+"""#)
+    /// Orders: locks and returns the undelivered orders of other customers than $3 that one-time purchases $1 or subscriptions
+    package static let findTakenOrders = SQLFile("find_taken_orders", #"""
+-- Orders: locks and returns the undelivered orders of other customers than $3 that one-time purchases $1 or subscriptions
+-- $2 pay, which now belong to $3.
+SELECT r.order_id::text AS order_id, r.purchase_id, r.subscription_id, r.period_id
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
+CROSS JOIN LATERAL (
+    SELECT p.order_id FROM ledger.purchase_order p WHERE p.purchase_id = n.purchase_id AND p.state = 'paid'
+    UNION ALL
+    SELECT s.order_id FROM ledger.purchase_order s WHERE s.subscription_id = n.subscription_id AND s.state = 'paid') paid
+JOIN ledger.purchase_order r USING (order_id)
+JOIN ledger.customer c ON c.customer_id = r.customer_id
+WHERE COALESCE(c.merged_into, c.customer_id) <> n.customer_id
+ORDER BY r.order_id FOR NO KEY UPDATE OF r
 
 """#)
     /// Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
@@ -4161,7 +4189,8 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
-        WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+        WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 UNION ALL
 SELECT NULL, n.id
 FROM unnest($2::bigint[]) AS n(id)
@@ -4169,7 +4198,8 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
-        WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+        WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 
 """#)
     /// Orders: deletes Idempotency-Keys that are older than 24 hours, at most $1.
@@ -4367,12 +4397,19 @@ ORDER BY r.order_id
     /// Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
     package static let readPaying = SQLFile("read_paying", #"""
 -- Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
--- ledger.paying_transactions says what the columns mean.
+-- ledger.paying_transactions says what the columns mean. What a customer only pointed at pays nothing.
 SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment::text AS environment, t.product_id, t.quantity,
        t.purchased_at, t.owner_id, t.is_claimed, t.is_renewal, t.transaction_ids, t.account_token,
        t.token_order::text AS token_order, t.token_customer, t.is_given, t.is_duplicate, t.proved_for, t.sent_for,
        t.named_for, t.pays::text AS pays, t.is_revoked
 FROM ledger.paying_transactions($1::text[]::uuid[], $2::bigint * interval '1 ms') t
+WHERE NOT EXISTS (
+        SELECT FROM ledger.ownership w
+        WHERE w.purchase_id = t.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause = 'pointer' OFFSET 0)
+  AND NOT EXISTS (
+        SELECT FROM ledger.ownership w
+        WHERE w.subscription_id = t.subscription_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause = 'pointer'
+        OFFSET 0)
 
 """#)
     /// Orders: returns whether the catalog of app $1 knows product $3, says what it is and sells one at a time, how many open
@@ -5111,15 +5148,6 @@ WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
   AND s.original_transaction_id <> n.original_transaction_id
 
 """#)
-    /// Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
-    package static let findTokenCustomers = SQLFile("find_token_customers", #"""
--- Returns the customers who have account tokens ($2 of apps $1) as their names, through merges.
-SELECT t.app_id, t.token AS app_account_token, head.customer_id, head.name
-FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
-JOIN ledger.customer c ON c.app_id = t.app_id AND c.name IN (lower(t.token), upper(t.token))
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
-
-"""#)
     /// Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
     package static let forgetFingerprints = SQLFile("forget_fingerprints", #"""
 -- Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
@@ -5332,40 +5360,39 @@ WHERE d.subscription_id = m.old_subscription AND d.period_id = m.old_period
 SELECT clock_timestamp() AS recorded_at
 
 """#)
-    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, with
+    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided;
     package static let readLinked = SQLFile("read_linked", #"""
--- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, with
--- account tokens; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and
--- stays the receipt's; a subscription does not.
+-- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided;
+-- locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
+-- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
     WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled)
        OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
-       s.original_transaction_id, NULL::text AS product_id, s.app_account_token
+       s.original_transaction_id, NULL::text AS product_id
 FROM claimed c
 JOIN ledger.receipt_subscription l USING (receipt_id)
 JOIN ledger.subscription s USING (subscription_id)
 WHERE l.omitted_at IS NULL AND s.version > 0
 UNION ALL
-SELECT c.receipt_id, NULL, p.purchase_id, p.app_id, p.environment::text, p.original_transaction_id, p.product_id,
-       p.app_account_token
+SELECT c.receipt_id, NULL, p.purchase_id, p.app_id, p.environment::text, p.original_transaction_id, p.product_id
 FROM claimed c
 JOIN ledger.receipt_purchase l USING (receipt_id)
 JOIN ledger.purchase p USING (purchase_id)
 WHERE p.version > 0
 
 """#)
-    /// Settlement: returns the present owners of subscriptions ($1) and purchases ($2), and the transfers of the last 30
+    /// Settlement: returns the present owners of subscriptions ($1) and purchases ($2) with the cause, and the transfers of the
     package static let readOwners = SQLFile("read_owners", #"""
--- Settlement: returns the present owners of subscriptions ($1) and purchases ($2), and the transfers of the last 30
--- days that were not manual.
-SELECT o.ownership_id, o.subscription_id, o.purchase_id, o.customer_id, c.name,
+-- Settlement: returns the present owners of subscriptions ($1) and purchases ($2) with the cause, and the transfers of the
+-- last 30 days that count: neither manual nor from one who only pointed at it.
+SELECT o.ownership_id, o.subscription_id, o.purchase_id, o.customer_id, c.name, o.cause,
        (SELECT count(*) FROM ledger.event e
         WHERE (e.subscription_id = o.subscription_id OR e.purchase_id = o.purchase_id)
           AND e.kind = 'ownership.transferred' AND e.recorded_at > now() - interval '30 days'
-          AND NOT (e.detail ? 'by_hand')) AS transfers
+          AND NOT (e.detail ?| ARRAY['by_hand', 'from_pointer'])) AS transfers
 FROM ledger.ownership o
 JOIN ledger.customer c USING (customer_id)
 WHERE (o.subscription_id = ANY($1::bigint[]) OR o.purchase_id = ANY($2::bigint[]))
@@ -6239,24 +6266,35 @@ ORDER BY key
     /// Verify: returns present ownerships after $1 up to $2 that conflict with another: two customers own the same item at
     package static let verifyOwnership = SQLFile("verify_ownership", #"""
 -- Verify: returns present ownerships after $1 up to $2 that conflict with another: two customers own the same item at
--- one time.
+-- one time, or one who only pointed at it keeps it from another one who showed it later.
 SELECT o.ownership_id AS key, a.bundle_id, COALESCE(s.environment, p.environment)::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
-       p.product_id, NULL::bigint AS receipt_id,
-       'two customers own it at the same time' AS detail
+       p.product_id, trouble.receipt_id, trouble.detail
 FROM ledger.ownership o
 LEFT JOIN ledger.subscription s USING (subscription_id)
 LEFT JOIN ledger.purchase p USING (purchase_id)
 JOIN ledger.app a ON a.app_id = COALESCE(s.app_id, p.app_id)
+CROSS JOIN LATERAL (
+    SELECT NULL::bigint AS receipt_id, 'two customers own it at the same time' AS detail
+    WHERE EXISTS (
+            SELECT FROM ledger.ownership x
+            WHERE x.subscription_id = o.subscription_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
+              AND x.valid && o.valid)
+       OR EXISTS (
+            SELECT FROM ledger.ownership x
+            WHERE x.purchase_id = o.purchase_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
+              AND x.valid && o.valid)
+    UNION ALL
+    SELECT min(r.receipt_id), 'its owner only pointed at it, and another customer showed it later'
+    FROM (SELECT l.receipt_id FROM ledger.receipt_subscription l WHERE l.subscription_id = o.subscription_id
+          UNION ALL
+          SELECT l.receipt_id FROM ledger.receipt_purchase l WHERE l.purchase_id = o.purchase_id) l
+    JOIN ledger.receipt r ON r.receipt_id = l.receipt_id AND (r.vouched OR r.form = 'signed_transaction')
+    JOIN ledger.upload u ON u.receipt_id = l.receipt_id
+    WHERE o.cause = 'pointer' AND upper_inf(o.valid) AND u.settled AND u.customer_id <> o.customer_id
+      AND u.uploaded_at > lower(o.known)
+    HAVING count(*) > 0) trouble
 WHERE o.ownership_id > $1::bigint AND o.ownership_id <= $2::bigint AND upper_inf(o.known)
-  AND (EXISTS (
-        SELECT FROM ledger.ownership x
-        WHERE x.subscription_id = o.subscription_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
-          AND x.valid && o.valid)
-    OR EXISTS (
-        SELECT FROM ledger.ownership x
-        WHERE x.purchase_id = o.purchase_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
-          AND x.valid && o.valid))
 ORDER BY o.ownership_id
 
 """#)

@@ -5,11 +5,8 @@ import Subscriptions
 extension SubscriptionDraft {
     /// Gives it to a customer, whatever the policy: a version of its own, with its event.
     mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
-        guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
-        version += 1
-        let product = state.timeline.span(at: state.asOf)?.productID ?? ""
-        events += DraftEvent.events(
-            [.handOver(kind, of: product, at: state.asOf, cause)], of: version, asOf: state.asOf)
+        guard let state, let change = ownership.give(to: customer, named: name, because: cause) else { return }
+        note(change, of: state.timeline.span(at: state.asOf)?.productID ?? "")
     }
 
     /// Removes the owner: a version of its own, without an event.
@@ -22,27 +19,14 @@ extension SubscriptionDraft {
 extension PurchaseDraft {
     /// Gives it to a customer, whatever the policy: a version of its own, with its event.
     mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
-        guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
-        version += 1
-        events += DraftEvent.events(
-            [.handOver(kind, of: key.purchase.productID, at: state.asOf, cause)], of: version, asOf: state.asOf)
+        guard state != nil, let change = ownership.give(to: customer, named: name, because: cause) else { return }
+        note(change)
     }
 
     /// Removes the owner: a version of its own, without an event.
     fileprivate mutating func release() {
         ownership.release()
         version += 1
-    }
-}
-
-extension Event {
-    /// Returns the event of a change of owner. A manual one is marked, since it does not count among an app's transfers.
-    fileprivate static func handOver(
-        _ kind: EventKind, of product: ProductID, at instant: Instant, _ cause: OwnershipCause
-    ) -> Event {
-        Event(
-            kind: kind, productID: product, occurredAt: instant,
-            detail: cause.isByHand ? ["by_hand": .text(cause.rawValue)] : [:])
     }
 }
 

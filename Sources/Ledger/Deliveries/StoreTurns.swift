@@ -13,11 +13,11 @@ extension SettlementRun {
         try transaction.query(Queries.advanceOrders, [.int8s(bought), .int8s(subscribed)])
     }
 
-    /// Skips what is still due to another customer of purchases and subscriptions that a proof claimed, and makes it due
-    /// to the order's customer under an id of its own: the operator's service may be carrying out the first one now.
+    /// Skips what is still due to another customer of purchases and subscriptions that a proof or an account token took, and
+    /// makes it due to the new owner under an id of its own: the operator's service may be carrying out the first one now.
     func handOverDue(in transaction: Transaction) throws {
-        let bought = purchases.values.filter(\.ownership.isClaimedByProof)
-        let subscribed = subscriptions.values.filter(\.ownership.isClaimedByProof)
+        let bought = purchases.values.filter(\.ownership.takesDue)
+        let subscribed = subscriptions.values.filter(\.ownership.takesDue)
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
         let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).map(\.newOwner?.customer.number)
         try transaction.query(

@@ -6,19 +6,28 @@ import Subscriptions
 /// purchases, so that two changes to one customer never lose one another.
 struct AffectedCustomers {
     private let ids: [Int64]
+    /// Those whose names mean another customer by now.
+    private let merged: Set<CustomerID>
 
     /// Locks customers, and those with a provisional entitlement of `receipts`.
     init(
         locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction
     ) throws {
         guard !customers.isEmpty || !receipts.isEmpty else {
-            ids = []
+            (ids, merged) = ([], [])
             return
         }
-        ids = try transaction.query(
+        let rows = try transaction.query(
             Queries.lockAffectedCustomers,
-            [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))]
-        ).map { try $0.int8("customer_id") }
+            [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
+        ids = try rows.map { try $0.int8("customer_id") }
+        merged = Set(
+            try rows.filter { try $0.bool("is_merged") }.map { CustomerID(number: try $0.int8("customer_id")) })
+    }
+
+    /// Throws `PollersChanged` where one of the customers was merged into another one before the lock.
+    func requireOwnNames(of customers: [CustomerID]) throws(PollersChanged) {
+        if customers.contains(where: merged.contains) { throw PollersChanged() }
     }
 
     /// Computes and stores what they may use. It comes after every change of the transaction.
@@ -44,7 +53,9 @@ extension SettlementRun {
             subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
             + purchases.values.filter(\.isChanged).map(\.ownership)
         let owners = owned.flatMap { [$0.owner?.customer, $0.current?.customer].compactMap(\.self) }
-        return try AffectedCustomers(locking: Set(owners), verifying: receipts, in: transaction)
+        let affected = try AffectedCustomers(locking: Set(owners), verifying: receipts, in: transaction)
+        try affected.requireOwnNames(of: owned.compactMap(\.newOwner?.customer))
+        return affected
     }
 }
 

@@ -62,7 +62,7 @@ extension SettlementRun {
         let terms = facts.terms.value
         let one = PayingTransaction(
             .purchase(draft.rowID), in: key.environment, productID: key.purchase.productID, quantity: terms.quantity,
-            purchasedAt: terms.purchasedAt, owner: draft.ownership.current?.customer.number)
+            purchasedAt: terms.purchasedAt, owner: draft.ownership.buyer?.customer.number)
         return completed(
             one, as: stored[one.bought], isStored: draft.stored != nil,
             isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
@@ -84,7 +84,7 @@ extension SettlementRun {
             var one = PayingTransaction(
                 .period(period.id ?? -Int64(index) - 1, of: draft.rowID), in: key.environment,
                 productID: period.productID, quantity: period.terms.value.quantity, purchasedAt: period.purchasedAt,
-                owner: draft.ownership.current?.customer.number)
+                owner: draft.ownership.buyer?.customer.number)
             one.isRenewal = ends.contains(period.purchasedAt)
             return completed(
                 one, as: stored[one.bought], isStored: period.id != nil,
@@ -117,11 +117,11 @@ extension SettlementRun {
         one.accountToken = token?.lowercased()
         if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {
             one.tokenNames = .order(order)
-        } else if orderCustomers.claim(of: token, appID: appID) != nil {
-            // An order of another product or customer.
-            one.tokenNames = .order("")
         } else {
-            one.tokenNames = orderReceipts.customer(named: token, appID: appID).map { .customer($0) }
+            // An order that is not in the pool is of another product or customer.
+            one.tokenNames = orderCustomers.named(by: token, appID: appID).map { named in
+                named.isOrdered ? .order("") : .customer(named.claim.customer.number)
+            }
         }
         one.provedFor = (stored?.provedFor ?? provedFor).union(sent.filter(\.isProved).map(\.orderID))
         one.sentFor = (stored?.sentFor ?? []).union(sent.filter { !$0.isProved }.map(\.orderID))

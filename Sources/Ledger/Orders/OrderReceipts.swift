@@ -55,16 +55,15 @@ struct OrderReceipts: Sendable {
     private let sent: [ReceiptID: [Sent]]
     private let unclaimablePurchases: Set<Int64>
     private let unclaimableSubscriptions: Set<Int64>
-    private let namedCustomers: OrderCustomers
 
     /// The state of a batch whose receipts were sent for no order.
     static let none = OrderReceipts(sent: [:])
 
     private init(
         sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, provable: ProvablePurchases = .none,
-        purchases: Set<Int64> = [], subscriptions: Set<Int64> = [], namedCustomers: OrderCustomers = .none
+        purchases: Set<Int64> = [], subscriptions: Set<Int64> = []
     ) {
-        (self.sent, self.pool, self.provable, self.namedCustomers) = (sent, pool, provable, namedCustomers)
+        (self.sent, self.pool, self.provable) = (sent, pool, provable)
         (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
     }
 
@@ -98,8 +97,7 @@ struct OrderReceipts: Sendable {
             sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
             provable: provable,
             purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
-            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }),
-            namedCustomers: try OrderCustomers(namedIn: batch, in: transaction))
+            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }))
     }
 
     /// Returns the orders for which a receipt was sent, the oldest first.
@@ -114,11 +112,6 @@ struct OrderReceipts: Sendable {
     /// Returns the customer of an order for which a receipt was sent.
     func customer(of order: String) -> OwnershipClaim? {
         sent.values.joined().first { $0.orderID == order }?.customer ?? provable.customers[order]
-    }
-
-    /// Returns the key of the customer whom an account token names; read where a proof claims.
-    func customer(named token: String?, appID: Int32) -> Int64? {
-        namedCustomers.claim(of: token, appID: appID)?.customer.number
     }
 
     /// Whether a proof may claim a purchase, as far as its payments, deliveries and owner say.

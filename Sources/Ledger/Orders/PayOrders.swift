@@ -6,7 +6,7 @@ extension SettlementRun {
     /// Whether a changed purchase or subscription may pay an order: an answer carries an order's account token, a receipt
     /// was sent for an order, or an owner has an open order. Most settlements pay none.
     private func mayPay(in transaction: Transaction) throws -> Bool {
-        if !orderCustomers.isEmpty || !orderReceipts.paying.isEmpty { return true }
+        if orderCustomers.nameOrders || !orderReceipts.paying.isEmpty { return true }
         let owners =
             purchases.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
             + subscriptions.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
@@ -22,7 +22,7 @@ extension SettlementRun {
     /// first.
     func payOrders(in transaction: Transaction) throws {
         try settleOrderReceipts(in: transaction)
-        guard try mayPay(in: transaction) else { return }
+        guard try hasTakenDue || mayPay(in: transaction) else { return }
         let paying = orderReceipts.paying
         let sent = batch.filter { paying.contains($0.claim.receiptID) }
         let bought = Set(purchases.values.filter(\.isChanged).map(\.rowID))
@@ -32,7 +32,9 @@ extension SettlementRun {
         let locked = try transaction.query(
             Queries.lockPayable,
             [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number))])
-        let pool = try PaymentPool(of: locked.map { try $0.text("order_id") }, in: transaction)
+        let taken = try takenOrders(in: transaction)
+        let payable = Set(try locked.map { try $0.text("order_id") }).union(taken.keys)
+        let pool = try PaymentPool(of: payable.sorted(), taken: taken, in: transaction)
         guard !pool.orders.isEmpty else { return }
         let payments = matchPayments(pool.transactions, of: pool.orders)
         try write(payments, insteadOf: pool, in: transaction)
@@ -40,6 +42,28 @@ extension SettlementRun {
         let unpaid = pool.orders.map(\.id).filter { !paid.contains($0) && !pool.revoked.contains($0) }
         try transaction.query(
             Queries.ownOrdered, [.texts(unpaid), .timestamptz(microseconds: recordedMicroseconds)])
+    }
+
+    private var hasTakenDue: Bool {
+        purchases.values.contains(where: \.ownership.takesDue)
+            || subscriptions.values.contains(where: \.ownership.takesDue)
+    }
+
+    /// Returns the orders that lose what pays them to the customer whom its account token names.
+    private func takenOrders(in transaction: Transaction) throws -> [String: PayingTransaction.Bought] {
+        guard hasTakenDue else { return [:] }
+        let bought = purchases.values.filter(\.ownership.takesDue)
+        let subscribed = subscriptions.values.filter(\.ownership.takesDue)
+        let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).map(\.newOwner?.customer.number)
+        let rows = try transaction.query(
+            Queries.findTakenOrders,
+            [
+                .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
+                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)), .int8s(owners),
+            ])
+        return try rows.reduce(into: [:]) { taken, row in
+            taken[try row.text("order_id")] = try PayingTransaction.Bought(row: row)
+        }
     }
 
     /// Writes the payments that are new, removes those that are no more, and ties what they give.
@@ -113,8 +137,10 @@ struct PaymentPool: Sendable {
 
     private init() {}
 
-    /// Reads what belongs to orders.
-    init(of ids: [String], in transaction: Transaction) throws {
+    /// Reads what belongs to orders. `taken` are those that lose what pays them to another customer.
+    init(
+        of ids: [String], taken: [String: PayingTransaction.Bought] = [:], in transaction: Transaction
+    ) throws {
         guard !ids.isEmpty else { return }
         let rows = try transaction.query(Queries.readPayableOrders, [.texts(ids)])
         let late = Parameter.int8(Payment.orderedLate.milliseconds)
@@ -131,7 +157,10 @@ struct PaymentPool: Sendable {
         for row in rows {
             let order = try PayableOrder(row: row)
             tokens[try row.text("app_account_token")] = order.id
-            if let bought = try PayingTransaction.Bought(row: row) {
+            if let bought = taken[order.id] {
+                paid[order.id] = bought
+                spent.remove(bought)
+            } else if let bought = try PayingTransaction.Bought(row: row) {
                 guard let payer = payers[bought], !payer.isAcknowledged, !payer.isDuplicate || payer.namesOrder else {
                     continue
                 }

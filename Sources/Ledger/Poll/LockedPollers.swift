@@ -95,7 +95,7 @@ struct LockedPollers: Sendable {
     }
 }
 
-/// Another transaction changed a poller between the look-up and the lock.
+/// Another transaction changed a poller, or merged a customer, between the look-up and the lock.
 struct PollersChanged: Error, CustomStringConvertible {
     var description: String { "Other checks kept changing which receipt is asked about it; it is asked about again." }
 }

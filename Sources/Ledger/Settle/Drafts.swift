@@ -66,12 +66,10 @@ struct SubscriptionDraft: Sendable {
     mutating func gain(_ move: LineItemMove, of owner: Owner?) {
         events.removeAll { move.isAnnounced(by: $0.event) }
         guard let state, let owner, ownership.current == nil,
-            let kind = ownership.give(to: owner.customer, named: owner.name, because: .upload)
+            let change = ownership.give(
+                to: owner.customer, named: owner.name, because: owner.isPointer ? .pointer : .upload)
         else { return }
-        version += 1
-        let product = state.timeline.span(at: state.asOf)?.productID ?? move.row.productID
-        let event = Event(kind: kind, productID: product, occurredAt: state.asOf)
-        events += DraftEvent.events([event], of: version, asOf: state.asOf)
+        note(change, of: state.timeline.span(at: state.asOf)?.productID ?? move.row.productID)
     }
 
     private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
@@ -103,18 +101,21 @@ struct SubscriptionDraft: Sendable {
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
-        orderedBy customer: OwnershipClaim?, policy: OwnershipPolicy
+        named: OrderCustomers.Named?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let span = state.timeline.span(at: state.asOf)
-        let kinds = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, orderedBy: customer, policy: policy,
-            accountToken: state.facts.appAccountToken, givesAccess: span?.entitled ?? false)
-        for kind in kinds {
-            version += 1
-            let event = Event(kind: kind, productID: span?.productID ?? "", occurredAt: state.asOf)
-            events += DraftEvent.events([event], of: version, asOf: state.asOf)
-        }
+        let changes = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            givesAccess: span?.entitled ?? false)
+        for change in changes { note(change, of: span?.productID ?? "") }
+    }
+
+    /// Adds a change of owner: a version of its own, with its event.
+    mutating func note(_ change: OwnershipChange, of product: ProductID) {
+        guard let state else { return }
+        version += 1
+        events += DraftEvent.events(change.events(of: product, at: state.asOf), of: version, asOf: state.asOf)
     }
 }
 
@@ -178,18 +179,21 @@ struct PurchaseDraft: Sendable {
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
-        orderedBy customer: OwnershipClaim?, policy: OwnershipPolicy
+        named: OrderCustomers.Named?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
-        let kinds = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, orderedBy: customer, policy: policy,
-            accountToken: state.facts.appAccountToken?.value, givesAccess: state.revokedAt == nil,
-            staysWithCustomer: kind?.staysWithCustomer ?? false)
-        for kind in kinds {
-            version += 1
-            let event = Event(kind: kind, productID: key.purchase.productID, occurredAt: state.asOf)
-            events += DraftEvent.events([event], of: version, asOf: state.asOf)
-        }
+        let changes = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            givesAccess: state.revokedAt == nil, staysWithCustomer: kind?.staysWithCustomer ?? false)
+        for change in changes { note(change) }
+    }
+
+    /// Adds a change of owner: a version of its own, with its event.
+    mutating func note(_ change: OwnershipChange) {
+        guard let state else { return }
+        version += 1
+        events += DraftEvent.events(
+            change.events(of: key.purchase.productID, at: state.asOf), of: version, asOf: state.asOf)
     }
 }
 

@@ -56,7 +56,7 @@ extension SettlementRun {
         let token = draft.state?.facts.appAccountToken
         draft.resolveOwnership(
             among: ownershipClaims[settlement.claim.receiptID] ?? [], of: settlement.claim.receiptID, ownedBy: nil,
-            orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: settlement.claim.app.ownershipPolicy)
+            named: orderCustomers.named(by: token, appID: key.appID), policy: settlement.claim.app.ownershipPolicy)
         return draft.ownership.current
     }
 
@@ -111,7 +111,7 @@ extension SettlementRun {
     }
 
     /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
-    /// customer uploaded gives its contents only to the customers of the orders whose account tokens they carry.
+    /// customer uploaded gives its contents only to the customers whom their account tokens name.
     private mutating func resolveOwnership(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
         let ownershipClaims = ownershipClaims[receipt] ?? []
@@ -122,17 +122,17 @@ extension SettlementRun {
             let owner =
                 isOwned || ownershipClaims.isEmpty
                 ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
-            for key in keys where (subscriptions[key]?.ownership.current != nil) == isOwned {
+            for key in keys where (subscriptions[key]?.ownership.buyer != nil) == isOwned {
                 let token = subscriptions[key]?.state?.facts.appAccountToken
                 subscriptions[key]?.resolveOwnership(
                     among: ownershipClaims, of: receipt, ownedBy: owner,
-                    orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: policy)
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
             }
-            for key in bought where (purchases[key]?.ownership.current != nil) == isOwned {
+            for key in bought where (purchases[key]?.ownership.buyer != nil) == isOwned {
                 let token = purchases[key]?.state?.facts.appAccountToken?.value
                 purchases[key]?.resolveOwnership(
                     among: ownershipClaims, of: receipt, ownedBy: owner,
-                    orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: policy)
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
             }
         }
     }
@@ -148,8 +148,8 @@ extension SettlementRun {
         case .keep, .transferIfLapsed: break
         }
         let owners =
-            keys.sorted().compactMap { subscriptions[$0]?.ownership.current }
-            + bought.sorted().compactMap { purchases[$0]?.ownership.current }
+            keys.sorted().compactMap { subscriptions[$0]?.ownership.buyer }
+            + bought.sorted().compactMap { purchases[$0]?.ownership.buyer }
         let earliest = ownershipClaims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first
         return earliest ?? owners.first
     }

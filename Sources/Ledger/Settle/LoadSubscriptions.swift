@@ -85,8 +85,8 @@ extension Owner {
     init(row: Row) throws {
         self.init(
             customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-            rowID: try row.int8("ownership_id"),
-            transfers: Int(try row.int8("transfers")))
+            rowID: try row.int8("ownership_id"), transfers: Int(try row.int8("transfers")),
+            cause: try row.wordIfPresent("cause"))
     }
 }
 

@@ -11,7 +11,8 @@ struct OwnershipClaim: Hashable, Sendable {
     let imported: Bool
     /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
     let isNew: Bool
-    /// Whether the customer only named a transaction.
+    /// Whether the customer only pointed at the contents: named a transaction, or sent a receipt for which Apple never
+    /// vouched.
     var isPointer = false
 }
 
@@ -24,6 +25,11 @@ struct Owner: Hashable, Sendable {
     var rowID: Int64?
     /// Transfers in the last 30 days.
     var transfers: Int
+    /// Why the customer owns it; nil: unknown.
+    var cause: OwnershipCause?
+
+    /// Whether the customer only pointed at it. Such an owner yields to each customer who shows more.
+    var isPointer: Bool { cause == .pointer }
 }
 
 /// Why a customer owns a subscription or purchase.
@@ -42,11 +48,13 @@ package enum OwnershipCause: String, Sendable, CaseIterable {
     case split
     /// A person assigned it to the customer.
     case assignment
+    /// The customer only pointed at it, and no other one claims it.
+    case pointer
 
     /// Whether a person decided it, not a receipt.
     var isByHand: Bool {
         switch self {
-        case .upload, .imported, .token, .proof: false
+        case .upload, .imported, .token, .proof, .pointer: false
         case .merge, .split, .assignment: true
         }
     }
@@ -67,21 +75,16 @@ package enum OwnershipAnswer: Hashable, Sendable {
 /// The most transfers of one subscription in 30 days; after that its owner keeps it.
 let transfersMax = 3
 
-/// Decides one claim by the app's policy; a matching `app_account_token` beats every policy.
+/// Decides one claim by the app's policy; the customer whom the `app_account_token` names comes before every policy.
 func decideOwnership(
-    of claim: OwnershipClaim, owner: Owner?, orderedBy customer: CustomerID? = nil, policy: OwnershipPolicy,
-    accountToken: String?, givesAccess: Bool, staysWithCustomer: Bool = false
+    of claim: OwnershipClaim, owner: Owner?, named: OrderCustomers.Named? = nil, policy: OwnershipPolicy,
+    givesAccess: Bool, staysWithCustomer: Bool = false
 ) -> OwnershipAnswer {
     guard let owner else { return .assigned }
-    if owner.customer == claim.customer { return .held }
+    if owner.customer == claim.customer, !(named?.takes(from: owner, at: claim) ?? false) { return .held }
+    if let named { return decideOwnership(of: claim, owner: owner, named: named) }
     if staysWithCustomer {
         return .refused("A consumable or non-renewing subscription stays with the customer who bought it.")
-    }
-    if let customer, customer != owner.customer, customer == claim.customer { return .transferred }
-    if customer == owner.customer { return .refused("Its owner ordered it.") }
-    if names(accountToken, claim.name) { return .transferred }
-    if names(accountToken, owner.name) {
-        return .refused("Its app_account_token names its owner.")
     }
     if claim.isPointer {
         return .refused("The id of a transaction alone takes nothing from an owner.")
@@ -102,25 +105,28 @@ func decideOwnership(
     }
 }
 
-/// Returns the claim to assign at first sight: of the customer the `app_account_token` names, else of the owner of
-/// the rest of the receipt, else of the newest uploader.
-func firstOwner(
-    among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?, accountToken: String?
-) -> OwnershipClaim? {
-    if let named = ownershipClaims.last(where: { names(accountToken, $0.name) }) { return named }
+/// Decides a claim to what an account token names a customer for.
+private func decideOwnership(
+    of claim: OwnershipClaim, owner: Owner, named: OrderCustomers.Named
+) -> OwnershipAnswer {
+    if named.claim.customer == claim.customer { return .transferred }
+    guard named.claim.customer == owner.customer else {
+        return .refused("Its app_account_token names another customer.")
+    }
+    return .refused(named.isOrdered ? "Its owner ordered it." : "Its app_account_token names its owner.")
+}
+
+/// Returns the claim to assign where no token names a customer: of the owner of the rest of the receipt, else of the newest
+/// uploader.
+func firstOwner(among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?) -> OwnershipClaim? {
     guard let owner = receiptOwner else { return ownershipClaims.last }
     return ownershipClaims.last { $0.customer == owner.customer }
-        ?? OwnershipClaim(customer: owner.customer, name: owner.name, imported: false, isNew: false)
+        ?? OwnershipClaim(
+            customer: owner.customer, name: owner.name, imported: false, isNew: false,
+            isPointer: ownershipClaims.allSatisfy(\.isPointer))
 }
 
 extension OwnershipClaim {
-    /// Returns the cause of the ownership that this claim gets.
-    func cause(accountToken: String?) -> OwnershipCause {
-        if names(accountToken, name) { return .token }
-        return imported ? .imported : .upload
-    }
-}
-
-private func names(_ accountToken: String?, _ customer: String) -> Bool {
-    accountToken?.lowercased() == customer.lowercased()
+    /// The cause of the ownership that this claim gets.
+    var cause: OwnershipCause { isPointer ? .pointer : imported ? .imported : .upload }
 }

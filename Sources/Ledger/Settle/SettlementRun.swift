@@ -15,8 +15,8 @@ struct SettlementRun {
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
     let ownershipClaims: [ReceiptID: [OwnershipClaim]]
-    /// The customers whom the account tokens of orders name.
-    let orderCustomers: OrderCustomers
+    /// The customers whom account tokens name.
+    private(set) var orderCustomers: OrderCustomers
     /// The orders for which the batch's receipts were sent.
     let orderReceipts: OrderReceipts
     /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
@@ -69,13 +69,14 @@ struct SettlementRun {
             of: .int8s(ids.map(\.number)),
             pointers: Set(batch.filter { $0.vouching == .pointer }.map(\.claim.receiptID)),
             in: transaction)
-        orderCustomers = try OrderCustomers(of: batch, linked: linked, in: transaction)
+        orderCustomers = .none
         orderReceipts = try OrderReceipts(
             of: batch, provable: provable, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         self.holders = Set(holders)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
+        orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
         setAsideWhatIsDoubtful()
         waiting = try waitingNotifications(reading: read, in: transaction)
     }
@@ -245,7 +246,7 @@ struct SettlementRun {
             let isPointer = pointers.contains(receipt)
             let claim = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                imported: try row.bool("imported") || isPointer, isNew: try row.bool("settled") == false,
+                imported: try row.bool("imported"), isNew: try row.bool("settled") == false,
                 isPointer: isPointer)
             ownershipClaims[receipt, default: []].append(claim)
         }
@@ -257,8 +258,6 @@ struct LinkedContents: Sendable {
     private(set) var contents: [ReceiptID: (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey])] = [:]
     private(set) var subscriptionIDs: [Int64] = []
     private(set) var purchaseIDs: [Int64] = []
-    /// The account tokens in it, with their apps.
-    private(set) var tokens: [(appID: Int32, text: String)] = []
 
     /// Nothing.
     static let none = LinkedContents()
@@ -280,7 +279,6 @@ struct LinkedContents: Sendable {
                         appID: subject.appID, environment: subject.environment,
                         purchase: PurchaseKey(originalTransactionID: subject.id, productID: ProductID(product))))
             }
-            if let token = try row.textIfPresent("app_account_token") { tokens.append((subject.appID, token)) }
         }
     }
 }

@@ -21,7 +21,7 @@ private struct OwnershipWrite {
         self.recordedMicroseconds = recordedMicroseconds
         endedRowID = draft.owner?.rowID
         customer = draft.current?.customer
-        cause = draft.cause
+        cause = draft.newOwner?.cause
     }
 }
 

@@ -63,7 +63,8 @@ extension Invariant {
         case .timeline:
             "Run `perennial rebuild --app APP`; if it stays, restore the constraint subscription_span_says_one_thing."
         case .ownership:
-            "Run `perennial customer assign` to say whose it is, and restore the constraints of ledger.ownership."
+            "Run `perennial customer assign` to say whose it is, and restore the constraints of ledger.ownership; where a "
+                + "receipt is named, run `perennial receipt check --receipt ID`, which decides anew."
         case .entitlements:
             "Run `perennial rebuild --app APP`, which stores what the sources give."
         case .deliveries:

@@ -50,7 +50,9 @@ paths:
       summary: Store a receipt and ask Apple about it at once.
       description: |
         Needs the scope `write`. The body has exactly one of `receipt`, `signed_transaction` and `transaction_id`; the last two
-        need `perennial app server-key`. You may send the same receipt again at any time. If callers send it many times at once,
+        need `perennial app server-key`, and get 409 without it. A bare `transaction_id` takes nothing from an owner, delivers
+        nothing, and yields to everything that shows more. An `app_account_token` that names an order or an existing customer
+        decides whose it is. You may send the same receipt again at any time. If callers send it many times at once,
         to any servers, Perennial asks Apple once for all of them. A caller that waits for another caller's check keeps
         what it owns: its `ownership` is then `held` or `refused`. The server waits for Apple's answer for up to 10
         seconds, for a `purchase` up to 20. It asks once more after 5 seconds where the answer lacks the purchase, or where
@@ -129,6 +131,12 @@ paths:
         "403": {$ref: "#/components/responses/Problem"}
         "404": {$ref: "#/components/responses/Problem"}
         "408": {$ref: "#/components/responses/Problem"}
+        "409":
+          description: >-
+            `signed_transaction` and `transaction_id` need `perennial app server-key`, which the app lacks; nothing was stored.
+          content:
+            application/problem+json:
+              schema: {$ref: "#/components/schemas/Problem"}
         "413": {$ref: "#/components/responses/Problem"}
         "415": {$ref: "#/components/responses/Problem"}
         "422":
@@ -710,7 +718,7 @@ paths:
         `<order id>.<lower-case hex SHA-256 of the Base64-decoded receipt>`. It shows that the upload is about the order,
         not that the receipt is the sender's. So it claims one transaction for the order's customer: of the ordered
         product, bought since the order was placed (less ten minutes), that pays no other order, carries no other order's
-        token, and has no owner, or one who merely uploaded it and got nothing. The answer is that of an upload with
+        token, and has no owner, or one who merely uploaded it or pointed at it and got nothing. The answer is that of an upload with
         `purpose: purchase`, but shows what the order is about and nothing else: `customer` is null.
 
         An unknown order and a wrong proof get the same 403. At most 10 proved calls a minute about an order, and 60
@@ -1736,7 +1744,7 @@ components:
         vouching:
           description: >-
             Why the contents count as the sender's. `vouched`: verifyReceipt vouched for the receipt. `signed`: Apple signed
-            the transaction. `pointer`: only an id was named.
+            the transaction. `pointer`: only an id was named; it gives what no other customer claims, without a delivery.
           enum: [vouched, signed, pointer]
     KeptReceipt:
       type: object

@@ -86,6 +86,7 @@ struct QueryPlanTests {
             ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey", "poll_schedule_pkey"]
         ),
         (Queries.lockAffectedCustomers, "\(ids), \(ids)", ["customer_pkey"]),
+        (Queries.findOrderCustomers, "\(small), \(tokens)", ["customer_name_", "customer_pkey"]),
     ]
 
     private static let ids = array { "\($0)" }
@@ -94,6 +95,7 @@ struct QueryPlanTests {
     private static let lanes = array { _ in "sweep" }
     private static let bytes = array { #""\\x\#(String($0, radix: 16, uppercase: false).leftPadded)""# }
     private static let texts = array { _ in "NULL" }
+    private static let tokens = array { "00000000-0000-4000-8000-0000000000\(10 + $0)" }
 
     private static let flags = array { _ in "true" }
     private static let environments = array { _ in "Production" }

@@ -13,14 +13,17 @@ struct OwnershipDecisionTests {
         var owner: String? = "ann"
         var transfers = 0
         var policy = OwnershipPolicy.transfer
-        var token: String?
+        /// The customer whom the account token names.
+        var named: String?
+        var cause = OwnershipCause.upload
         var imported = false
+        var isPointer = false
         var givesAccess = true
         var said: Said
 
         var testDescription: String {
-            "\(claimant) from \(owner ?? "no owner"), \(transfers) transfers, \(policy), token \(token ?? "-"), "
-                + "imported \(imported), access \(givesAccess)"
+            "\(claimant) from \(owner ?? "no owner") by \(cause), \(transfers) transfers, \(policy), token \(named ?? "-"), "
+                + "imported \(imported), pointer \(isPointer), access \(givesAccess)"
         }
     }
 
@@ -39,22 +42,33 @@ struct OwnershipDecisionTests {
         Line(transfers: 3, policy: .transferIfLapsed, givesAccess: false, said: .refused),
         Line(imported: true, said: .refused),
         Line(imported: true, givesAccess: false, said: .transferred),
-        Line(policy: .keep, token: "BOB", said: .transferred),
-        Line(transfers: 9, token: "bob", said: .transferred),
-        Line(token: "ANN", said: .refused),
-        Line(token: "unknown", said: .transferred),
+        Line(isPointer: true, said: .refused),
+        Line(isPointer: true, givesAccess: false, said: .refused),
+        Line(claimant: "ann", isPointer: true, said: .held),
+        Line(policy: .keep, named: "bob", said: .transferred),
+        Line(transfers: 9, named: "bob", imported: true, said: .transferred),
+        Line(named: "bob", isPointer: true, said: .transferred),
+        Line(named: "ann", said: .refused),
+        Line(named: "cid", said: .refused),
+        Line(claimant: "ann", named: "bob", said: .refused),
+        Line(claimant: "ann", named: "bob", cause: .assignment, said: .held),
+        Line(named: "cid", cause: .assignment, said: .refused),
     ]
 
     @Test("Each situation has its decision", arguments: table)
     func decide(line: Line) {
-        let claim = OwnershipClaim(
-            customer: CustomerID(number: line.claimant == "ann" ? 1 : 2), name: line.claimant, imported: line.imported,
-            isNew: true)
+        func claim(_ name: String) -> OwnershipClaim {
+            OwnershipClaim(
+                customer: CustomerID(number: ["ann": 1, "bob": 2][name] ?? 3), name: name, imported: line.imported,
+                isNew: true, isPointer: line.isPointer)
+        }
         let owner = line.owner.map {
-            Owner(customer: CustomerID(number: 1), name: $0, rowID: 1, transfers: line.transfers)
+            Owner(customer: CustomerID(number: 1), name: $0, rowID: 1, transfers: line.transfers, cause: line.cause)
         }
         let answer = decideOwnership(
-            of: claim, owner: owner, policy: line.policy, accountToken: line.token, givesAccess: line.givesAccess)
+            of: claim(line.claimant), owner: owner,
+            named: line.named.map { OrderCustomers.Named(claim: claim($0), isOrdered: false) }, policy: line.policy,
+            givesAccess: line.givesAccess)
         let said: Said =
             switch answer {
             case .held: .held
@@ -76,21 +90,21 @@ struct OwnershipTests {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = token }
     }
 
-    @Test("At first sight the customer whom the token names is the owner, else the newest uploader")
+    @Test("At first sight the uploader whom the token names is the owner, else the newest one")
     func firstSight() async throws {
         try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a", by: "ann")
-            try await test.upload("a", by: "Bob")
+            try await test.upload("a", by: "BOB")
             try await test.upload("a", by: "cid")
             let settled = try await test.check(receipt, monthly(test, token: "bob"))
-            #expect(settled.subscriptions[0].ownership["Bob"] == .assigned)
+            #expect(settled.subscriptions[0].ownership["BOB"] == .assigned)
             for other in ["ann", "cid"] {
                 guard case .refused = settled.subscriptions[0].ownership[AppCustomerID(other)] else {
                     Issue.record("\(other) was not refused")
                     continue
                 }
             }
-            #expect(try await test.owner() == "Bob")
+            #expect(try await test.owner() == "BOB")
             let second = try await test.upload("b", by: "ann")
             try await test.upload("b", by: "cid")
             try await test.check(second, monthly(test).but { $0.subscription = "2" })

@@ -36,6 +36,22 @@ import Tracking
         }
     }
 
+    @Test("A signed transaction and a bare id need the app's server key; what to do is said, and nothing is stored")
+    func noServerKey() async throws {
+        try await ServedLedger.with { served in
+            let store = ScriptedStore(saying: Sample.verified())
+            try await Serving.with(Tracker.quiet(served.ledger, appStore: store.client)) { client in
+                for subject in [#""transaction_id":"1""#, #""signed_transaction":"e30.e30.AAAA""#] {
+                    let response = try await client.send(
+                        .post, Serving.receipts, secret: served.secret, body: #"{"customer":"kim",\#(subject)}"#)
+                    try expectProblem(response, "conflict", status: 409)
+                    #expect(try AnswerBody(response).text("detail")?.contains("perennial app server-key") == true)
+                }
+                #expect(try await served.ledger.customers.receipts().isEmpty && store.callCount == 0)
+            }
+        }
+    }
+
     /// Another process asks about the receipt: it is waited for, no longer than Apple is.
     @Test("A check by another process is waited for, no longer than Apple is", arguments: [(0.3, 200), (60, 202)])
     func anotherProcessAsks(leaseSeconds: Double, status: Int) async throws {

@@ -1,5 +1,5 @@
--- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers of the orders that claimed them ($3): what is
--- still due to another customer is skipped, and becomes due to this one under an id of its own.
+-- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
+-- ($3): what is still due to another customer is skipped, and becomes due to this one under an id of its own.
 WITH claimed AS MATERIALIZED (
     SELECT n.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
 ), gone AS (

@@ -1,6 +1,7 @@
 -- Locks the customers ($1), and those with a provisional entitlement of receipts ($2), whose entitlements a transaction
--- changes; returns them. So two changes to one customer are computed one after the other.
-SELECT c.customer_id FROM ledger.customer c
+-- changes; returns them, and whether their names mean another customer by now. So two changes to one customer are computed
+-- one after the other.
+SELECT c.customer_id, c.merged_into IS NOT NULL AS is_merged FROM ledger.customer c
 WHERE c.customer_id IN (
     SELECT unnest($1::bigint[])
     UNION

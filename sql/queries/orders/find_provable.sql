@@ -1,6 +1,7 @@
 -- Orders: returns the one-time purchases of the ordered product in receipts that devices sent with proofs for orders, each
 -- with such an order and its customer, as the name means now: for the orders that are payable with those for which
--- receipts ($1) were sent. No one owns them, or by an upload alone, and no token names another order or customer.
+-- receipts ($1) were sent. No one owns them, or by an upload or a pointer alone, and no token names another order or
+-- customer.
 SELECT DISTINCT l.purchase_id, n.id::text AS order_id, head.customer_id, head.name
 FROM unnest(ledger.payable_orders('{}', '{}', ARRAY(
     SELECT DISTINCT x.receipt_id FROM ledger.order_receipt x WHERE x.receipt_id = ANY($1::bigint[])))) AS n(id)
@@ -17,4 +18,5 @@ CROSS JOIN LATERAL (
       AND (p.app_account_token IS NULL OR ledger.account_token(p.app_account_token) = r.app_account_token) OFFSET 0) p
 WHERE NOT EXISTS (
     SELECT FROM ledger.ownership w
-    WHERE w.purchase_id = l.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+    WHERE w.purchase_id = l.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid)
+      AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)

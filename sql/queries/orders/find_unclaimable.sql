@@ -6,7 +6,8 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
-        WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+        WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 UNION ALL
 SELECT NULL, n.id
 FROM unnest($2::bigint[]) AS n(id)
@@ -14,4 +15,5 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
-        WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause IS DISTINCT FROM 'upload')
+        WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
