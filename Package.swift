@@ -73,7 +73,10 @@ let package = Package(
             swiftSettings: optimizedSettings),
         .target(
             name: "Tracking",
-            dependencies: ["Subscriptions", "AppStore", "Ledger", deque, serviceLifecycle, logging, metrics],
+            dependencies: [
+                "Subscriptions", "AppStore", "Ledger", asyncHTTPClient, crypto, deque, nioCore, nioHTTP1, nioSSL,
+                serviceLifecycle, logging, metrics,
+            ],
             swiftSettings: optimizedSettings),
         .target(
             name: "Server",
@@ -99,7 +102,7 @@ let package = Package(
             name: "Benchmarks",
             dependencies: [
                 "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Ledger", argumentParser, asyncHTTPClient,
-                crypto, nioCore, nioPosix,
+                crypto, nioCore, nioHTTP1, nioPosix,
             ],
             path: "Benchmarks/Sources", swiftSettings: optimizedSettings),
 
@@ -128,7 +131,9 @@ let package = Package(
             dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: settings),
+            name: "LedgerTests",
+            dependencies: ["Ledger", "Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix],
+            swiftSettings: settings),
         .testTarget(
             name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
         .testTarget(
@@ -147,7 +152,8 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "perennial", "Tracking", "Server", "AppStoreSimulator", "PerennialClient", "PerennialClientProbe",
-                "SeededRandom", "TestSupport", asyncHTTPClient, crypto, serviceLifecycle,
+                "SeededRandom", "TestSupport", asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL,
+                serviceLifecycle,
             ],
             swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),

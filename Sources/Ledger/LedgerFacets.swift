@@ -34,6 +34,9 @@ package struct LedgerDeliveries: LedgerFacet { let ledger: SubscriptionLedger }
 /// Support calls: what people ask Apple to change.
 package struct LedgerSupport: LedgerFacet { let ledger: SubscriptionLedger }
 
+/// Webhooks: receivers of the feed.
+package struct LedgerWebhooks: LedgerFacet { let ledger: SubscriptionLedger }
+
 /// The feed of events.
 package struct LedgerFeed: LedgerFacet { let ledger: SubscriptionLedger }
 
@@ -62,6 +65,8 @@ extension SubscriptionLedger {
     package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
     /// Support calls: what people ask Apple to change.
     package var support: LedgerSupport { LedgerSupport(ledger: self) }
+    /// Webhooks: receivers of the feed.
+    package var webhooks: LedgerWebhooks { LedgerWebhooks(ledger: self) }
     /// The feed of events.
     package var feed: LedgerFeed { LedgerFeed(ledger: self) }
     /// What only the admin pages show: sessions, searches and histories.

@@ -33,6 +33,8 @@ package struct Tracker: Sendable {
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let signedTexts: SignedTextVerifier
+    /// What calls receivers of webhooks; nil in a process that calls none.
+    package let webhookSender: WebhookSender?
     /// Its options.
     package let options: TrackerOptions
     /// The log of the process.
@@ -49,8 +51,9 @@ package struct Tracker: Sendable {
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-        signedTexts: SignedTextVerifier = SignedTextVerifier()
+        signedTexts: SignedTextVerifier = SignedTextVerifier(), webhookSender: WebhookSender? = nil
     ) {
+        self.webhookSender = webhookSender
         self.signedTexts = signedTexts
         self.ledger = ledger
         self.ledger.readNotification = { $0.evidence }

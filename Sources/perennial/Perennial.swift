@@ -36,6 +36,7 @@ struct Perennial: AsyncParsableCommand {
                 subcommands: [
                     CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self, SupportCommand.self,
                 ]),
+            CommandGroup(name: "Events out", subcommands: [WebhookCommand.self]),
             CommandGroup(name: "Purchases", subcommands: [OrderCommand.self, DeliveryCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(

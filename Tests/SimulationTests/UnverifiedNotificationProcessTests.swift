@@ -41,7 +41,7 @@ import Tracking
                 #expect(reported.contains("pulled"), "\(reported)")
                 try await until("the refund is in the feed") {
                     try await world.tracker.ledger.feed.read(after: 0, limit: 1000).events.contains {
-                        $0.kind == "refund.granted" && $0.originalTransactionID.text == id
+                        $0.kind == "refund.granted" && $0.originalTransactionID?.text == id
                     }
                 }
             }

@@ -181,7 +181,7 @@ private struct Listener {
             (state, isCorrected) = (reported.timeline.span(at: reported.asOf)?.state ?? state, true)
         case .subscriptionStarted, .trialStarted, .autoRenewDisabled, .autoRenewEnabled, .productChangeScheduled,
             .productChangeWithdrawn, .priceIncreasePending, .priceIncreaseAccepted, .purchaseMade, .purchaseRefunded,
-            .ownershipAssigned, .ownershipTransferred:
+            .ownershipAssigned, .ownershipTransferred, .entitlementsChanged:
             break
         }
         return nil

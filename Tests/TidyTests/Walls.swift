@@ -36,6 +36,9 @@ struct Wall {
         "Sources/Tracking": Wall(
             ["Subscriptions", "AppStore", "Ledger", "DequeModule", "ServiceLifecycle", "Logging", "Metrics"],
             plus: foundation.union(toolchain)),
+        "Sources/Tracking/Webhooks": Wall(
+            ["Subscriptions", "Ledger", "AppStore", "AsyncHTTPClient", "Crypto", "Logging"], families: ["NIO"],
+            plus: foundation.union(toolchain)),
         "Sources/Server": Wall(
             [
                 "Subscriptions", "AppStore", "Ledger", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",

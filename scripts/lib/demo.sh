@@ -67,7 +67,7 @@ remember_database() {
     feed=$(feed_id)
     [[ -n $feed ]] || return 0
     if [[ -s $state/feed && "$(cat "$state/feed")" != "$feed" ]]; then
-        rm -f "$state/api-key" "$state/imported" "$state/uploads-since"
+        rm -f "$state/api-key" "$state/imported" "$state/uploads-since" "$state/webhook-secret" "$state/mirror.db"
     fi
     printf '%s\n' "$feed" >"$state/feed"
 }
@@ -184,6 +184,19 @@ create_api_key() {
     if [[ -s $state/api-key ]]; then return 0; fi
     printed=$("$perennial" key create --scope admin --rate 0)
     (umask 077 && printf '%s\n' "$printed" | awk 'NF { key = $NF } END { print key }' >"$state/api-key")
+}
+
+# The receiver of the documents mirrors what customers may use, from the first event on.
+add_webhook() {
+    local url=$1
+    if [[ -s $state/webhook-secret ]]; then return 0; fi
+    (umask 077 && "$perennial" webhook add --url "$url" --from beginning >"$state/webhook-secret.new")
+    mv "$state/webhook-secret.new" "$state/webhook-secret"
+}
+
+# Replaces this shell with that receiver. It needs Python with the library standardwebhooks.
+run_receiver() {
+    WEBHOOK_SECRET_FILE=$state/webhook-secret MIRROR=$state/mirror.db exec python3 "$1/receive.py"
 }
 
 # The addresses of the pages, with the key to sign in, and of one customer in the API.

@@ -3,14 +3,17 @@
 
 schemathesis_version=4.32.5
 
-# Installs schemathesis once, into its own Python environment under .build.
+standardwebhooks_version=1.1.0
+
+# Installs once, into a Python environment of its own under .build: schemathesis, and what receivers of webhooks use.
 install_schemathesis() {
     local home=$1
-    [[ -x $home/bin/schemathesis ]] && return 0
+    [[ -x $home/bin/schemathesis && -e $home/standardwebhooks ]] && return 0
     command -v python3 >/dev/null || fail "schemathesis needs python3 with its venv module: install both, then run this again."
     python3 -m venv "$home" || fail "python3 cannot create a virtual environment: install its venv module (python3-venv)."
-    "$home/bin/pip" install --quiet "schemathesis==$schemathesis_version" ||
-        fail "schemathesis could not be installed from PyPI: see the lines above."
+    "$home/bin/pip" install --quiet "schemathesis==$schemathesis_version" jsonschema \
+        "standardwebhooks==$standardwebhooks_version" || fail "schemathesis could not be installed from PyPI: see the lines above."
+    touch "$home/standardwebhooks"
 }
 
 # Serves an app from its own database, and sends every kind of request that the description allows and forbids.
@@ -18,7 +21,6 @@ check_description() {
     local home=$1 folder=$2 program=$3
     local database url key
     database=$(database_uri "$folder" description)
-    install_schemathesis "$home"
     run_job "$postgres/createdb" --host "$folder" --username postgres description
     export DATABASE_URL=$database PERENNIAL_HTTP_PORT=8199
     PERENNIAL_MASTER_KEY=$(head -c 32 /dev/urandom | base64)

@@ -498,10 +498,11 @@ WHERE c.app_id = $1::int AND c.erased_at IS NULL AND c.merged_into IS NULL
 ORDER BY c.name LIMIT $2::int
 
 """#)
-    /// Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
+    /// Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
     package static let removeApp = SQLFile("remove_app", #"""
--- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
--- notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are left.
+-- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
+-- address of notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are
+-- left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -518,6 +519,8 @@ WITH removed AS (
     DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
 ), uncounted AS (
     DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
+), unhooked AS (
+    DELETE FROM ledger.webhook w USING removed n WHERE w.app_id = n.app_id
 )
 SELECT n.app_id FROM removed n
 
@@ -3585,7 +3588,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.secret_trial, ledger.refused_bundle
+    ledger.secret_trial, ledger.refused_bundle, ledger.webhook_line
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -3598,6 +3601,8 @@ REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledge
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT, UPDATE ON ledger.grant_request, ledger.support_call TO perennial_api;
+GRANT UPDATE ON ledger.webhook TO perennial_worker;
+GRANT INSERT, UPDATE, DELETE ON ledger.webhook TO perennial_api;
 -- The pages merge customers.
 GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;
 GRANT DELETE ON ledger.upload TO perennial_api;
@@ -3608,7 +3613,8 @@ GRANT INSERT ON ledger.audit, ledger.acknowledgement TO perennial_worker, perenn
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
-    ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.due_delivery
+    ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.due_delivery,
+    ledger.webhook_line
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
@@ -6145,13 +6151,20 @@ LEFT JOIN LATERAL (
     SELECT b.event_id FROM ledger.event b
     WHERE b.purchase_id = e.purchase_id AND (b.version, b.ordinal) < (e.version, e.ordinal)
     ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_purchase ON e.purchase_id IS NOT NULL
-LEFT JOIN ledger.event_feed earlier ON earlier.event_id = COALESCE(of_subscription.event_id, of_purchase.event_id)
+LEFT JOIN LATERAL (
+    SELECT b.event_id FROM ledger.event b
+    WHERE b.customer_id = e.customer_id AND b.subscription_id IS NULL AND b.purchase_id IS NULL
+      AND (b.version, b.ordinal) < (e.version, e.ordinal)
+    ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_customer ON e.subscription_id IS NULL AND e.purchase_id IS NULL
+CROSS JOIN LATERAL (
+    SELECT COALESCE(of_subscription.event_id, of_purchase.event_id, of_customer.event_id) AS event_id) before
+LEFT JOIN ledger.event_feed earlier ON earlier.event_id = before.event_id
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN f.event_id IS NULL THEN 'is empty'
         WHEN place.position > (SELECT n.position FROM ledger.feed n) THEN 'lies behind the newest'
-        WHEN COALESCE(of_subscription.event_id, of_purchase.event_id) IS NOT NULL
-         AND COALESCE(earlier.position > place.position, true) THEN 'comes before an earlier change of the same'
+        WHEN before.event_id IS NOT NULL AND COALESCE(earlier.position > place.position, true)
+            THEN 'comes before an earlier change of the same'
         END AS detail) trouble
 WHERE trouble.detail IS NOT NULL
 ORDER BY place.position
@@ -6240,6 +6253,13 @@ FROM (SELECT receipt_id FROM ledger.receipt WHERE receipt_id > $1::bigint ORDER 
 -- Verify: returns the end of the next slice of at most $2 subscriptions after $1; null when there are none.
 SELECT max(n.subscription_id) AS until
 FROM (SELECT subscription_id FROM ledger.subscription WHERE subscription_id > $1::bigint ORDER BY subscription_id LIMIT $2::int) n
+
+"""#)
+    /// Verify: returns the end of the next slice of at most $2 webhooks after $1; null when there are none.
+    package static let verifyNextWebhooks = SQLFile("verify_next_webhooks", #"""
+-- Verify: returns the end of the next slice of at most $2 webhooks after $1; null when there are none.
+SELECT max(n.webhook_id)::bigint AS until
+FROM (SELECT webhook_id FROM ledger.webhook WHERE webhook_id > $1::bigint ORDER BY webhook_id LIMIT $2::int) n
 
 """#)
     /// Verify: returns orders paid by purchases, or by subscriptions unless $3, after $1 up to $2, whose delivery is missing,
@@ -6530,6 +6550,30 @@ WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint AND p.lane <> 'qu
 ORDER BY p.receipt_id
 
 """#)
+    /// Verify: returns webhooks after $1 up to $2 that are beyond the feed, or one of whose streams waits where it has no event,
+    package static let verifyWebhooks = SQLFile("verify_webhooks", #"""
+-- Verify: returns webhooks after $1 up to $2 that are beyond the feed, or one of whose streams waits where it has no event,
+-- or beyond the webhook's position.
+SELECT w.webhook_id::bigint AS key, a.bundle_id, NULL::text AS environment, NULL::text AS original_transaction_id,
+       NULL::text AS product_id, NULL::bigint AS receipt_id, format('webhook %s %s', w.webhook_id, trouble.detail) AS detail
+FROM ledger.webhook w
+LEFT JOIN ledger.app a USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT format('is at position %s, beyond the feed', w.position) AS detail FROM ledger.feed f WHERE w.position > f.position
+    UNION ALL
+    (SELECT format('has a stream that waits at position %s, %s', l.position, CASE
+                WHEN l.position > w.position THEN 'beyond its own' ELSE 'where it has no event' END)
+     FROM ledger.webhook_line l
+     LEFT JOIN ledger.event_feed f USING (position)
+     LEFT JOIN ledger.event e USING (event_id)
+     WHERE l.webhook_id = w.webhook_id AND (l.position > w.position OR l.stream_id IS DISTINCT FROM CASE l.stream_of
+         WHEN 'subscription' THEN e.subscription_id WHEN 'purchase' THEN e.purchase_id
+         ELSE CASE WHEN num_nonnulls(e.subscription_id, e.purchase_id) = 0 THEN e.customer_id END END)
+     LIMIT 1)) trouble
+WHERE w.webhook_id > $1::bigint AND w.webhook_id <= $2::bigint
+ORDER BY w.webhook_id
+
+"""#)
     /// Verify: stores the result of a full check, by invariant ($1): violations found ($2) and those of them repaired ($3).
     package static let writeInvariants = SQLFile("write_invariants", #"""
 -- Verify: stores the result of a full check, by invariant ($1): violations found ($2) and those of them repaired ($3).
@@ -6538,6 +6582,256 @@ SELECT n.name, n.violations, n.repaired, now() FROM unnest($1::text[], $2::bigin
 ORDER BY n.name
 ON CONFLICT (name) DO UPDATE
 SET violations = EXCLUDED.violations, repaired = EXCLUDED.repaired, checked_at = EXCLUDED.checked_at
+
+"""#)
+    /// Worker: the event at the head of stream $3, $4 of webhook $1 is done, under fence $2: the stream waits for its next event, or
+    package static let advanceWebhookLine = SQLFile("advance_webhook_line", #"""
+-- Worker: the event at the head of stream $3, $4 of webhook $1 is done, under fence $2: the stream waits for its next event, or
+-- for none and its line goes. The lock orders this after a move that another event of the stream is part of.
+WITH held AS MATERIALIZED (
+    SELECT w AS webhook, w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR UPDATE
+), next AS MATERIALIZED (
+    SELECT h.webhook_id, ledger.webhook_next(h.webhook, l.stream_of, l.stream_id, l.position) AS position
+    FROM held h JOIN ledger.webhook_line l USING (webhook_id)
+    WHERE l.stream_of = $3::text AND l.stream_id = $4::bigint AND l.position = $5::bigint
+), moved AS (
+    UPDATE ledger.webhook_line l
+    SET position = n.position, attempts = 0, next_at = clock_timestamp(), since = clock_timestamp(), status = NULL,
+        reason = NULL
+    FROM next n
+    WHERE l.webhook_id = n.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND n.position IS NOT NULL
+), gone AS (
+    DELETE FROM ledger.webhook_line l USING next n
+    WHERE l.webhook_id = n.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND n.position IS NULL)
+SELECT h.webhook_id FROM held h
+
+"""#)
+    /// Worker: a call about the head of stream $3, $4 of webhook $1 failed, under fence $2: it waits for $6 seconds, because of
+    package static let failWebhookLine = SQLFile("fail_webhook_line", #"""
+-- Worker: a call about the head of stream $3, $4 of webhook $1 failed, under fence $2: it waits for $6 seconds, because of
+-- status $7 and reason $8. $5 is its position. No row: another worker has it.
+WITH held AS (
+    SELECT w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR SHARE
+), failed AS (
+    UPDATE ledger.webhook_line l
+    SET attempts = l.attempts + 1, next_at = clock_timestamp() + make_interval(secs => $6::float8), status = $7::smallint,
+        reason = $8::text
+    FROM held h
+    WHERE l.webhook_id = h.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND l.position = $5::bigint)
+SELECT h.webhook_id FROM held h
+
+"""#)
+    /// Returns the stream of webhook $1 whose first undelivered event is at position $2.
+    package static let findWebhookLine = SQLFile("find_webhook_line", #"""
+-- Returns the stream of webhook $1 whose first undelivered event is at position $2.
+SELECT l.stream_of, l.stream_id, l.position FROM ledger.webhook_line l
+WHERE l.webhook_id = $1::int AND l.position = $2::bigint
+
+"""#)
+    /// Returns the position after which the feed has everything that was recorded from $1 on. A minute more is for transactions
+    package static let findWebhookStart = SQLFile("find_webhook_start", #"""
+-- Returns the position after which the feed has everything that was recorded from $1 on. A minute more is for transactions
+-- that committed in another order than they were recorded.
+SELECT COALESCE(max(f.position), 0) AS position FROM (
+    SELECT f.position FROM ledger.event_feed f JOIN ledger.event e USING (event_id)
+    WHERE e.recorded_at < $1::timestamptz - interval '1 minute' ORDER BY f.position DESC LIMIT 1) f
+
+"""#)
+    /// Adds webhook $1 of app $2 (null: every app) with url $3, kinds $4 (none: every kind), environment $5, concurrency $6 and
+    package static let insertWebhook = SQLFile("insert_webhook", #"""
+-- Adds webhook $1 of app $2 (null: every app) with url $3, kinds $4 (none: every kind), environment $5, concurrency $6 and
+-- sealed secret $7; it begins after position $8.
+INSERT INTO ledger.webhook (webhook_id, app_id, url, kinds, environment, concurrency, sealed_secret, position)
+VALUES ($1::int, $2::int, $3::text, NULLIF($4::text[], '{}'), $5::text::ledger.environment, $6::smallint, $7::bytea,
+        $8::bigint)
+
+"""#)
+    /// Worker: leases webhooks that no worker has, for $1 seconds, at most $2; the fence refuses the writes of the last worker.
+    package static let leaseWebhooks = SQLFile("lease_webhooks", #"""
+-- Worker: leases webhooks that no worker has, for $1 seconds, at most $2; the fence refuses the writes of the last worker.
+UPDATE ledger.webhook w SET fence = w.fence + 1, lease_until = clock_timestamp() + make_interval(secs => $1::float8)
+WHERE w.webhook_id IN (
+    SELECT n.webhook_id FROM ledger.webhook n
+    WHERE n.state <> 'off' AND n.lease_until < clock_timestamp()
+    ORDER BY n.webhook_id LIMIT $2::int FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING w.webhook_id, w.fence, w.position
+
+"""#)
+    /// Worker: returns how webhook $1 is under fence $2, with the feed's newest position. No row: another worker has it, or it is
+    package static let lookAtWebhook = SQLFile("look_at_webhook", #"""
+-- Worker: returns how webhook $1 is under fence $2, with the feed's newest position. No row: another worker has it, or it is
+-- off.
+SELECT w.url, w.concurrency, w.sealed_secret, w.sealed_previous_secret, w.position, w.state, w.rests, w.reason,
+       w.state = 'resting' AND w.rest_until > clock_timestamp() AS is_resting, f.position AS newest,
+       EXISTS (SELECT FROM ledger.webhook_line l
+               WHERE l.webhook_id = w.webhook_id AND l.next_at <= clock_timestamp()) AS has_due
+FROM ledger.webhook w CROSS JOIN ledger.feed f
+WHERE w.webhook_id = $1::int AND w.fence = $2::bigint AND w.state <> 'off'
+
+"""#)
+    /// Worker: moves webhook $1 under fence $2 forward to position $3 and renews the lease for $4 seconds; streams ($5, $6) wait from their
+    package static let moveWebhook = SQLFile("move_webhook", #"""
+-- Worker: moves webhook $1 under fence $2 forward to position $3 and renews the lease for $4 seconds; streams ($5, $6) wait from their
+-- first unanswered events ($7) on, after $8 attempts, for $9 seconds, because of status $10 and reason $11. Those that wait
+-- already stay as they are. No row: another worker has it.
+WITH held AS (
+    UPDATE ledger.webhook w
+    SET position = GREATEST(w.position, $3::bigint), lease_until = clock_timestamp() + make_interval(secs => $4::float8)
+    WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
+    RETURNING w.webhook_id
+), added AS (
+    INSERT INTO ledger.webhook_line (webhook_id, stream_of, stream_id, position, attempts, next_at, status, reason)
+    SELECT h.webhook_id, n.stream_of, n.stream_id, n.position, n.attempts,
+           clock_timestamp() + make_interval(secs => n.seconds), n.status, n.reason
+    FROM held h
+    CROSS JOIN unnest($5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::float8[], $10::smallint[], $11::text[])
+        AS n(stream_of, stream_id, position, attempts, seconds, status, reason)
+    ON CONFLICT DO NOTHING)
+SELECT h.webhook_id FROM held h
+
+"""#)
+    /// Entitlements changed: returns the next versions of the streams of customers ($1), which are locked, and the instant to record,
+    package static let nextCustomerVersions = SQLFile("next_customer_versions", #"""
+-- Entitlements changed: returns the next versions of the streams of customers ($1), which are locked, and the instant to record,
+-- no earlier than $2.
+SELECT n.customer_id, c.app_id, c.name, COALESCE(max(e.version), 0) + 1 AS version,
+       GREATEST(clock_timestamp(), $2::timestamptz) AS recorded_at
+FROM unnest($1::bigint[]) AS n(customer_id)
+JOIN ledger.customer c USING (customer_id)
+LEFT JOIN ledger.event e ON e.customer_id = n.customer_id AND e.subscription_id IS NULL AND e.purchase_id IS NULL
+WHERE c.erased_at IS NULL
+GROUP BY n.customer_id, c.app_id, c.name
+ORDER BY n.customer_id
+
+"""#)
+    /// Worker: returns what waits for webhook $1 and is due, or with $3 everything, at most $2, with the messages. No message: the
+    package static let readWebhookLines = SQLFile("read_webhook_lines", #"""
+-- Worker: returns what waits for webhook $1 and is due, or with $3 everything, at most $2, with the messages. No message: the
+-- event is for no webhook any more.
+WITH due AS MATERIALIZED (
+    SELECT l.position, l.stream_of, l.stream_id, l.attempts
+    FROM ledger.webhook_line l
+    WHERE l.webhook_id = $1::int AND ($3::bool OR l.next_at <= clock_timestamp())
+    ORDER BY l.next_at LIMIT $2::int
+)
+SELECT d.position, d.stream_of, d.stream_id, d.attempts, m.identity, m.body
+FROM due d
+LEFT JOIN ledger.webhook_messages(ARRAY(
+    SELECT d.position FROM due d
+    JOIN ledger.event_feed f USING (position) JOIN ledger.event e USING (event_id)
+    JOIN ledger.webhook w ON w.webhook_id = $1::int
+    WHERE ledger.webhook_takes(w, e))) m USING (position)
+
+"""#)
+    /// Returns what waits for webhook $1, the oldest first, at most $2.
+    package static let readWebhookWaiting = SQLFile("read_webhook_waiting", #"""
+-- Returns what waits for webhook $1, the oldest first, at most $2.
+SELECT v.* FROM perennial.webhook_waiting_now v WHERE v.webhook_id = $1::int ORDER BY v.since, v.position LIMIT $2::int
+
+"""#)
+    /// Worker: returns the events for webhook $1 after position $2 up to $3, in order, at most $4: with their messages, but those
+    package static let readWebhookWindow = SQLFile("read_webhook_window", #"""
+-- Worker: returns the events for webhook $1 after position $2 up to $3, in order, at most $4: with their messages, but those
+-- of streams that wait.
+WITH found AS MATERIALIZED (
+    SELECT f.position, e.subscription_id, e.purchase_id, e.customer_id
+    FROM ledger.webhook w
+    JOIN ledger.event_feed f ON f.position > $2::bigint AND f.position <= $3::bigint
+    JOIN ledger.event e USING (event_id)
+    WHERE w.webhook_id = $1::int AND ledger.webhook_takes(w, e)
+    ORDER BY f.position LIMIT $4::int
+), placed AS MATERIALIZED (
+    SELECT n.*, EXISTS (SELECT FROM ledger.webhook_line l
+                        WHERE l.webhook_id = $1::int AND l.stream_of = n.stream_of AND l.stream_id = n.stream_id) AS waits
+    FROM (SELECT f.position, COALESCE(f.subscription_id, f.purchase_id, f.customer_id) AS stream_id,
+                 CASE WHEN f.subscription_id IS NOT NULL THEN 'subscription' WHEN f.purchase_id IS NOT NULL THEN 'purchase'
+                      ELSE 'customer' END AS stream_of
+          FROM found f) n
+)
+SELECT p.position, p.stream_of, p.stream_id, p.waits, m.identity, m.body
+FROM placed p
+LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM placed n WHERE NOT n.waits)) m USING (position)
+ORDER BY p.position
+
+"""#)
+    /// Returns webhooks $1 (null: all) of app $2 (null: every app) as the view shows them, with whole URL and sealed secrets.
+    package static let readWebhooks = SQLFile("read_webhooks", #"""
+-- Returns webhooks $1 (null: all) of app $2 (null: every app) as the view shows them, with whole URL and sealed secrets.
+SELECT v.*, w.url AS whole_url, w.sealed_secret, w.sealed_previous_secret
+FROM perennial.webhook_now v JOIN ledger.webhook w USING (webhook_id)
+WHERE ($1::int IS NULL OR v.webhook_id = $1::int) AND ($2::text IS NULL OR v.bundle_id = $2::text)
+ORDER BY v.webhook_id
+
+"""#)
+    /// Worker: gives webhook $1 up under fence $2, so that another worker may lease it at once.
+    package static let releaseWebhook = SQLFile("release_webhook", #"""
+-- Worker: gives webhook $1 up under fence $2, so that another worker may lease it at once.
+UPDATE ledger.webhook w SET lease_until = '-infinity' WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
+
+"""#)
+    /// Removes webhook $1 with what waits for it.
+    package static let removeWebhook = SQLFile("remove_webhook", #"""
+-- Removes webhook $1 with what waits for it.
+DELETE FROM ledger.webhook w WHERE w.webhook_id = $1::int
+
+"""#)
+    /// Sets webhook $1 back to position $2; what waits behind it goes, because it is read again.
+    package static let replayWebhook = SQLFile("replay_webhook", #"""
+-- Sets webhook $1 back to position $2; what waits behind it goes, because it is read again.
+WITH back AS (
+    UPDATE ledger.webhook w SET position = $2::bigint WHERE w.webhook_id = $1::int RETURNING w.webhook_id, w.position)
+DELETE FROM ledger.webhook_line l USING back b WHERE l.webhook_id = b.webhook_id AND l.position > b.position
+
+"""#)
+    /// Returns the number of a new webhook, to which its secret is sealed.
+    package static let reserveWebhook = SQLFile("reserve_webhook", #"""
+-- Returns the number of a new webhook, to which its secret is sealed.
+SELECT nextval('ledger.webhook_webhook_id_seq')::int AS webhook_id
+
+"""#)
+    /// Worker: sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests.
+    package static let restWebhook = SQLFile("rest_webhook", #"""
+-- Worker: sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests.
+-- No row: another worker has it.
+UPDATE ledger.webhook w
+SET state = $3::text, reason = $4::text, rests = $5::int,
+    state_since = CASE WHEN w.state = $3::text THEN w.state_since ELSE clock_timestamp() END,
+    rest_until = CASE WHEN $3::text = 'resting' THEN clock_timestamp() + make_interval(secs => $6::float8) END
+WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
+RETURNING w.webhook_id
+
+"""#)
+    /// Makes everything that waits for webhook $1 due now, and ends its rest.
+    package static let retryWebhook = SQLFile("retry_webhook", #"""
+-- Makes everything that waits for webhook $1 due now, and ends its rest.
+WITH woken AS (
+    UPDATE ledger.webhook w SET rest_until = clock_timestamp() WHERE w.webhook_id = $1::int AND w.state = 'resting')
+UPDATE ledger.webhook_line l SET next_at = clock_timestamp() WHERE l.webhook_id = $1::int
+
+"""#)
+    /// Takes webhook $1 from its worker before a change by hand: whatever the worker has under way is refused. Returns its fence.
+    package static let seizeWebhook = SQLFile("seize_webhook", #"""
+-- Takes webhook $1 from its worker before a change by hand: whatever the worker has under way is refused. Returns its fence.
+UPDATE ledger.webhook w SET fence = w.fence + 1, lease_until = '-infinity' WHERE w.webhook_id = $1::int
+RETURNING w.fence, w.position, (SELECT a.bundle_id FROM ledger.app a WHERE a.app_id = w.app_id) AS bundle_id
+
+"""#)
+    /// Changes webhook $1: url $2, concurrency $3, and state $4, on or off (nulls: as before).
+    package static let setWebhook = SQLFile("set_webhook", #"""
+-- Changes webhook $1: url $2, concurrency $3, and state $4, on or off (nulls: as before).
+UPDATE ledger.webhook w
+SET url = COALESCE($2::text, w.url), concurrency = COALESCE($3::smallint, w.concurrency),
+    state = COALESCE($4::text, w.state), reason = CASE WHEN $4::text IS NULL THEN w.reason END,
+    state_since = CASE WHEN $4::text IS NULL THEN w.state_since ELSE clock_timestamp() END,
+    rests = CASE WHEN $4::text IS NULL THEN w.rests ELSE 0 END,
+    rest_until = CASE WHEN $4::text IS NULL THEN w.rest_until END
+WHERE w.webhook_id = $1::int
+
+"""#)
+    /// Sets the sealed secrets of webhook $1: present $2 and previous $3.
+    package static let setWebhookSecrets = SQLFile("set_webhook_secrets", #"""
+-- Sets the sealed secrets of webhook $1: present $2 and previous $3.
+UPDATE ledger.webhook w SET sealed_secret = $2::bytea, sealed_previous_secret = $3::bytea WHERE w.webhook_id = $1::int
 
 """#)
 }

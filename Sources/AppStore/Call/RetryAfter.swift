@@ -1,11 +1,11 @@
-import Foundation
-import NIOHTTP1
+package import Foundation
+package import NIOHTTP1
 
 /// Reads how long a server asks clients to wait: the header `Retry-After` in the forms that occur in the wild.
 ///
 /// RFC 9110 section 10.2.3 defines seconds and an HTTP date; Apple's newer API sends the instant in milliseconds since
 /// 1970.
-enum RetryAfter {
+package enum RetryAfter {
     /// A number this large is not a delay but an instant, in seconds or in milliseconds since 1970.
     static let momentSecondsMin = 1e9
     static let momentMillisecondsMin = 1e11
@@ -15,7 +15,7 @@ enum RetryAfter {
     ///
     /// Instants are compared with the server's own clock (the header `Date`), and with `now` only if the server gives
     /// none.
-    static func seconds(in headers: HTTPHeaders, now: Date) -> Double? {
+    package static func seconds(in headers: HTTPHeaders, now: Date) -> Double? {
         let clock = headers.first(name: "date").flatMap(date) ?? now
         return headers[canonicalForm: "retry-after"].compactMap { seconds(String($0), since: clock) }.max()
             .map { max(0, $0) } ?? dated(headers, since: clock)

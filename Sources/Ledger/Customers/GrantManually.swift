@@ -35,7 +35,7 @@ extension LedgerCustomers {
             try grants.end(entitlement, deciding: decision, in: transaction)
             let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
             try request?.note(given, digest, app: app.id, grants: grants, in: transaction)
-            try grants.storeEntitlements(in: transaction)
+            try grants.storeEntitlements(because: .grant, in: transaction)
             try ledger.audit(
                 .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return GivenGrant(grant: given, isNew: true)
@@ -58,7 +58,7 @@ extension LedgerCustomers {
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else { throw nothing }
-            try grants.storeEntitlements(in: transaction)
+            try grants.storeEntitlements(because: .revocation, in: transaction)
             try ledger.audit(
                 .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return ended
@@ -98,9 +98,10 @@ struct ManualGrants {
         recordedMicroseconds = try clock.timestamptz("recorded_at")
     }
 
-    /// Stores what the customer may use after the changes.
-    func storeEntitlements(in transaction: Transaction) throws {
+    /// Stores what the customer may use after the changes, with the event of it.
+    func storeEntitlements(because cause: EntitlementsChanged.Cause, in transaction: Transaction) throws {
         try AffectedCustomers(locking: [customer], in: transaction).store(in: transaction)
+        try EntitlementsChanged(for: [customer], because: cause).write(since: recordedMicroseconds, in: transaction)
     }
 
     /// Ends the running grants of an entitlement, nil for all; returns the ended grants, with their former ends.

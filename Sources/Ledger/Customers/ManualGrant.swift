@@ -21,7 +21,8 @@ package struct ManualDecision: Sendable, Hashable {
         self.reason = reason
     }
 
-    private static func requireWords(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
+    /// Throws `invalid` unless the text has 1 to `charactersMax` characters, more than blanks and no NUL.
+    static func requireWords(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
         try require(text, what, charactersMax: charactersMax)
         guard !text.allSatisfy(\.isWhitespace) else { throw LedgerError(.invalid, "\(what) is more than blanks.") }
     }

@@ -70,6 +70,8 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
+        try EntitlementsChanged(for: [old.customer, new.customer], because: .merge)
+            .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
     }
 

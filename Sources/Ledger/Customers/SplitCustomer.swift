@@ -54,6 +54,8 @@ extension LockedCustomers {
         try transaction.query(
             Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
         try affected.store(in: transaction)
+        try EntitlementsChanged(for: [old.customer, head.customer], because: .split)
+            .write(since: run.recordedMicroseconds, in: transaction)
         return things
     }
 }

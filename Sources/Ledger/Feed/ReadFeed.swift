@@ -26,14 +26,14 @@ package struct FeedEvent: Sendable {
     package let bundleID: BundleID
     /// Apple's environment.
     package let environment: StoreEnvironment
-    /// The subscription's or purchase's id.
-    package let originalTransactionID: OriginalTransactionID
+    /// The subscription's or purchase's id; nil where a customer's manual changes are reported.
+    package let originalTransactionID: OriginalTransactionID?
     /// The owner at that time; nil if there was none.
     package let customer: String?
     /// The kind of the event.
     package let kind: String
-    /// The product.
-    package let productID: ProductID
+    /// The product; nil where a customer's manual changes are reported.
+    package let productID: ProductID?
     /// The time of the change, by Apple's clock.
     package let occurredAt: Instant
     /// The time when the change was recorded.
@@ -87,10 +87,10 @@ extension FeedEvent {
         publicID = try row.text("public_id")
         bundleID = BundleID(try row.text("bundle_id"))
         environment = try row.word("environment")
-        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
         customer = try row.textIfPresent("customer")
         kind = try row.text("kind")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
         occurredAt = try row.instant("occurred_at")
         recordedAt = try row.instant("recorded_at")
         version = try row.int8("version")

@@ -47,6 +47,8 @@ package struct LedgerGauges: Sendable {
     package let unsequencedEvents: Int64
     /// Seconds since the first of them was committed.
     package let feedLagSeconds: Double
+    /// Every webhook, with whether an operator has to look at it.
+    package let webhooks: [(webhook: Webhook, isInTrouble: Bool)]
     /// Workers with a heartbeat in the last two minutes.
     package let workers: Int64
     /// Consecutive rounds of calls, about any app, that brought no answer.
@@ -59,15 +61,18 @@ extension LedgerOperations {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
         async let apps = query(Queries.gaugeApps)
         async let invariants = invariantStandings()
+        async let webhooks = ledger.webhooks.all()
         async let whole = query(Queries.gaugeWhole, [.int4(LedgerGauges.dueReceiptsMax)])
         guard let row = try await whole.first else {
             throw LedgerError(.mismatch, "The ledger says nothing of its feed; run `perennial migrate`.")
         }
+        let now = try await ledger.now()
         return LedgerGauges(
             lanes: try await lanes.map(LedgerGauges.LaneGauge.init(row:)),
             apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), invariants: try await invariants,
             feedPosition: try row.int8("position"),
             unsequencedEvents: try row.int8("unsequenced"), feedLagSeconds: try row.float8("lag_seconds"),
+            webhooks: try await webhooks.map { ($0, $0.trouble(at: now) != nil) },
             workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
     }
 

@@ -129,6 +129,8 @@ package struct LedgerStatus: Sendable {
     package let lateConsumption: [LateConsumption]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
+    /// The webhooks that an operator has to look at, each with what is wrong.
+    package let webhookTroubles: [(id: Int32, trouble: String)]
     /// Today so far.
     package let today: [TodaySoFar]
     /// Whether the summaries, which `today` rests on, have covered every subscription.
@@ -173,7 +175,7 @@ extension LedgerOperations {
                     hasServerKey: try row.bool("has_key"))
             },
             lateConsumption: try await lateConsumption(),
-            invariants: try await invariantStandings(),
+            invariants: try await invariantStandings(), webhookTroubles: try await ledger.webhooks.troubles(),
             today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
     }

@@ -37,6 +37,12 @@ struct OwnershipDraft: Sendable {
         return owner.isPointer || newOwner.cause == .proof || newOwner.cause == .token
     }
 
+    /// The customer who lost it to another one, without a merge or a split; nil where none did.
+    var formerOwner: CustomerID? {
+        guard let owner, let newOwner, !isReleased, owner.customer != newOwner.customer else { return nil }
+        return newOwner.cause == .merge || newOwner.cause == .split ? nil : owner.customer
+    }
+
     /// Whether this settlement changes the owner.
     var isChanged: Bool { newOwner != nil || isReleased }
 

@@ -15,11 +15,22 @@ struct EventIdentity {
     ]
 
     init(stream: String, version: Int64, ordinal: Int16) {
-        let name = "\(stream)/\(version)/\(ordinal)"
+        self.init(of: "\(stream)/\(version)/\(ordinal)")
+    }
+
+    /// The id of whatever has this name.
+    init(of name: String) {
         var digest = Array(Insecure.SHA1.hash(data: Data(Self.namespace + Array(name.utf8))).prefix(16))
         digest[6] = digest[6] & 0x0F | 0x50
         digest[8] = digest[8] & 0x3F | 0x80
         bytes = digest
+    }
+
+    /// The id as text.
+    var uuid: String {
+        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let ends = [8, 12, 16, 20, 32].map { digits.index(digits.startIndex, offsetBy: $0) }
+        return zip([digits.startIndex] + ends, ends).map { String(digits[$0..<$1]) }.joined(separator: "-")
     }
 }
 
@@ -35,6 +46,9 @@ struct EventRow: Sendable {
     let draft: DraftEvent
     /// The event's detail as JSON.
     let detail: String
+
+    /// Whether its stream is a customer.
+    fileprivate var isOfCustomer: Bool { subscriptionID == nil && purchaseID == nil }
 }
 
 extension EventRow: ColumnarRow {
@@ -48,7 +62,7 @@ extension EventRow: ColumnarRow {
         .int2("ordinal", \.draft.ordinal),
         .text("kind", \.draft.event.kind.rawValue),
         .int8("customer_id", \.customerID),
-        .text("product_id", \.draft.event.productID.text),
+        .text("product_id") { $0.isOfCustomer ? nil : $0.draft.event.productID.text },
         .instant("occurred_at", \.draft.event.occurredAt),
         .instant("as_of", \.draft.asOf),
         .microseconds("recorded_at", \.recordedMicroseconds),
@@ -64,6 +78,23 @@ extension SettlementRun {
             + purchases.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.insertEvents, rows: rows)
+        for environment in StoreEnvironment.allCases {
+            try EntitlementsChanged(for: formerOwners(in: environment), because: .transfer, environment: environment)
+                .write(since: newestRecord, in: transaction)
+        }
+    }
+
+    private var newestRecord: Int64 {
+        (subscriptions.values.map(\.recordedMicroseconds) + purchases.values.map(\.recordedMicroseconds)).max()
+            ?? recordedMicroseconds
+    }
+
+    /// The owners who lost something to another customer. After a merge or a split both customers have an event anyway.
+    private func formerOwners(in environment: StoreEnvironment) -> Set<CustomerID> {
+        let bought = purchases.filter { $0.key.environment == environment }.map(\.value.ownership)
+        return Set(
+            (subscriptions.filter { $0.key.environment == environment }.map(\.value.ownership) + bought)
+                .compactMap(\.formerOwner))
     }
 
     private func eventRows(of draft: SubscriptionDraft) throws -> [EventRow] {
@@ -86,6 +117,49 @@ extension SettlementRun {
                 purchaseID: draft.rowID, customerID: owner?.customer.number,
                 recordedMicroseconds: draft.recordedMicroseconds, draft: event, detail: try event.event.detail.json)
         }
+    }
+}
+
+/// The event that what customers may use changed although no event of their subscriptions and purchases says so. The
+/// customers are locked, and what they may use is written in the same transaction.
+struct EntitlementsChanged {
+    /// Why it changed.
+    enum Cause: String, Sendable {
+        case grant, revocation, merge, split, transfer
+    }
+
+    private let customers: Set<CustomerID>
+    private let cause: Cause
+    private let environment: StoreEnvironment
+
+    /// Decisions by hand belong to no environment; they count as production's.
+    init(for customers: Set<CustomerID>, because cause: Cause, environment: StoreEnvironment = .production) {
+        self.customers = customers
+        self.cause = cause
+        self.environment = environment
+    }
+
+    /// Appends one event to the stream of each customer, recorded no earlier than the changes.
+    func write(since microseconds: Int64, in transaction: Transaction) throws {
+        guard !customers.isEmpty else { return }
+        let next = try transaction.query(
+            Queries.nextCustomerVersions,
+            [.int8s(customers.map(\.number)), .timestamptz(microseconds: microseconds)])
+        let rows = try next.map { row in
+            let (app, customer) = (try row.int4("app_id"), try row.int8("customer_id"))
+            let (version, recorded) = (try row.int8("version"), try row.timestamptz("recorded_at"))
+            let at = Instant(microseconds: recorded)
+            let event = Event(
+                kind: .entitlementsChanged, productID: "", occurredAt: at, detail: ["cause": .text(cause.rawValue)])
+            return EventRow(
+                publicID: EventIdentity(stream: "customer/\(app)/\(customer)", version: version, ordinal: 0).bytes,
+                appID: app, environment: environment, subscriptionID: nil, purchaseID: nil, customerID: customer,
+                recordedMicroseconds: recorded,
+                draft: DraftEvent(version: version, ordinal: 0, asOf: at, event: event),
+                detail: try event.detail.json)
+        }
+        guard !rows.isEmpty else { return }
+        try transaction.query(Queries.insertEvents, rows: rows)
     }
 }
 

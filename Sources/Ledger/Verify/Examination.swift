@@ -47,6 +47,7 @@ struct Examination: Sendable {
         },
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
+        statement(.webhooks, Queries.verifyWebhooks, over: Queries.verifyNextWebhooks),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),
         // An app's sums cannot be examined in parts: ten million shares take some ten seconds.
         statement(

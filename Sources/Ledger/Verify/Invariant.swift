@@ -33,6 +33,8 @@ package enum Invariant: String, Sendable, CaseIterable {
     case events
     /// The feed is gapless, and in the order of each subscription's changes.
     case feed
+    /// A webhook is within the feed, and each of its streams waits at an event of its own.
+    case webhooks
     /// The summaries match the history of each subscription.
     case summaries
     /// The sums of the summaries match the shares of the subscriptions.
@@ -45,8 +47,7 @@ extension Invariant {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
         case .facts, .timeline, .ownership, .entitlements, .deliveries, .orders, .scheduled, .wanted, .leases, .events,
-            .feed,
-            .summaries, .summarySums:
+            .feed, .webhooks, .summaries, .summarySums:
             false
         }
     }
@@ -81,6 +82,8 @@ extension Invariant {
             "Keep a dump of the database and report it: a settlement and its events are one transaction."
         case .feed:
             "Keep a dump of the database and report it; consumers read the subscription's state again."
+        case .webhooks:
+            "Run `perennial webhook replay`, which sends again from a position that you trust."
         case .summaries, .summarySums:
             "A worker's round through all subscriptions puts it right; `perennial report summaries_check` names the days."
         }

@@ -52,7 +52,7 @@ extension Invariant {
         switch self {
         case .poller, .nextCheck, .age: true
         case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .entitlements, .deliveries, .orders,
-            .scheduled, .wanted, .leases, .events, .feed, .summaries, .summarySums:
+            .scheduled, .wanted, .leases, .events, .feed, .webhooks, .summaries, .summarySums:
             false
         }
     }

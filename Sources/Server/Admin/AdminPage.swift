@@ -51,6 +51,7 @@ struct AdminPage {
         return [
             ("Overview", "/admin"), ("Customers", "/admin/customers"), ("Retention", "/admin/retention"),
             ("Cohorts", "/admin/cohorts"), ("Trials", "/admin/trials"), ("Incidents", "/admin/incidents"),
+            ("Webhooks", "/admin/webhooks"),
         ].map { Place(title: $0, path: $1, isHere: $0 == title) }
     }
 }

@@ -36,6 +36,9 @@ struct AdminSite: Sendable {
         pages.get("/admin/deliveries/{id}", use: delivery)
         pages.post("/admin/deliveries/{id}/skip", use: skipDelivery)
         pages.get("/admin/incidents", use: incidents)
+        pages.get("/admin/webhooks", use: webhooks)
+        pages.get("/admin/webhooks/{id}", use: webhook)
+        pages.post("/admin/webhooks/{id}", use: changeWebhook)
     }
 }
 

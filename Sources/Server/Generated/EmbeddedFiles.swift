@@ -39,6 +39,7 @@ tags:
   - {name: deliveries, description: What purchases give and take back.}
   - {name: offers, description: Products on offer and signed promotional offers.}
   - {name: events, description: Every change in order.}
+  - {name: webhooks, description: Receivers that are called at every event.}
   - {name: notifications, description: Apple's notifications.}
   - {name: operation, description: "Health, metrics and this document."}
 security:
@@ -1164,6 +1165,299 @@ paths:
         "415": {$ref: "#/components/responses/Problem"}
         "429": {$ref: "#/components/responses/TooMany"}
         "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks:
+    get:
+      summary: List the webhooks.
+      description: Needs the scope `admin`; a key of one app sees that app's.
+      operationId: listWebhooks
+      tags: [webhooks]
+      responses:
+        "200":
+          description: The webhooks.
+          content:
+            application/json:
+              example:
+                {webhooks: [{webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}]}
+              schema: {type: object, required: [webhooks], properties: {webhooks: {type: array, items: {$ref: "#/components/schemas/Webhook"}}}}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+    post:
+      summary: Add a webhook.
+      description: >-
+        Needs the scope `admin`. The answer alone has the secret. App, kinds and environment never change: another filter is
+        another webhook.
+      operationId: addWebhook
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content:
+          application/json:
+            example: {url: "https://example.com/perennial", app: com.example.app, kinds: [subscription.started]}
+            schema:
+              type: object
+              additionalProperties: false
+              required: [url]
+              properties:
+                url: {type: string, minLength: 1, maxLength: 2000, description: "https, or http to a private address."}
+                app: {type: [string, "null"], description: The only app; every app unless given.}
+                kinds: {type: [array, "null"], minItems: 1, items: {type: string}, description: The kinds of events.}
+                environment: {enum: [Production, Sandbox, null]}
+                concurrency: {type: [integer, "null"], minimum: 1, maximum: 64, description: The most calls at a time; 16 unless given.}
+                secret: {type: [string, "null"], description: "Your own, `whsec_` and Base64 of 24 to 64 bytes; one is made unless given."}
+                from:
+                  description: "`now`, `beginning`, a position of the feed, or an instant."
+                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning]}, {type: string, format: date-time}]
+      responses:
+        "201":
+          description: The webhook with its secret.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks/{webhook}:
+    parameters: [{$ref: "#/components/parameters/webhook"}]
+    get:
+      summary: Read a webhook and what waits for it.
+      description: Needs the scope `admin`. It lists at most 100 streams that wait, the oldest first.
+      operationId: getWebhook
+      tags: [webhooks]
+      responses:
+        "200":
+          description: The webhook.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+    patch:
+      summary: Change a webhook.
+      description: Needs the scope `admin`. What it misses while it is off is sent when it is on again.
+      operationId: changeWebhook
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content:
+          application/json:
+            example: {state: "off"}
+            schema:
+              type: object
+              additionalProperties: false
+              properties:
+                url: {type: [string, "null"], minLength: 1, maxLength: 2000}
+                concurrency: {type: [integer, "null"], minimum: 1, maximum: 64}
+                state: {enum: ["on", "off", null]}
+      responses:
+        "200":
+          description: The webhook.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+    delete:
+      summary: Remove a webhook with everything that waits for it.
+      description: Needs the scope `admin`.
+      operationId: removeWebhook
+      tags: [webhooks]
+      responses:
+        "200":
+          description: The webhook as it was.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks/{webhook}:rotate-secret:
+    parameters: [{$ref: "#/components/parameters/webhook"}]
+    post:
+      summary: Give a webhook a new secret.
+      description: >-
+        Needs the scope `admin`. The secret before it signs too, until a call with `finish`, which makes no new one.
+      operationId: rotateWebhookSecret
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content:
+          application/json:
+            example: {}
+            schema:
+              type: object
+              additionalProperties: false
+              properties:
+                secret: {type: [string, "null"], description: Your own; one is made unless given.}
+                finish: {type: [boolean, "null"]}
+      responses:
+        "200":
+          description: The new secret, if there is one.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+              schema: {type: object, required: [webhook_id, secret], properties: {webhook_id: {type: integer}, secret: {type: [string, "null"]}}}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks/{webhook}:test:
+    parameters: [{$ref: "#/components/parameters/webhook"}]
+    post:
+      summary: Send a message of the type webhook.test at once.
+      description: Needs the scope `admin`. The answer waits up to 15 seconds for the receiver.
+      operationId: testWebhook
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content: {application/json: {example: {}, schema: {type: object, additionalProperties: false}}}
+      responses:
+        "200":
+          description: What came back.
+          content:
+            application/json:
+              example:
+                {delivered: true, status: null, detail: Its receiver answered 2xx.}
+              schema: {type: object, required: [delivered, status, detail], properties: {delivered: {type: boolean}, status: {type: [integer, "null"]}, detail: {type: string}}}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks/{webhook}:skip:
+    parameters: [{$ref: "#/components/parameters/webhook"}]
+    post:
+      summary: Give up an event that waits; its stream goes on.
+      description: Needs the scope `admin`. The audit has the key and the reason. A position at which nothing waits gets 404.
+      operationId: skipWebhookEvent
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content:
+          application/json:
+            example: {position: 41, reason: the receiver knows no such customer}
+            schema:
+              type: object
+              additionalProperties: false
+              required: [position, reason]
+              properties:
+                position: {type: integer, minimum: 1, maximum: 9223372036854775807}
+                reason: {type: string, minLength: 1, maxLength: 1000}
+      responses:
+        "200":
+          description: The webhook.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
+  /v1/webhooks/{webhook}:replay:
+    parameters: [{$ref: "#/components/parameters/webhook"}]
+    post:
+      summary: Send a part of the feed once more.
+      description: Needs the scope `admin`. A start ahead of the webhook gets 400.
+      operationId: replayWebhook
+      tags: [webhooks]
+      requestBody:
+        required: true
+        content:
+          application/json:
+            example: {from: beginning}
+            schema:
+              type: object
+              additionalProperties: false
+              required: [from]
+              properties:
+                from:
+                  description: "`now`, `beginning`, a position of the feed, or an instant."
+                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning]}, {type: string, format: date-time}]
+      responses:
+        "200":
+          description: The webhook.
+          content:
+            application/json:
+              example:
+                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
+                "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
+              schema: {$ref: "#/components/schemas/Webhook"}
+        "400": {$ref: "#/components/responses/Problem"}
+        "401": {$ref: "#/components/responses/Unauthenticated"}
+        "403": {$ref: "#/components/responses/Problem"}
+        "404": {$ref: "#/components/responses/Problem"}
+        "408": {$ref: "#/components/responses/Problem"}
+        "413": {$ref: "#/components/responses/Problem"}
+        "415": {$ref: "#/components/responses/Problem"}
+        "429": {$ref: "#/components/responses/TooMany"}
+        "503": {$ref: "#/components/responses/Unavailable"}
   /v1/events:
     get:
       summary: Read every change, in order.
@@ -1492,6 +1786,12 @@ components:
       required: true
       description: The order's id.
       schema: {type: string, format: uuid}
+    webhook:
+      name: webhook
+      in: path
+      required: true
+      description: The webhook's number.
+      schema: {type: integer, minimum: 1, maximum: 2147483647}
     delivery:
       name: id
       in: path
@@ -1972,15 +2272,53 @@ components:
         id: {type: string, format: uuid, description: The same in every database with the same history.}
         app: {type: string}
         environment: {enum: [Production, Sandbox]}
-        original_transaction_id: {type: string}
+        original_transaction_id: {type: [string, "null"], description: "Null for `entitlements.changed`."}
         customer: {type: [string, "null"], description: The owner at that time.}
         kind: {type: string, description: "Such as `subscription.renewed`; docs/lifecycle.md lists all."}
-        product_id: {type: string}
+        product_id: {type: [string, "null"], description: "Null for `entitlements.changed`."}
         occurred_at: {type: string, format: date-time, description: Apple's time of the change.}
         recorded_at: {type: string, format: date-time, description: The time at which Perennial stored it.}
         version: {type: integer, description: The version of the subscription or purchase.}
         ordinal: {type: integer, description: The place among the events of that version.}
         detail: {type: object}
+    Webhook:
+      type: object
+      required: [webhook_id, app, url, kinds, environment, concurrency, state, reason, state_since, rest_until, position, behind, waiting, waiting_since, has_previous_secret, created_at]
+      properties:
+        webhook_id: {type: integer}
+        app: {type: [string, "null"], description: The only app; null for every app.}
+        url: {type: string, description: Without its query.}
+        kinds: {type: [array, "null"], items: {type: string}, description: Null for every kind.}
+        environment: {enum: [Production, Sandbox, null], description: Null for both.}
+        concurrency: {type: integer}
+        state: {enum: ["on", resting, "off"], description: "`resting`: many events in a row failed, and one at a time is tried."}
+        reason: {type: [string, "null"], description: Why it rests or is off.}
+        state_since: {type: string, format: date-time}
+        rest_until: {type: [string, "null"], format: date-time}
+        position: {type: integer, description: "Up to it every event is delivered, skipped or waits."}
+        behind: {type: integer, description: The positions of the feed that it has not read yet.}
+        waiting: {type: integer, description: The streams that wait.}
+        waiting_since: {type: [string, "null"], format: date-time}
+        has_previous_secret: {type: boolean, description: Whether the secret before the last rotation signs too.}
+        created_at: {type: string, format: date-time}
+        secret: {type: string, description: In the answer that adds the webhook alone.}
+        waiting_events:
+          description: In the answer about one webhook.
+          type: array
+          items:
+            type: object
+            required: [position, kind, app, original_transaction_id, customer, attempts, next_at, since, status, reason]
+            properties:
+              position: {type: integer}
+              kind: {type: string}
+              app: {type: string}
+              original_transaction_id: {type: [string, "null"]}
+              customer: {type: [string, "null"]}
+              attempts: {type: integer, description: The failed calls about it.}
+              next_at: {type: string, format: date-time}
+              since: {type: string, format: date-time, description: Since when it is the first of its stream that waits.}
+              status: {type: [integer, "null"], description: The HTTP status of the last answer.}
+              reason: {type: [string, "null"], description: Why the last call failed.}
     Entitlement:
       type: object
       required: [entitlement, granted, until, ended_at, product_id, state, reason, environment, basis, as_of, checked_at]
@@ -2673,6 +3011,47 @@ pre {
 </table>
 </div>
 {{/isEmpty}}
+
+"""#,
+        "webhook": #"""
+<div class="facts">
+{{#facts}}
+{{> table}}
+{{/facts}}
+</div>
+{{#waiting}}
+{{> table}}
+{{/waiting}}
+<section aria-labelledby="act">
+<h2 id="act">Try it</h2>
+<form method="post" action="/admin/webhooks/{{id}}">
+<input type="hidden" name="form_token" value="{{formToken}}">
+<button type="submit" name="action" value="retry">Send what waits now</button>
+<button type="submit" name="action" value="test" class="quiet">Send a test message</button>
+</form>
+</section>
+{{#hasWaiting}}
+<section aria-labelledby="skip">
+<h2 id="skip">Skip an event</h2>
+<p>The receiver never gets it. The next event of the same stream is sent.</p>
+<form method="post" action="/admin/webhooks/{{id}}" class="stacked">
+<input type="hidden" name="form_token" value="{{formToken}}">
+<input type="hidden" name="action" value="skip">
+<label for="position">Its position</label>
+<input id="position" name="position" inputmode="numeric" pattern="[0-9]+" required>
+<label for="reason">Why, in words for the next person who asks</label>
+<textarea id="reason" name="reason" rows="3" required maxlength="{{reasonCharactersMax}}"></textarea>
+<label class="check"><input type="checkbox" name="confirmed" value="yes" required> <span>The receiver never gets this event.</span></label>
+<button type="submit">Skip it</button>
+</form>
+</section>
+{{/hasWaiting}}
+
+"""#,
+        "webhooks": #"""
+{{#webhooks}}
+{{> table}}
+{{/webhooks}}
 
 """#,
     ]

@@ -127,6 +127,7 @@ package struct HTTPServer: Service {
         DeliveryRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)
         GetEvents(ledger: tracker.ledger).addRoute(to: keyed)
+        WebhookRoutes(tracker: tracker, limits: limits).addRoutes(to: keyed)
         PostNotification(tracker: tracker, metrics: metrics, limits: limits).addRoute(to: routes)
         PostOrderReceipt(uploads: uploads, calls: calls).addRoute(to: routes)
         PostOrderState(ledger: tracker.ledger, calls: calls).addRoute(to: routes)

@@ -121,6 +121,12 @@ actor MetricsPage {
         for standing in gauges.invariants {
             registry.gauge(.violations, [("check", standing.name)]).set(standing.violations)
         }
+        for (webhook, isInTrouble) in gauges.webhooks {
+            let labels = [("webhook", "\(webhook.id)")]
+            registry.gauge(.webhookBehind, labels).set(webhook.behind)
+            registry.gauge(.webhookWaiting, labels).set(webhook.waiting)
+            registry.gauge(.webhookTrouble, labels).set(isInTrouble ? 1 : 0)
+        }
         registry.gauge(.feedPosition).set(gauges.feedPosition)
         registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)
         registry.gauge(.feedLag).set(gauges.feedLagSeconds)
@@ -133,7 +139,7 @@ extension Metric {
     /// The metrics read from the database. They are absent while it does not answer.
     static let ofDatabase: [Metric] = [
         .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-        .feedPosition, .feedWaiting, .feedLag, .workers,
+        .feedPosition, .feedWaiting, .feedLag, .webhookBehind, .webhookWaiting, .webhookTrouble, .workers,
     ]
 
     /// The figures of the business, which are read from the database too.

@@ -54,6 +54,8 @@ package enum EventKind: String, Sendable, Hashable, CaseIterable {
     case ownershipAssigned = "ownership.assigned"
     /// A subscription or purchase changed its owner; emitted by the ledger.
     case ownershipTransferred = "ownership.transferred"
+    /// What a customer may use changed by hand, or because another customer took something over; emitted by the ledger.
+    case entitlementsChanged = "entitlements.changed"
 }
 
 /// A value in an event's detail.

@@ -70,6 +70,7 @@ package struct Worker: Service {
                 group.addTask { await worker.keepTryingSecrets() }
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
+                group.addTask { await worker.keepWebhooks() }
             }
             await worker.sequenceFeed()
             await worker.tracker.attempt("say that it stopped") {

@@ -17,6 +17,10 @@ package enum Metric: String, CaseIterable, Sendable {
     case events = "perennial_events_total"
     case lastSettlement = "perennial_last_settlement_timestamp_seconds"
     case notifications = "perennial_notifications_total"
+    case webhookCalls = "perennial_webhook_calls_total"
+    case webhookBehind = "perennial_webhook_behind_positions"
+    case webhookWaiting = "perennial_webhook_waiting_streams"
+    case webhookTrouble = "perennial_webhook_trouble"
     case lookups = "perennial_lookups_total"
     case requests = "perennial_http_requests_total"
     case requestSeconds = "perennial_http_request_seconds"
@@ -62,6 +66,11 @@ package enum Metric: String, CaseIterable, Sendable {
         case .events: "Events that settlements of this process committed, by kind."
         case .lastSettlement: "When this process last settled answers."
         case .notifications: "Notifications of Apple's, by what they did."
+        case .webhookCalls: "Calls of this process to receivers of webhooks, by outcome."
+        case .webhookBehind: "Positions of the feed that a webhook has not read yet."
+        case .webhookWaiting: "Streams of events that wait for a webhook's receiver."
+        case .webhookTrouble:
+            "Whether a webhook is off after 410, rests for an hour or has an event that waits for a day."
         case .lookups: "Answers about what customers may use, by where they came from."
         case .requests: "HTTP requests answered."
         case .requestSeconds: "How long an HTTP answer took."
@@ -114,8 +123,7 @@ package enum Metric: String, CaseIterable, Sendable {
     package var kind: Kind {
         switch self {
         case .answers, .clockAhead, .appStoreCalls, .refusedBundles, .settledReceipts, .events, .notifications,
-            .lookups, .requests,
-            .seriesDropped:
+            .webhookCalls, .lookups, .requests, .seriesDropped:
             .counter
         case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
         case .settlementSeconds: .histogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5])
@@ -123,7 +131,8 @@ package enum Metric: String, CaseIterable, Sendable {
         case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
         case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
             .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-            .feedPosition, .feedWaiting, .feedLag, .workers, .entitled, .paying, .trials, .grace, .billingRetry,
+            .feedPosition, .feedWaiting, .feedLag, .webhookBehind, .webhookWaiting, .webhookTrouble, .workers,
+            .entitled, .paying, .trials, .grace, .billingRetry,
             .monthlyRevenue, .build, .processStart:
             .gauge
         }

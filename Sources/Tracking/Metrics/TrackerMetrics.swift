@@ -87,6 +87,17 @@ struct TrackerMetrics: Sendable {
         factory.counter(.refusedBundles, [("app", app.text)]).increment(by: receipts)
     }
 
+    /// Records a call to a receiver of webhooks.
+    func sent(_ outcome: WebhookOutcome) {
+        let word =
+            switch outcome {
+            case .delivered: "delivered"
+            case .gone: "gone"
+            case .failed: "failed"
+            }
+        factory.counter(.webhookCalls, [("outcome", word)]).increment()
+    }
+
     private func count(_ receipts: Int, as way: String) {
         guard receipts > 0 else { return }
         factory.counter(.settledReceipts, [("way", way)]).increment(by: receipts)

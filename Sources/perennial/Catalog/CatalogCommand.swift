@@ -43,8 +43,12 @@ struct CatalogApplyCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let catalog = try read(InputFile(file))
-        try await withLedger(settings) { try await $0.apps.applyCatalog(catalog.products, to: catalog.bundleID) }
+        let hasWebhooks = try await withLedger(settings) { ledger in
+            try await ledger.apps.applyCatalog(catalog.products, to: catalog.bundleID)
+            return try await !ledger.webhooks.all().isEmpty
+        }
         printLine("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
+        if hasWebhooks { printError("No event reports a catalog; `perennial webhook replay` sends what it changed.") }
     }
 
     private func read(_ file: InputFile) throws -> CatalogFile {

@@ -24,6 +24,7 @@ extension LedgerStatus {
         }
         phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
         phrases += lateConsumption.map { "Apple waits for what was used of \($0.transactionID) of \($0.bundleID)" }
+        phrases += webhookTroubles.map { "webhook \($0.id) \($0.trouble)" }
         return phrases
     }
 }

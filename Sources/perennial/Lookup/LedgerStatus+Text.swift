@@ -36,6 +36,7 @@ extension LedgerStatus {
         parts += lateDeliveries.map(\.text)
         parts += productsWithoutKind.map(\.text)
         parts += notificationLines
+        parts += webhookTroubles.map { "Webhook \($0.id) \($0.trouble)" }
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
             let more = provisional.isMore ? "more than " : ""
@@ -95,6 +96,8 @@ extension LedgerStatus {
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "known_by_notification": .array(unpolled.map(\.json)),
             "late_consumption": .array(lateConsumption.map(\.json)),
+            "webhook_troubles": .array(
+                webhookTroubles.map { ["webhook_id": .integer(Int64($0.id)), "trouble": .string($0.trouble)] }),
             "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [

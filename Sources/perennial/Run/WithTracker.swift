@@ -8,7 +8,7 @@ import NIOPosix
 import Server
 import Tracking
 
-/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client.
+/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates HTTP clients.
 ///
 /// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
 /// for PostgreSQL and for lookups.
@@ -34,15 +34,21 @@ func withTracker<Result: Sendable>(
                 productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
                 deadline: options.deadline)
             let server = ServerAPIClient.live(serverOptions, client: client, verifier: signedTexts)
-            return try await body(
-                Tracker(
-                    ledger: ledger,
-                    appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
-                    options: TrackerOptions(
-                        leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
-                        callsMax: options.connectionsPerHostMax),
-                    logger: logger, metrics: metrics,
-                    signedTexts: signedTexts))
+            // On threads of their own: a thread looks up one name at a time, and a receiver's name may take long.
+            return try await HTTPClient.withHTTPClient(
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+                configuration: WebhookSender.clientConfiguration()
+            ) { receivers in
+                try await body(
+                    Tracker(
+                        ledger: ledger,
+                        appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
+                        options: TrackerOptions(
+                            leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
+                            callsMax: options.connectionsPerHostMax),
+                        logger: logger, metrics: metrics, signedTexts: signedTexts,
+                        webhookSender: .live(receivers)))
+            }
         }
         try await thread.shutdownGracefully()
         return result

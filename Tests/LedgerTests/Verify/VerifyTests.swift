@@ -223,6 +223,29 @@ struct VerifyTests {
         }
     }
 
+    @Test("A webhook beyond the feed, and a stream that waits where it has no event, are found by its number")
+    func webhooks() async throws {
+        try await Self.withLife { test in
+            #expect(try await test.violations([.webhooks]) == [])
+            try await test.run(
+                """
+                INSERT INTO ledger.webhook (webhook_id, url, sealed_secret, position)
+                VALUES (6, 'https://a/', '', 1000), (7, 'https://a/', '', 1), (8, 'https://a/', '', 1);
+                INSERT INTO ledger.webhook_line (webhook_id, stream_of, stream_id, position)
+                SELECT 7, 'customer', 99, 1
+                UNION ALL
+                SELECT 8, 'subscription', e.subscription_id, 2
+                FROM ledger.event e JOIN ledger.event_feed f USING (event_id) WHERE f.position = 2
+                """)
+            #expect(
+                try await test.violations([.webhooks]).map(\.detail) == [
+                    "webhook 6 is at position 1000, beyond the feed",
+                    "webhook 7 has a stream that waits at position 1, where it has no event",
+                    "webhook 8 has a stream that waits at position 2, beyond its own",
+                ])
+        }
+    }
+
     @Test("An empty position of the feed belongs to nothing that could be named")
     func emptyPosition() async throws {
         try await Self.withLife { test in

@@ -16,7 +16,7 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
 @Suite("The admin pages need a session of a strict browser", shared) struct SignInTests {
     private static let pages = [
         "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
-        "/admin/receipts/1", "/admin/deliveries/1", "/admin/incidents",
+        "/admin/receipts/1", "/admin/deliveries/1", "/admin/incidents", "/admin/webhooks", "/admin/webhooks/1",
     ]
 
     @Test("No page is shown without a session") func nobodySeesAPageWithoutASession() async throws {

@@ -1,5 +1,6 @@
--- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its address of
--- notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are left.
+-- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
+-- address of notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are
+-- left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -16,5 +17,7 @@ WITH removed AS (
     DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
 ), uncounted AS (
     DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
+), unhooked AS (
+    DELETE FROM ledger.webhook w USING removed n WHERE w.app_id = n.app_id
 )
 SELECT n.app_id FROM removed n

@@ -17,13 +17,20 @@ LEFT JOIN LATERAL (
     SELECT b.event_id FROM ledger.event b
     WHERE b.purchase_id = e.purchase_id AND (b.version, b.ordinal) < (e.version, e.ordinal)
     ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_purchase ON e.purchase_id IS NOT NULL
-LEFT JOIN ledger.event_feed earlier ON earlier.event_id = COALESCE(of_subscription.event_id, of_purchase.event_id)
+LEFT JOIN LATERAL (
+    SELECT b.event_id FROM ledger.event b
+    WHERE b.customer_id = e.customer_id AND b.subscription_id IS NULL AND b.purchase_id IS NULL
+      AND (b.version, b.ordinal) < (e.version, e.ordinal)
+    ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_customer ON e.subscription_id IS NULL AND e.purchase_id IS NULL
+CROSS JOIN LATERAL (
+    SELECT COALESCE(of_subscription.event_id, of_purchase.event_id, of_customer.event_id) AS event_id) before
+LEFT JOIN ledger.event_feed earlier ON earlier.event_id = before.event_id
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN f.event_id IS NULL THEN 'is empty'
         WHEN place.position > (SELECT n.position FROM ledger.feed n) THEN 'lies behind the newest'
-        WHEN COALESCE(of_subscription.event_id, of_purchase.event_id) IS NOT NULL
-         AND COALESCE(earlier.position > place.position, true) THEN 'comes before an earlier change of the same'
+        WHEN before.event_id IS NOT NULL AND COALESCE(earlier.position > place.position, true)
+            THEN 'comes before an earlier change of the same'
         END AS detail) trouble
 WHERE trouble.detail IS NOT NULL
 ORDER BY place.position

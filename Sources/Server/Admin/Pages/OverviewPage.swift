@@ -34,8 +34,8 @@ struct OverviewPage {
     let currency: String
 
     init(
-        _ overview: Overview, due: [DueDeliveries], apps: [App], chosen: BundleID?, environment: StoreEnvironment,
-        days: Int
+        _ overview: Overview, due: [DueDeliveries], webhooks: [(id: Int32, trouble: String)], apps: [App],
+        chosen: BundleID?, environment: StoreEnvironment, days: Int
     ) {
         self.apps =
             [Choice(value: "", title: "Every app", isChosen: chosen == nil)]
@@ -46,7 +46,7 @@ struct OverviewPage {
         stretches = Self.stretches.map {
             Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
         }
-        tiles = (Self.tiles(of: overview) + [Tile(due: due)].compactMap(\.self)).map {
+        tiles = (Self.tiles(of: overview) + [Tile(due: due), Tile(webhooks: webhooks)].compactMap(\.self)).map {
             $0.linked(of: chosen, environment)
         }
         charts = OverviewCharts(overview: overview).all
@@ -118,6 +118,7 @@ extension OverviewPage.Tile {
         case "With access": tile.link = address("/admin/customers", ["app": app?.text ?? "", "state": "active"])
         case "Paying": tile.link = address("/admin/retention", choice)
         case "Incidents", "Violations": tile.link = "/admin/incidents"
+        case "Webhooks to look at": tile.link = "/admin/webhooks"
         default: tile.link = title.hasPrefix("MRR ") ? address("/admin/cohorts", choice) : nil
         }
         return tile
@@ -130,6 +131,14 @@ extension OverviewPage.Tile {
         self.init(
             title: "Deliveries due", figure: due.contains(where: \.isMore) ? "over \(deliveries)" : deliveries,
             detail: "the oldest for \(lasting(seconds))", isAlarm: seconds > LedgerDeliveries.lateSeconds)
+    }
+
+    /// Creates the tile of the webhooks that an operator has to look at; nil where there is none.
+    fileprivate init?(webhooks: [(id: Int32, trouble: String)]) {
+        guard let first = webhooks.first else { return nil }
+        self.init(
+            title: "Webhooks to look at", figure: grouped(Int64(webhooks.count)),
+            detail: "the first is number \(first.id)", isAlarm: true)
     }
 }
 
@@ -144,6 +153,7 @@ extension AdminSite {
         let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
             overview, due: try await tracker.ledger.deliveries.due(of: chosen, in: environment),
+            webhooks: try await tracker.ledger.webhooks.troubles(),
             apps: apps, chosen: chosen, environment: environment, days: days)
         return try AdminPage(
             title: "Overview", template: "overview", content: content, session: context.session

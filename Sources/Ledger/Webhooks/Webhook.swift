@@ -1,0 +1,410 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// A receiver of events, as operators see it.
+package struct Webhook: Sendable, Hashable {
+    /// Whether it sends.
+    package enum State: String, Sendable, CaseIterable {
+        /// It sends.
+        case on
+        /// Many events in a row failed; one at a time is tried.
+        case resting
+        /// It sends nothing.
+        case off
+    }
+
+    /// Its number.
+    package let id: Int32
+    /// The app; nil for every app.
+    package let bundleID: BundleID?
+    /// Where it sends.
+    package let url: String
+    /// The kinds of events; nil for every kind.
+    package let kinds: [String]?
+    /// Apple's environment; nil for both.
+    package let environment: StoreEnvironment?
+    /// The most calls at a time.
+    package let concurrency: Int
+    /// Whether it sends.
+    package let state: State
+    /// Why it rests or is off.
+    package let reason: String?
+    /// When the state began.
+    package let stateSince: Instant
+    /// When one event is tried again, where it rests.
+    package let restUntil: Instant?
+    /// The position up to which everything is delivered, skipped or waiting.
+    package let position: Int64
+    /// The positions of the feed that it has not read yet.
+    package let behind: Int64
+    /// The streams that wait.
+    package let waiting: Int64
+    /// Since when the oldest of them waits.
+    package let waitingSince: Instant?
+    /// Whether a second secret signs too.
+    package let hasPreviousSecret: Bool
+    /// When it was added.
+    package let createdAt: Instant
+    /// How long it may rest before it is an alert, and how long a stream may wait, in seconds.
+    package static let restSecondsTolerated = 3_600.0
+    package static let waitSecondsTolerated = 86_400.0
+
+    /// The URL without its query, which may hold a secret of the receiver.
+    package var shownURL: String { String(url.prefix { $0 != "?" }) }
+
+    /// What an operator has to look at, in one clause; nil where nothing is wrong.
+    package func trouble(at now: Instant) -> String? {
+        switch state {
+        case .off: return reason.map { "is off: \($0)" }
+        case .resting where Double((now - stateSince).milliseconds) > Self.restSecondsTolerated * 1_000:
+            return "rests since \(stateSince.iso8601): \(reason ?? "its receiver fails")"
+        case .on, .resting:
+            guard let waitingSince, Double((now - waitingSince).milliseconds) > Self.waitSecondsTolerated * 1_000 else {
+                return nil
+            }
+            return "has an event that waits since \(waitingSince.iso8601); see `perennial webhook show \(id)`"
+        }
+    }
+}
+
+/// The first undelivered event of a stream that waits.
+package struct WaitingEvent: Sendable, Hashable {
+    /// Its position.
+    package let position: Int64
+    /// Its kind.
+    package let kind: String
+    /// The app.
+    package let bundleID: BundleID
+    /// The subscription's or purchase's id; nil where the stream is a customer.
+    package let originalTransactionID: String?
+    /// The customer.
+    package let customer: String?
+    /// The failed calls about it.
+    package let attempts: Int
+    /// When it is sent again.
+    package let nextAt: Instant
+    /// Since when it is the first that waits.
+    package let since: Instant
+    /// The HTTP status of the last answer.
+    package let status: Int?
+    /// Why the last call failed.
+    package let reason: String?
+}
+
+/// Where in the feed a webhook begins.
+package enum WebhookStart: Sendable, Hashable {
+    /// After everything that the feed has now.
+    case now
+    /// With the first event.
+    case beginning
+    /// With the event at a position.
+    case position(Int64)
+    /// With the events recorded from an instant on.
+    case instant(Instant)
+
+    /// Reads `now`, `beginning`, a position or an instant; throws `invalid` for anything else.
+    package init(_ text: String) throws(LedgerError) {
+        if text == "now" {
+            self = .now
+        } else if text == "beginning" {
+            self = .beginning
+        } else if let position = Int64(text), position > 0 {
+            self = .position(position)
+        } else if let instant = Instant(iso8601: text) {
+            self = .instant(instant)
+        } else {
+            throw LedgerError(
+                .invalid, "The start is now, beginning, a position from 1 on, or an instant like 2026-11-20T12:00:00Z.")
+        }
+    }
+}
+
+/// A secret that signs messages: `whsec_` and Base64, as Standard Webhooks has it.
+package struct WebhookSecret: Sendable, Hashable {
+    private static let prefix = "whsec_"
+    /// The bytes that a secret may have, and those of one that we make.
+    static let bytesAllowed = 24...64
+    static let bytesUsual = 32
+
+    /// The secret as receivers know it.
+    package let text: String
+    /// Its bytes.
+    package let bytes: [UInt8]
+
+    /// Reads a secret; throws `invalid` for one of another form or length.
+    package init(_ text: String) throws(LedgerError) {
+        let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard text.hasPrefix(Self.prefix), let data = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))),
+            Self.bytesAllowed.contains(data.count)
+        else {
+            throw LedgerError(
+                .invalid,
+                "A webhook's secret is whsec_ and the Base64 of \(Self.bytesAllowed.lowerBound) to "
+                    + "\(Self.bytesAllowed.upperBound) bytes; leave it out to have one made.")
+        }
+        self.text = text
+        bytes = Array(data)
+    }
+
+    /// Makes a secret of random bytes.
+    init() {
+        bytes = SymmetricKey(size: SymmetricKeySize(bitCount: Self.bytesUsual * 8)).withUnsafeBytes { Array($0) }
+        text = Self.prefix + Data(bytes).base64EncodedString()
+    }
+
+    /// The owner to which a webhook's secrets are sealed.
+    static func owner(_ id: Int32) -> String { "webhook \(id)" }
+}
+
+extension LedgerWebhooks {
+    /// The range of the most calls at a time, and the usual number.
+    package static let concurrencyAllowed = 1...64
+    package static let concurrencyUsual = 16
+
+    /// Adds a webhook, with a new secret where none is given. Returns it and the secret, which cannot be read again.
+    ///
+    /// Throws `invalid` for a URL, a kind, a concurrency or a start that cannot be, `notFound` for an unknown app.
+    package func add(
+        url: String, app bundleID: BundleID? = nil, kinds: [String]? = nil, environment: StoreEnvironment? = nil,
+        concurrency: Int = concurrencyUsual, secret: WebhookSecret? = nil, from start: WebhookStart = .now
+    ) async throws -> (webhook: Webhook, secret: WebhookSecret) {
+        let address = try WebhookAddress(url)
+        try Self.require(kinds: kinds)
+        try Self.require(concurrency: concurrency)
+        let seal = try ledger.apps.requiredSeal()
+        var app: Int32?
+        if let bundleID { app = try await ledger.apps.app(bundleID).id }
+        let position = try await position(of: start)
+        let secret = secret ?? WebhookSecret()
+        let id = try await database.transaction { [app] transaction in
+            guard let id = try transaction.query(Queries.reserveWebhook).first?.int4("webhook_id") else {
+                throw LedgerError(.mismatch, "The webhook was not stored; run `perennial migrate`.")
+            }
+            try transaction.query(
+                Queries.insertWebhook,
+                [
+                    .int4(id), .int4(app), .text(address.url), .texts(kinds ?? []),
+                    .text(environment?.rawValue), .int2(Int16(concurrency)),
+                    .bytea(try seal.seal(secret.text, for: WebhookSecret.owner(id))), .int8(position),
+                ])
+            try ledger.audit(
+                .webhookAdded, app: bundleID, detail: ["webhook": "\(id)", "host": address.host], in: transaction)
+            return id
+        }
+        return (try await webhook(id), secret)
+    }
+
+    /// Returns every webhook; with `bundleID` those of that app alone.
+    package func all(of bundleID: BundleID? = nil) async throws -> [Webhook] {
+        try await query(Queries.readWebhooks, [.int4(nil), .text(bundleID?.text)]).map(Webhook.init(row:))
+    }
+
+    /// Returns the webhooks that an operator has to look at, each with what is wrong.
+    package func troubles() async throws -> [(id: Int32, trouble: String)] {
+        let now = try await ledger.now()
+        return try await all().compactMap { webhook in webhook.trouble(at: now).map { (webhook.id, $0) } }
+    }
+
+    /// Returns a webhook; throws `notFound` where there is none, or none of `bundleID`.
+    package func webhook(_ id: Int32, of bundleID: BundleID? = nil) async throws -> Webhook {
+        guard let row = try await query(Queries.readWebhooks, [.int4(id), .text(bundleID?.text)]).first else {
+            throw Self.unknown(id)
+        }
+        return try Webhook(row: row)
+    }
+
+    /// Returns what waits for a webhook, the oldest first, at most `limit`.
+    package func waiting(for id: Int32, limit: Int32 = 100) async throws -> [WaitingEvent] {
+        try await query(Queries.readWebhookWaiting, [.int4(id), .int4(limit)]).map(WaitingEvent.init(row:))
+    }
+
+    /// Changes a webhook; nil leaves as it is. App, kinds and environment never change: another filter is another webhook.
+    package func set(_ id: Int32, url: String? = nil, concurrency: Int? = nil, isOn: Bool? = nil) async throws {
+        let address = try url.map { try WebhookAddress($0) }
+        if let concurrency { try Self.require(concurrency: concurrency) }
+        var detail: [String: String] = [:]
+        detail["host"] = address?.host
+        detail["concurrency"] = concurrency.map { "\($0)" }
+        detail["state"] = isOn.map { $0 ? "on" : "off" }
+        try await change(id, audited: .webhookChanged, detail: detail) { transaction, _ in
+            try transaction.query(
+                Queries.setWebhook,
+                [
+                    .int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }),
+                    .text(isOn.map { $0 ? "on" : "off" }),
+                ])
+        }
+    }
+
+    /// Removes a webhook with everything that waits for it.
+    package func remove(_ id: Int32) async throws {
+        try await change(id, audited: .webhookRemoved) { transaction, _ in
+            try transaction.query(Queries.removeWebhook, [.int4(id)])
+        }
+    }
+
+    /// Gives a webhook another secret; the one before signs too, until this is called with `finish`, which makes no new one.
+    /// Returns the new secret, which cannot be read again.
+    package func rotateSecret(of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false) async throws
+        -> WebhookSecret?
+    {
+        let seal = try ledger.apps.requiredSeal()
+        let new = finish ? nil : secret ?? WebhookSecret()
+        try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
+            guard let row = try transaction.query(Queries.readWebhooks, [.int4(id), .text(nil)]).first else { return }
+            let present = try row.bytea("sealed_secret")
+            let sealed = try new.map { try seal.seal($0.text, for: WebhookSecret.owner(id)) }
+            try transaction.query(
+                Queries.setWebhookSecrets,
+                [.int4(id), .bytea(sealed ?? present), .bytea(sealed == nil ? nil : present)])
+        }
+        return new
+    }
+
+    /// Skips the event that waits at a position: its stream goes on with the next one. Throws `notFound` where no stream
+    /// waits there.
+    package func skip(_ position: Int64, of id: Int32, because reason: String) async throws {
+        try ManualDecision.requireWords(reason, "A reason", charactersMax: ManualDecision.reasonCharactersMax)
+        let detail = ["position": "\(position)", "reason": reason]
+        try await change(id, audited: .webhookEventSkipped, detail: detail) { transaction, held in
+            guard let row = try transaction.query(Queries.findWebhookLine, [.int4(id), .int8(position)]).first else {
+                throw LedgerError(
+                    .notFound,
+                    "Nothing waits for webhook \(id) at position \(position); see `perennial webhook show \(id)`.")
+            }
+            let line = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
+            try transaction.query(Queries.advanceWebhookLine, line.parameters(at: position, of: held))
+        }
+    }
+
+    /// Sends the feed from a start on once more. Throws `invalid` for a start ahead of the webhook.
+    package func replay(_ id: Int32, from start: WebhookStart) async throws {
+        let position = try await position(of: start)
+        try await change(id, audited: .webhookReplayed, detail: ["after": "\(position)"]) { transaction, held in
+            guard position <= held.position else {
+                throw LedgerError(
+                    .invalid,
+                    "Webhook \(id) is at position \(held.position), and a replay goes back; give an earlier start.")
+            }
+            try transaction.query(Queries.replayWebhook, [.int4(id), .int8(position)])
+        }
+    }
+
+    /// Makes everything that waits due now, and ends a rest.
+    package func retry(_ id: Int32) async throws {
+        try await change(id, audited: .webhookRetried) { transaction, _ in
+            try transaction.query(Queries.retryWebhook, [.int4(id)])
+        }
+    }
+
+    /// Returns the secrets that sign, the present one first.
+    package func secrets(of id: Int32) async throws -> [WebhookSecret] {
+        guard let row = try await query(Queries.readWebhooks, [.int4(id), .text(nil)]).first else {
+            throw Self.unknown(id)
+        }
+        return try secrets(of: id, in: row)
+    }
+
+    func secrets(of id: Int32, in row: Row) throws -> [WebhookSecret] {
+        let seal = try ledger.apps.requiredSeal()
+        return try [row.bytea("sealed_secret"), row.byteaIfPresent("sealed_previous_secret")].compactMap(\.self).map {
+            try WebhookSecret(seal.open($0, for: WebhookSecret.owner(id)))
+        }
+    }
+
+    /// Changes a webhook by hand, which takes it from its worker, and records who did it.
+    private func change(
+        _ id: Int32, audited action: AuditedAction, detail: [String: String] = [:],
+        _ body: @escaping @Sendable (Transaction, HeldWebhook) throws -> Void
+    ) async throws {
+        try await database.transaction { transaction in
+            guard let row = try transaction.query(Queries.seizeWebhook, [.int4(id)]).first else {
+                throw Self.unknown(id)
+            }
+            try body(
+                transaction,
+                HeldWebhook(id: id, fence: try row.int8("fence"), position: try row.int8("position")))
+            try ledger.audit(
+                action, app: try row.textIfPresent("bundle_id").map { BundleID($0) },
+                detail: detail.merging(["webhook": "\(id)"]) { own, _ in own }, in: transaction)
+        }
+    }
+
+    /// Returns the position after which a start lies; throws `invalid` for one beyond the feed.
+    private func position(of start: WebhookStart) async throws -> Int64 {
+        let newest = try await ledger.feed.head().position
+        switch start {
+        case .now: return newest
+        case .beginning: return 0
+        case .position(let position):
+            guard position <= newest + 1 else {
+                throw LedgerError(
+                    .invalid, "The feed ends at position \(newest); give a position up to \(newest + 1), or now.")
+            }
+            return position - 1
+        case .instant(let instant):
+            return try await query(Queries.findWebhookStart, [.instant(instant)]).first?.int8("position") ?? 0
+        }
+    }
+
+    private static func require(kinds: [String]?) throws(LedgerError) {
+        guard let kinds else { return }
+        guard !kinds.isEmpty else {
+            throw LedgerError(.invalid, "Name at least one kind of event, or leave kinds out.")
+        }
+        let known = EventKind.allCases.map(\.rawValue)
+        if let strange = kinds.first(where: { !known.contains($0) }) {
+            let hint = known.nearest(to: strange).map { "the nearest is \($0)" } ?? "docs/lifecycle.md has them all"
+            throw LedgerError(.invalid, "No event has the kind \(strange.prefix(255)); \(hint).")
+        }
+    }
+
+    private static func require(concurrency: Int) throws(LedgerError) {
+        guard concurrencyAllowed.contains(concurrency) else {
+            throw LedgerError(.invalid, "A webhook makes 1 to 64 calls at a time; give a concurrency in that range.")
+        }
+    }
+
+    private static func unknown(_ id: Int32) -> LedgerError {
+        LedgerError(.notFound, "There is no webhook \(id); see `perennial webhook list`.")
+    }
+}
+
+extension Webhook {
+    fileprivate init(row: Row) throws {
+        id = try row.int4("webhook_id")
+        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        url = try row.text("whole_url")
+        kinds = try row.isNull("kinds") ? nil : row.texts("kinds")
+        environment = try row.wordIfPresent("environment")
+        concurrency = Int(try row.int2("concurrency"))
+        state = try row.word("state")
+        reason = try row.textIfPresent("reason")
+        stateSince = try row.instant("state_since")
+        restUntil = try row.instantIfPresent("rest_until")
+        position = try row.int8("position")
+        behind = try row.int8("behind")
+        waiting = try row.int8("waiting")
+        waitingSince = try row.instantIfPresent("waiting_since")
+        hasPreviousSecret = try row.byteaIfPresent("sealed_previous_secret") != nil
+        createdAt = try row.instant("created_at")
+    }
+}
+
+extension WaitingEvent {
+    fileprivate init(row: Row) throws {
+        position = try row.int8("position")
+        kind = try row.text("kind")
+        bundleID = BundleID(try row.text("bundle_id"))
+        originalTransactionID = try row.textIfPresent("original_transaction_id")
+        customer = try row.textIfPresent("customer")
+        attempts = Int(try row.int4("attempts"))
+        nextAt = try row.instant("next_at")
+        since = try row.instant("since")
+        status = try row.int2IfPresent("status").map { Int($0) }
+        reason = try row.textIfPresent("reason")
+    }
+}

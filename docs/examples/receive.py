@@ -1,0 +1,53 @@
+"""Receives a webhook's messages and keeps a mirror of what customers may use. Needs `pip install standardwebhooks`.
+
+WEBHOOK_SECRET_FILE names the file with the secret, MIRROR the mirror; HOST and PORT are 127.0.0.1 and 9000. GET shows it.
+"""
+
+import json
+import os
+import pathlib
+import sqlite3
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+webhook = Webhook(pathlib.Path(os.environ["WEBHOOK_SECRET_FILE"]).read_text().strip())
+mirror = sqlite3.connect(os.environ.get("MIRROR", "mirror.db"))
+mirror.execute("CREATE TABLE IF NOT EXISTS customer (app, name, since, position, rights, PRIMARY KEY (app, name))")
+
+
+class Receiver(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        try:
+            data = webhook.verify(body, dict(self.headers.items()))["data"]
+        except WebhookVerificationError:
+            return self.answer(400, "The signature is wrong.")
+        if data.get("customer") is not None and data["entitlements"] is not None:
+            with mirror:  # Only what is newer counts, so a message that comes late or twice does no harm.
+                mirror.execute(
+                    "INSERT INTO customer VALUES (?, ?, ?, ?, ?) ON CONFLICT (app, name) DO UPDATE SET"
+                    " since = excluded.since, position = excluded.position, rights = excluded.rights"
+                    " WHERE (excluded.since, excluded.position) > (customer.since, customer.position)",
+                    (data["event"]["app"], data["customer"], data["feed_since"], data["position"],
+                     json.dumps(data["entitlements"])))
+        self.answer(204)
+
+    def do_GET(self):
+        rows = mirror.execute("SELECT app, name, rights FROM customer ORDER BY app, name").fetchall()
+        self.answer(200, json.dumps([{"app": a, "customer": c, "entitlements": json.loads(r)} for a, c, r in rows]))
+
+    def answer(self, status, text=""):
+        self.send_response(status)
+        if status != 204:
+            self.send_header("content-length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *words):
+        pass
+
+
+HTTPServer((os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "9000"))), Receiver).serve_forever()
