@@ -5,6 +5,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 /// `perennial doctor` as a process of its own, on a pretend store.
 @Suite("`perennial doctor` says what is wrong and what to do")

@@ -50,8 +50,13 @@ extension Milliunits: Decodable {
         do {
             text = try container.decode(String.self)
         } catch DecodingError.typeMismatch {
-            // The decoder calls a number that is too large for it a fault of the whole text.
-            do { text = try container.decode(Decimal.self).description } catch DecodingError.dataCorrupted {}
+            do {
+                text = try container.decode(Decimal.self).description
+            } catch let error as DecodingError {
+                guard case .dataCorrupted = error else { throw error }
+            } catch {
+                // A number that is too large for the decoder is an error of its own.
+            }
         }
         guard let price = Milliunits(decimal: text) else {
             throw DecodingError.dataCorrupted(

@@ -92,12 +92,15 @@ extension SingleValueDecodingContainer {
     func number<Number: FixedWidthInteger & Decodable>(in range: ClosedRange<Number>) throws -> Number {
         do {
             return try decode(Number.self)
-        } catch DecodingError.dataCorrupted {
-            throw Problem(
-                .invalid,
-                "The body's \(Problem.place(codingPath)) is a whole number from \(range.lowerBound) to \(range.upperBound)."
-            )
+        } catch let error as DecodingError {
+            guard case .dataCorrupted = error else { throw error }
+        } catch {
+            // What no number of the decoder holds is an error of its own.
         }
+        throw Problem(
+            .invalid,
+            "The body's \(Problem.place(codingPath)) is a whole number from \(range.lowerBound) to \(range.upperBound)."
+        )
     }
 }
 

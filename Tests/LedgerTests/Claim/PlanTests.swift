@@ -21,7 +21,7 @@ struct PlanTests {
                 """)
             let parameters: [Parameter] = [
                 .int4(test.worker.number), .float8(60), .int4s([test.app.id, test.app.id]), .texts(["new", "retry"]),
-                .int4s([50, 50]), .instant(nil), .instant(nil), .instants([nil, nil]),
+                .int4s([50, 50]), .instant(nil), .instant(nil), .instants([nil, nil]), .texts([nil, nil]),
             ]
             let plan = try await explain(test, Queries.claim.text, parameters)
             #expect(plan.contains("Index Scan using poll_schedule_due"), "\(plan)")

@@ -165,15 +165,7 @@ private enum Trick: String, CaseIterable, CustomTestStringConvertible {
             }
             #expect(statuses.last == .tooManyRequests)
         case .wrongProofs:
-            let own = try AnswerBody(try await street.order(by: "stranger"))
-            func fail(_ times: Int) async throws {
-                _ = try await statuses(times) { _ in try await street.prove(Sample.receipt(10), for: own, isWrong: true)
-                }
-            }
-            try await fail(500)
-            #expect(try await street.prove(Sample.receipt(10), for: own).status == .accepted)
-            try await fail(400)
-            #expect(try await street.prove(Sample.receipt(10), for: own).status == .tooManyRequests)
+            try await failProofs(street)
         case .keyRate:
             let key = try await street.served.key(.write, rate: RequestRate(perSecond: 0.001, burst: 2))
             let statuses = try await statuses(4) { _ in
@@ -181,11 +173,7 @@ private enum Trick: String, CaseIterable, CustomTestStringConvertible {
             }
             #expect(statuses.last == .tooManyRequests)
         case .signIns:
-            let browser = Browser(client: street.client)
-            let wrong = "perennial_" + String(repeating: "0", count: 64)
-            var last = HTTPResponse.Status.ok
-            for _ in 0...SignInAttempts.failuresMax { last = try await browser.signIn(wrong).status }
-            #expect(last == .tooManyRequests)
+            try await failSignIns(street)
         case .hints:
             let token = try await street.served.ledger.apps.openNotifications(of: ServedLedger.app)
             let statuses = try await statuses(60) { _ in
@@ -195,6 +183,26 @@ private enum Trick: String, CaseIterable, CustomTestStringConvertible {
             #expect(statuses.allSatisfy { $0 == .ok })
             try await street.work()
         }
+    }
+
+    private func failProofs(_ street: Street) async throws {
+        let own = try AnswerBody(try await street.order(by: "stranger"))
+        func fail(_ times: Int) async throws {
+            _ = try await statuses(times) { _ in try await street.prove(Sample.receipt(10), for: own, isWrong: true)
+            }
+        }
+        try await fail(500)
+        #expect(try await street.prove(Sample.receipt(10), for: own).status == .accepted)
+        try await fail(400)
+        #expect(try await street.prove(Sample.receipt(10), for: own).status == .tooManyRequests)
+    }
+
+    private func failSignIns(_ street: Street) async throws {
+        let browser = Browser(client: street.client)
+        let wrong = "perennial_" + String(repeating: "0", count: 64)
+        var last = HTTPResponse.Status.ok
+        for _ in 0...SignInAttempts.failuresMax { last = try await browser.signIn(wrong).status }
+        #expect(last == .tooManyRequests)
     }
 
     private func statuses(

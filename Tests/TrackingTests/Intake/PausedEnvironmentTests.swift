@@ -87,7 +87,10 @@ struct PausedEnvironmentTests {
             #expect(try await world.app.pauses.count == 1)
             for verifier in ["server_api", "both"] {
                 try await world.served.run(
-                    "UPDATE ledger.app SET verifier = '\(verifier)' WHERE bundle_id = 'com.example.app'")
+                    """
+                    UPDATE ledger.app SET verifier = '\(verifier)', compares_since = CASE WHEN '\(verifier)' = 'both' THEN now() END
+                    WHERE bundle_id = 'com.example.app'
+                    """)
                 let app = try await world.app
                 #expect(app.pauses.isEmpty && app.heldSecrets.map(\.environment) == [.production])
                 #expect(try await world.due() == 1)
