@@ -3724,7 +3724,8 @@ ORDER BY r.receipt_created_at DESC NULLS LAST, u.receipt_id DESC LIMIT $3::int
     package static let findUnpolled = SQLFile("find_unpolled", #"""
 -- Returns the oldest verified notifications, at most $1, about what no receipt polls, of apps that have a server key by now;
 -- locks them, and leaves out those that another worker has.
-SELECT n.notification_id, n.app_id, COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id
+SELECT n.notification_id, n.app_id, n.environment::text AS environment,
+       COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id
 FROM ledger.notification n
 JOIN ledger.server_key k USING (app_id)
 JOIN ledger.app a USING (app_id)
@@ -3956,7 +3957,7 @@ WITH locked AS MATERIALIZED (
 )
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
 SELECT r.receipt_id, r.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
-       COALESCE(r.environment = 'Sandbox', false)
+       r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
 WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL AND r.receipt_id NOT IN (SELECT receipt_id FROM locked)
 ORDER BY r.receipt_id
@@ -5454,7 +5455,7 @@ SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,
     confirmed_at = CASE WHEN n.as_of IS NOT NULL THEN n.recorded_at END, backs_off = n.backs_off,
-    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox), follow_ups = n.follow_ups
+    follow_ups = n.follow_ups, is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox)
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[]::ledger.lane[], $6::smallint[], $7::bytea[], $8::bytea[],
             $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::smallint[])
     AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, meaning, polled, equal_until, as_of, recorded_at,
@@ -5979,7 +5980,7 @@ ORDER BY w.stopped_at IS NOT NULL, w.heartbeat_at DESC, w.worker_id DESC LIMIT 1
     package static let restoreFollowUps = SQLFile("restore_follow_ups", #"""
 -- Verify: has receipt $1 asked about now, with follow-ups, if a notification about what it polls waits for an answer.
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
-SELECT r.receipt_id, r.app_id, 'retry', now(), now(), 4, COALESCE(r.environment = 'Sandbox', false)
+SELECT r.receipt_id, r.app_id, 'retry', now(), now(), 4, r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r
 WHERE r.receipt_id = $1::bigint AND EXISTS (
     SELECT FROM ledger.notification n

@@ -42,7 +42,7 @@ extension LedgerIntake {
                 notification.transactionID ?? notification.originalTransactionID.map { TransactionID($0.text) }
             if app.hasServerKey, let subject {
                 let id = try row.int8("notification_id")
-                try ask(about: [(id: id, app: app.id, subject: subject)], in: transaction)
+                try ask(about: [(id, app.id, subject, notification.environment)], in: transaction)
                 return .asked
             }
             if let token = notification.accountToken {
@@ -58,24 +58,31 @@ extension LedgerIntake {
     /// whether more may be left.
     package func takeUpUnpolled() async throws -> Bool {
         try await ledger.changingPollers { transaction in
-            let found = try transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)]).compactMap { row in
-                try row.textIfPresent("transaction_id").map {
-                    (id: try row.int8("notification_id"), app: try row.int4("app_id"), subject: TransactionID($0))
-                }
+            let rows = try transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)])
+            let found = try rows.compactMap { row -> Unpolled? in
+                guard let id = try row.textIfPresent("transaction_id") else { return nil }
+                return (
+                    try row.int8("notification_id"), try row.int4("app_id"), TransactionID(id),
+                    try row.wordIfPresent("environment")
+                )
             }
             try ask(about: found, in: transaction)
             return found.count == Int(Self.takenUpMax)
         }
     }
 
+    /// A notification about what no receipt polls, and the transaction to ask by.
+    private typealias Unpolled = (id: Int64, app: Int32, subject: TransactionID, environment: StoreEnvironment?)
+
     /// Stores transactions as uploads of no customer, and has the Server API asked about them.
-    private func ask(about found: [(id: Int64, app: Int32, subject: TransactionID)], in transaction: Transaction) throws
-    {
+    private func ask(about found: [Unpolled], in transaction: Transaction) throws {
         guard !found.isEmpty else { return }
-        let uploads = found.map {
-            Upload(
-                appID: $0.app, customer: nil, receipt: Array($0.subject.text.utf8), imported: false,
-                form: .transactionID, transactionID: $0.subject)
+        let uploads = found.map { unpolled in
+            var upload = Upload(
+                appID: unpolled.app, customer: nil, receipt: Array(unpolled.subject.text.utf8), imported: false,
+                form: .transactionID, transactionID: unpolled.subject)
+            upload.saysSandbox = unpolled.environment == .sandbox
+            return upload
         }
         let stored = try UploadBatch(uploads).store(newReceiptsMax: nil, in: transaction)
         try want(Set(stored.map(\.receiptID.number)).sorted(), withFollowUps: true, in: transaction)

@@ -10,10 +10,12 @@ struct WaitingNotification: Sendable {
     let effect: NotificationEffect
     /// What its texts state; nil where they cannot be read any more.
     let evidence: Evidence?
-    /// Whether the ledger has what it names, so that its details are part of it.
+    /// Whether the ledger has what it names.
     var isFound = false
     /// Whether the ledger shows what it states.
     var isShown = false
+    /// Whether its details become part of the ledger.
+    var isTaken = false
 }
 
 extension KeptNotification {
@@ -53,30 +55,12 @@ extension SettlementRun {
         }
     }
 
-    /// Merges the details of notifications into the periods and purchases that they name, and notes which of them the
-    /// ledger shows by now. Details decide money and reports alone.
+    /// Merges the details of notifications into the periods and purchases that they name, once no further answer is awaited
+    /// that shows what they state. Details decide money and reports alone.
     mutating func takeDetailsAlong() {
         for index in waiting.indices {
             guard let evidence = waiting[index].evidence else { continue }
-            let key = waiting[index].subject
-            var (isFound, isShown) = (true, true)
-            for row in evidence.transactions where row.expiresAt != nil {
-                isFound = subscriptions[key]?.addDetails(of: row) ?? false
-            }
-            for purchase in evidence.purchases {
-                let purchaseKey = PurchaseRowKey(
-                    appID: key.appID, environment: key.environment, purchase: purchase.key)
-                for row in purchase.transactions {
-                    isFound = purchases[purchaseKey]?.addDetails(of: row) ?? false
-                    let isRevoked = purchases[purchaseKey]?.state?.revokedAt != nil
-                    isShown = isFound && isRevoked == (row.cancelledAt != nil)
-                }
-            }
-            if evidence.purchases.isEmpty {
-                isShown =
-                    isFound && subscriptions[key]?.state?.facts.shows(evidence.slice(of: key.id)) ?? false
-            }
-            (waiting[index].isFound, waiting[index].isShown) = (isFound, isShown)
+            (waiting[index].isFound, waiting[index].isShown) = shows(evidence, about: waiting[index].subject)
         }
         // What shows a newer notification shows the older ones too.
         for older in waiting.indices where !waiting[older].isShown {
@@ -84,6 +68,41 @@ extension SettlementRun {
             waiting[older].isShown = waiting.contains {
                 $0.subject == subject && $0.signedAt > signedAt && $0.isShown
             }
+        }
+        let ending = endingQuestions
+        for index in waiting.indices {
+            let (notification, key) = (waiting[index], waiting[index].subject)
+            guard let evidence = notification.evidence, notification.isFound,
+                notification.isShown || notification.effect != .asked || ending.contains(where: { polls($0, key) })
+            else { continue }
+            waiting[index].isTaken = true
+            for row in evidence.transactions where row.expiresAt != nil { subscriptions[key]?.addDetails(of: row) }
+            for purchase in evidence.purchases {
+                let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
+                for row in purchase.transactions { purchases[bought]?.addDetails(of: row) }
+            }
+        }
+    }
+
+    /// Returns whether the ledger has what signed texts name, and whether it shows what they state.
+    private func shows(_ evidence: Evidence, about key: SubscriptionRowKey) -> (isFound: Bool, isShown: Bool) {
+        guard let purchase = evidence.purchases.first else {
+            guard let draft = subscriptions[key], draft.wasChecked, let facts = draft.state?.facts else {
+                return (false, false)
+            }
+            let isFound = evidence.transactions.allSatisfy { facts.addingDetails(of: $0) != nil }
+            return (isFound, isFound && facts.shows(evidence.slice(of: key.id)))
+        }
+        let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
+        guard let state = purchases[bought]?.state else { return (false, false) }
+        let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
+        return (true, (state.revokedAt != nil) == isRevoked)
+    }
+
+    /// The receipts whose answers are the last ones that a notification waits for.
+    private var endingQuestions: [ReceiptID] {
+        batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID).filter { receipt in
+            pollers?.schedules[receipt].map { $0.followUps <= 1 && !$0.isWanted } ?? false
         }
     }
 
@@ -117,13 +136,11 @@ extension SettlementRun {
             .map(\.settlement.claim.receiptID)
         let effects = waiting.compactMap { notification -> (Int64, NotificationEffect)? in
             guard notification.evidence != nil else { return (notification.id, .noFacts) }
-            if notification.isFound, notification.isShown || notification.effect != .asked {
-                return (notification.id, .applied)
-            }
+            if notification.isTaken { return (notification.id, .applied) }
             guard notification.effect == .asked, answered.contains(where: { polls($0, notification.subject) }) else {
                 return nil
             }
-            return (notification.id, notification.isFound ? .applied : .unshown)
+            return (notification.id, .unshown)
         }
         guard !effects.isEmpty else { return }
         try transaction.query(
@@ -132,20 +149,20 @@ extension SettlementRun {
 }
 
 extension SubscriptionDraft {
-    /// Merges the details of a signed transaction; returns whether the subscription has the period that it names.
-    fileprivate mutating func addDetails(of row: TransactionRow) -> Bool {
-        guard let state, let policy, let facts = state.facts.addingDetails(of: row) else { return false }
-        if facts != state.facts { addDetails(facts, policy: policy) }
-        return true
+    /// Merges the details of a signed transaction into the period that it names.
+    fileprivate mutating func addDetails(of row: TransactionRow) {
+        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts else {
+            return
+        }
+        addDetails(facts, policy: policy)
     }
 }
 
 extension PurchaseDraft {
-    /// Merges the details of a signed transaction; returns whether it is about this purchase.
-    fileprivate mutating func addDetails(of row: TransactionRow) -> Bool {
-        guard let state else { return false }
+    /// Merges the details of a signed transaction.
+    fileprivate mutating func addDetails(of row: TransactionRow) {
+        guard let state else { return }
         let facts = state.facts.addingDetails(of: row)
         if facts != state.facts { addDetails(facts) }
-        return true
     }
 }

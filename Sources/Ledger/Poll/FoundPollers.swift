@@ -62,10 +62,11 @@ struct FoundPollers: Sendable {
         }
     }
 
-    /// Looks for the contents of a batch's answers, for what its receipts poll, for what is linked to them, for the holders
-    /// of their line items, and for the purchases that proofs may claim.
+    /// Looks for the contents of a batch's answers, for what its receipts poll, for what is linked to them, for the holders of
+    /// their line items, and for the purchases that proofs may claim.
     init(
-        of batch: [Settlement], linked: LinkedContents, holders: [Int64], provable: [Int64], in transaction: Transaction
+        of batch: [Settlement], linked: LinkedContents, holders: [Int64], provable: [Int64],
+        in transaction: Transaction
     ) throws {
         var question = Question()
         question.polledBy = batch.map(\.claim.receiptID)

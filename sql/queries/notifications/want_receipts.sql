@@ -17,7 +17,7 @@ WITH locked AS MATERIALIZED (
 )
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
 SELECT r.receipt_id, r.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
-       COALESCE(r.environment = 'Sandbox', false)
+       r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
 WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL AND r.receipt_id NOT IN (SELECT receipt_id FROM locked)
 ORDER BY r.receipt_id

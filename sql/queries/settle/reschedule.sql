@@ -8,7 +8,7 @@ SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,
     confirmed_at = CASE WHEN n.as_of IS NOT NULL THEN n.recorded_at END, backs_off = n.backs_off,
-    is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox), follow_ups = n.follow_ups
+    follow_ups = n.follow_ups, is_sandbox = COALESCE(r.environment = 'Sandbox', s.is_sandbox)
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[]::ledger.lane[], $6::smallint[], $7::bytea[], $8::bytea[],
             $9::text[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::smallint[])
     AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, meaning, polled, equal_until, as_of, recorded_at,

@@ -1,6 +1,6 @@
 -- Verify: has receipt $1 asked about now, with follow-ups, if a notification about what it polls waits for an answer.
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
-SELECT r.receipt_id, r.app_id, 'retry', now(), now(), 4, COALESCE(r.environment = 'Sandbox', false)
+SELECT r.receipt_id, r.app_id, 'retry', now(), now(), 4, r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r
 WHERE r.receipt_id = $1::bigint AND EXISTS (
     SELECT FROM ledger.notification n
