@@ -38,6 +38,15 @@ struct DigestTests {
         #expect(try order.proof(ofReceipt: receipt) == expected("\(order.id).\(digest)"))
         #expect(try order.proof(.failed, code: "2") == expected("\(order.id).failed.2"))
         #expect(try order.proof(.deferred, code: nil) == expected("\(order.id).deferred."))
+        // The vector of docs/purchases.md.
+        let documented = try PlacedOrder.sample(
+            id: "6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11", key: "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+        #expect(
+            try documented.proof(ofReceipt: Data("not a real receipt".utf8))
+                == "b099d72f85cad5aff4c8992685b45d917f723aa82a108ae6217c2b38d007d213")
+        #expect(
+            try documented.proof(.failed, code: "2")
+                == "53ae4bfbf56dd15132fc651b7a738a4575c0cf9b456e816bf746d06d501c223b")
         let damaged = try PlacedOrder.sample(key: "no Base64!")
         #expect(throws: PerennialError.self) { try damaged.proof(ofReceipt: receipt) }
         #expect("\(order)".contains(order.id) && !"\(order)".contains(order.key))

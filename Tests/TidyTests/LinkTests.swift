@@ -31,7 +31,12 @@ struct LinkTests {
         #expect(Self.deadLinks(in: document, of: SourceTree.here) == ["missing.md", "../../outside.md"])
     }
 
-    @Test("What people start can be started", arguments: ["scripts/run", "scripts/test", "scripts/demo", ".ci/run"])
+    @Test(
+        "What people start can be started",
+        arguments: [
+            "scripts/run", "scripts/test", "scripts/demo", "scripts/package", "scripts/restore-drill", ".ci/run",
+            "docs/examples/proof.sh",
+        ])
     func executable(path: String) {
         #expect(FileManager.default.isExecutableFile(atPath: SourceTree.here.root.appending(path: path).path))
     }

@@ -51,6 +51,7 @@ struct NameTests {
         let top = try [
             "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile", "docker-compose.yml",
             "docker-compose.override.yml", ".ci/run", ".ci/demo", ".github/workflows/ci.yml",
+            ".github/workflows/release.yml",
         ].compactMap { try tree.file($0) }
         for file in folders + statements + top {
             let found =

@@ -7,7 +7,7 @@ struct SizeTests {
     /// A function stays under this many lines.
     static let functionLinesLimit = 60
     /// Lines of README.md, which is an entrance, not a manual.
-    static let readmeLinesLimit = 200
+    static let readmeLinesMax = 150
 
     @Test("No Swift file, query, report or script is longer than 500 lines")
     func files() throws {
@@ -32,10 +32,10 @@ struct SizeTests {
         }
     }
 
-    @Test("README.md stays under 200 lines")
+    @Test("README.md has at most 150 lines")
     func readme() throws {
         let readme = try #require(try SourceTree.here.file("README.md"), "README.md is missing")
-        #expect(readme.lineCount < Self.readmeLinesLimit)
+        #expect(readme.lineCount <= Self.readmeLinesMax)
     }
 
     @Test("README.md prints the function that does a check as it is in the source")

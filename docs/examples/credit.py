@@ -1,7 +1,8 @@
 """Adds what customers bought to their balances, takes back what Apple refunded, and acknowledges both.
 
 Needs PERENNIAL_URL, PERENNIAL_KEY (of scope write), APP, and a SQLite file CREDITS for the balances. Ends with Ctrl-C, or
-after ROUNDS answers. Standard library only.
+after ROUNDS answers. Run a second one with ENVIRONMENT=Sandbox and a file of its own: what testers and App Review buy is in
+that queue alone. Standard library only.
 """
 
 import json
@@ -10,6 +11,7 @@ import sqlite3
 import urllib.request
 
 url, key, app = os.environ["PERENNIAL_URL"], os.environ["PERENNIAL_KEY"], os.environ["APP"]
+environment = os.environ.get("ENVIRONMENT", "Production")
 rounds = int(os.environ.get("ROUNDS", "0"))
 wait = os.environ.get("WAIT", "30")
 books = sqlite3.connect(os.environ.get("CREDITS", "credits.sqlite"))
@@ -31,7 +33,7 @@ def call(path, body=None):
 after = count = 0
 while rounds == 0 or count < rounds:
     count += 1
-    page = call(f"deliveries?state=due&after={after}&wait={wait}")
+    page = call(f"deliveries?state=due&environment={environment}&after={after}&wait={wait}")
     # A delivery comes at least once, so its id is stored with the units, in one transaction.
     with books:
         for one in page["deliveries"]:

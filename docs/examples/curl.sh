@@ -5,9 +5,10 @@
 set -euo pipefail
 
 api() { curl --silent --show-error --fail-with-body --header "Authorization: Bearer $PERENNIAL_KEY" "$@"; }
+send() { api --header 'Content-Type: application/json' --data "$@"; }
 
 echo "The receipt:"
-api --json "{\"customer\": \"$CUSTOMER\", \"receipt\": \"$RECEIPT\"}" "$PERENNIAL_URL/v1/apps/$APP/receipts"
+send "{\"customer\": \"$CUSTOMER\", \"receipt\": \"$RECEIPT\"}" "$PERENNIAL_URL/v1/apps/$APP/receipts"
 echo
 
 echo "The customer's entitlements:"
@@ -15,7 +16,7 @@ api "$PERENNIAL_URL/v1/apps/$APP/customers/$CUSTOMER/entitlements"
 echo
 
 echo "The entitlements of several customers:"
-api --json "{\"customers\": [\"$CUSTOMER\", \"stranger\"]}" "$PERENNIAL_URL/v1/apps/$APP/entitlements:batch"
+send "{\"customers\": [\"$CUSTOMER\", \"stranger\"]}" "$PERENNIAL_URL/v1/apps/$APP/entitlements:batch"
 echo
 
 echo "The changes:"

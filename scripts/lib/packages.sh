@@ -37,6 +37,9 @@ missing_debian_packages() {
         command -v chromedriver >/dev/null 2>&1 || echo chromium-driver
         command -v python3 >/dev/null 2>&1 || echo python3
         [[ -x /usr/sbin/pgbouncer ]] || command -v pgbouncer >/dev/null 2>&1 || echo pgbouncer
+        command -v dpkg-shlibdeps >/dev/null 2>&1 || echo dpkg-dev
+        command -v lintian >/dev/null 2>&1 || echo lintian
+        [[ -x /usr/sbin/debootstrap ]] || echo debootstrap
     fi
 }
 

@@ -715,7 +715,7 @@ paths:
     post:
       summary: A device sends a receipt for an order.
       description: |
-        Needs no API key. `proof` is the lower-case hex of HMAC-SHA256 with the order's key over
+        Needs no API key. `proof` is the lower-case hex of HMAC-SHA256 with the order's key, decoded from Base64, over
         `<order id>.<lower-case hex SHA-256 of the Base64-decoded receipt>`. It shows that the upload is about the order,
         not that the receipt is the sender's. So it claims one transaction for the order's customer: of the ordered
         product, bought since the order was placed (less ten minutes), that pays no other order, carries no other order's
@@ -813,7 +813,7 @@ paths:
     post:
       summary: A device reports where its payment is.
       description: >-
-        Needs no API key. `proof` is the lower-case hex of HMAC-SHA256 with the order's key over
+        Needs no API key. `proof` is the lower-case hex of HMAC-SHA256 with the order's key, decoded from Base64, over
         `<order id>.<state>.<code, or nothing>`. A paid order does not change. An unknown order and a wrong proof get
         the same 403. At most 10 proved calls a minute about an order, and 60 failed ones from an address; bodies of at
         most 1 MiB.

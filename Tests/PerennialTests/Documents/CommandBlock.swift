@@ -49,8 +49,8 @@ struct CommandBlock: CustomStringConvertible {
     var calls: [[String]] {
         text.replacing("\\\n", with: " ").split(separator: "\n").flatMap { line -> [[String]] in
             ShellWords.commands(in: String(line)).compactMap { words in
-                guard let program = words.firstIndex(of: "perennial"),
-                    words[..<program].allSatisfy({ $0.contains("=") || $0.contains("*") })
+                guard let program = words.firstIndex(where: { $0 == "perennial" || $0 == "perennialctl" }),
+                    words[..<program].allSatisfy({ $0.contains("=") || $0.contains("*") || $0 == "sudo" })
                 else { return nil }
                 return Array(words[(program + 1)...])
             }

@@ -80,7 +80,9 @@ final class Demo {
     func run(_ blocks: [CommandBlock]) async throws -> Result {
         let commands = blocks.filter { $0.exclusion == nil }.map(\.text).joined(separator: "\n")
         let simulator = try #require(said.firstMatch(of: /App Store simulator at http:\/\/(127\.0\.0\.1:[0-9]+)/)).1
-        return try await shell(commands.replacing("localhost:8090", with: simulator))
+        // What the package's perennialctl runs, with the settings of the demo.
+        let replaced = commands.replacing("sudo perennialctl ", with: "perennial ")
+        return try await shell(replaced.replacing("localhost:8090", with: simulator))
     }
 
     /// Runs commands with the settings of the demo.

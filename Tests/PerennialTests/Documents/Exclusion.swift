@@ -13,11 +13,8 @@ struct Exclusion {
 
     static let all = [
         Exclusion("README.md", "scripts/run ", because: "the test that runs the other blocks begins with scripts/run"),
-        Exclusion(
-            "README.md", "swift build", because: "a release build takes minutes, and installing changes the machine"),
-        Exclusion("README.md", "export DATABASE_URL", because: "the reader's own database"),
-        Exclusion("README.md", "perennial all", because: "it runs until it is stopped; scripts/run runs it"),
-        Exclusion("README.md", "*/5", because: "a line of a crontab"),
+        Exclusion("README.md", "sudo apt", because: "scripts/test-package installs the package"),
+        Exclusion("README.md", "sudo systemctl", because: "it changes the machine"),
         Exclusion("CONTRIBUTING.md", because: "these run the tests"),
         Exclusion("docs/admin.md", "Benchmarks/run", because: "a benchmark"),
         Exclusion(
@@ -28,7 +25,9 @@ struct Exclusion {
         Exclusion("docs/development.md", because: "these run the tests and the demo"),
         Exclusion("docs/fuzzing.md", because: "these run the tests for hours"),
         Exclusion("docs/import.md", because: "the reader's own file; README.md imports one of this name"),
+        Exclusion("docs/install.md", because: "scripts/test-package installs the package"),
         Exclusion("docs/operations.md", "*/5", because: "a line of a crontab"),
+        Exclusion("docs/operations.md", "sudo", because: "it needs the package"),
         Exclusion("docs/operations.md", "DATABASE_URL=", because: "the reader's own database"),
         Exclusion("docs/performance.md", because: "benchmarks"),
         Exclusion("docs/purchases.md", because: "orders of the reader's own app"),

@@ -124,6 +124,50 @@ import Tracking
         }
     }
 
+    @Test("The examples for proofs make the documented ones, and the server takes them")
+    func proofs() async throws {
+        let (key, order) = ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11")
+        let receipt = "bm90IGEgcmVhbCByZWNlaXB0"
+        let document = try String(
+            contentsOf: Self.folder.appending(path: "../purchases.md").standardizedFileURL, encoding: .utf8)
+        #expect([key, order, receipt].allSatisfy { document.contains($0) })
+        let cases: [(words: [String], proof: (String) -> OrderProof)] = [
+            (
+                ["receipt", order, receipt],
+                { OrderProof(of: order, receipt: Array("not a real receipt".utf8), code: $0) }
+            ),
+            (["state", order, "failed", "2"], { OrderProof(of: order, state: .failed, stateCode: "2", code: $0) }),
+            (["state", order, "cancelled"], { OrderProof(of: order, state: .cancelled, stateCode: nil, code: $0) }),
+        ]
+        for (words, proof) in cases {
+            for program in [["python3", "proof.py"], ["bash", "proof.sh"]] {
+                let path = Self.folder.appending(path: program[1]).path
+                let done = try await run([program[0], path] + words, ["ORDER_KEY": key])
+                let made = done.output.trimmingCharacters(in: .whitespacesAndNewlines)
+                #expect(done.status == 0 && document.contains(made), "\(program): \(done.output)")
+                #expect(proof(made).isMade(with: key), "\(program): \(made)")
+            }
+        }
+    }
+
+    @Test("The example for orders places one, uploads its receipt, and finds it paid with a delivery")
+    func orders() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([]))
+        try await serving(store.client) { served, environment in
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            try await served.ledger.apps.applyCatalog([coins], to: ServedLedger.app)
+            store.say(PurchaseRouteTests.bought([("p", "coins", "")]))
+            let script = "echo \(Sample.receipt()) | python3 \(Self.folder.appending(path: "order.py").path)"
+            let more = environment.merging(["PRODUCT": "coins", "QUANTITY": "2"]) { _, new in new }
+            let done = try await run(["bash", "-c", script], more)
+            #expect(done.status == 0, "\(done.output)")
+            #expect(done.output.contains(#""app_account_token": "#))
+            #expect(done.output.contains("succeeded None may finish ['p']"), "\(done.output)")
+            #expect(done.output.contains("order paid deliveries ['"), "\(done.output)")
+        }
+    }
+
     @Test("The examples for SQL work")
     func sql() async throws {
         try await withMigratedDatabase { database, address in
