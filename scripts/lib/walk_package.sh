@@ -156,6 +156,16 @@ upgrade() {
     wait_for "Lookups go on after the restart" look_up
 }
 
+# As docs/operations.md says it, with the copies of the key: the right one, and one that does not fit.
+drill() {
+    local as=(runuser -u postgres -- env DATABASE_URL=postgresql:///perennial PERENNIAL_POLL_SPEEDUP=4320)
+    say "Drilling a restore while the services run"
+    expect "The copy agrees" "${as[@]}" PERENNIAL_MASTER_KEY="$(cat "$key")" /usr/share/perennial/scripts/restore-drill
+    tail -n 1 /tmp/expected
+    expect_failure 2 'DIFFERS: this master key does not open the secrets' "${as[@]}" \
+        PERENNIAL_MASTER_KEY="$(head -c 32 /dev/urandom | base64)" /usr/share/perennial/scripts/restore-drill
+}
+
 says() {
     log_of perennial | grep -qE -- "$1"
 }
@@ -254,6 +264,7 @@ look_at_installation
 set_up
 run_services
 upgrade
+drill
 make_mistakes
 fill_the_disk
 remove_and_purge

@@ -13,8 +13,11 @@ struct ComposeFile {
     /// The file of each secret.
     let secrets: [String: String]
 
-    /// Reads the files; `places` are replaced in their text, those that come first before others.
-    init(production: Bool = false, replacing places: [(String, String)] = []) throws {
+    /// Reads `docker-compose.yml`, or the file `path` alone; `places` are replaced in the text, those that come first
+    /// before others.
+    init(
+        production: Bool = false, path: String = "docker-compose.yml", replacing places: [(String, String)] = []
+    ) throws {
         func read(_ name: String) throws -> [String: Any] {
             let text = try String(contentsOf: Self.root.appending(path: name), encoding: .utf8)
             let replaced = places.reduce(text.replacing(/\$\{[A-Z_]+:-([^}]*)\}/) { $0.output.1 }) {
@@ -22,7 +25,7 @@ struct ComposeFile {
             }
             return try #require(try Yams.load(yaml: replaced) as? [String: Any])
         }
-        let file = try read("docker-compose.yml")
+        let file = try read(path)
         volumes = Set(try #require(file["volumes"] as? [String: Any]).keys)
         secrets = try #require(file["secrets"] as? [String: [String: String]]).compactMapValues { $0["file"] }
         var services = try #require(file["services"] as? [String: [String: Any]])

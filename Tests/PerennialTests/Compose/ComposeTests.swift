@@ -134,6 +134,27 @@ import Testing
         #expect(mode == 0o600, "libpq ignores a file that others can read")
     }
 
+    @Test func `the file that operators copy asks Apple, knows its settings, and has secrets in files alone`() throws {
+        let file = try ComposeFile(production: true, path: "docs/examples/compose.production.yml")
+        #expect(file.services.keys.sorted() == ["backup", "doctor", "migrate", "postgres", "serve", "worker"])
+        let known = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+        for name in ["doctor", "migrate", "serve", "worker"] {
+            let service = try #require(file.services[name])
+            _ = try Perennial.parseAsRoot(service.command)
+            #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
+            let pretended = service.environment.keys.filter { $0.hasPrefix("PERENNIAL_APPSTORE_") }
+            #expect(pretended.isEmpty && service.environment["PERENNIAL_POLL_SPEEDUP"] == nil, "\(name)")
+            #expect(service.secrets == ["master-key", "pgpass"] && service.hasInit, "\(name)")
+        }
+        for (name, service) in file.services {
+            #expect(service.environment.keys.allSatisfy { !$0.hasSuffix("PASSWORD") }, "\(name)")
+            #expect(service.secrets.allSatisfy { file.secrets[$0] == "./secrets/\($0)" }, "\(name)")
+            for other in service.dependsOn.keys { #expect(file.services[other] != nil, "\(name) waits for \(other)") }
+        }
+        // A process ends by itself within 30 seconds.
+        for name in ["serve", "worker"] { #expect(try #require(file.services[name]).stopGraceSeconds > 30) }
+    }
+
     @Test func `every service tells whether it is well, or ends by itself, or has nothing to ask`() throws {
         for (name, service) in try ComposeFile().services {
             let goesOn = ["postgres", "simulator", "devices", "serve", "worker"].contains(name)
