@@ -166,6 +166,28 @@ drill() {
         PERENNIAL_MASTER_KEY="$(head -c 32 /dev/urandom | base64)" /usr/share/perennial/scripts/restore-drill
 }
 
+# The page about it in docs/operations.md.
+restore() {
+    local receipts
+    say "Restoring a dump over a lost database"
+    expect "Both stop" systemctl stop perennial perennial-worker@9464
+    receipts=$(count ledger.receipt)
+    runuser -u perennial -- pg_dump --format=custom --dbname=postgresql:///perennial >/srv/perennial.dump
+    runuser -u postgres -- dropdb perennial
+    runuser -u postgres -- createdb --owner perennial perennial
+    expect "The dump is restored" runuser -u perennial -- pg_restore --no-owner --no-privileges --exit-on-error \
+        --dbname=postgresql:///perennial /srv/perennial.dump
+    expect "The roles are made" perennialctl migrate
+    grep -q "The feed's id is" /tmp/expected || fail "The feed has the id of the lost database."
+    expect "Ids of deliveries are skipped" runuser -u perennial -- psql postgresql:///perennial -c "SELECT setval(
+        pg_get_serial_sequence('ledger.delivery', 'delivery_id'), max(delivery_id) + 1000000) FROM ledger.delivery"
+    expect "Nothing is wrong" perennialctl doctor
+    expect "No invariant is violated" perennialctl verify --repair
+    [[ $(count ledger.receipt) -eq $receipts ]] || fail "The restore lost receipts."
+    expect "Both start" systemctl start perennial perennial-worker@9464
+    wait_for "Lookups go on after the restore" look_up
+}
+
 says() {
     log_of perennial | grep -qE -- "$1"
 }
@@ -265,6 +287,7 @@ set_up
 run_services
 upgrade
 drill
+restore
 make_mistakes
 fill_the_disk
 remove_and_purge
