@@ -237,7 +237,9 @@ private let stories: [EventStory] = [
         let reported = stories.reduce(into: Set<String>()) { reported, story in
             for kinds in story.kinds { reported.formUnion(kinds.split(separator: " ").map(String.init)) }
         }
-        let elsewhere: Set = ["purchase.made", "purchase.refunded", "ownership.assigned", "ownership.transferred"]
+        let elsewhere: Set = [
+            "purchase.made", "purchase.refunded", "ownership.assigned", "ownership.transferred", "entitlements.changed",
+        ]
         #expect(reported.union(elsewhere) == Set(EventKind.allCases.map(\.rawValue)))
     }
 
