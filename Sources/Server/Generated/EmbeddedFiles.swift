@@ -1177,7 +1177,7 @@ paths:
           content:
             application/json:
               example:
-                {webhooks: [{webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhooks: [{webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}]}
@@ -1219,7 +1219,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -1246,7 +1246,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -1280,7 +1280,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -1305,7 +1305,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -1341,8 +1341,8 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
-              schema: {type: object, required: [webhook_id, secret], properties: {webhook_id: {type: integer}, secret: {type: [string, "null"]}}}
+                {webhook_id: "1", secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+              schema: {type: object, required: [webhook_id, secret], properties: {webhook_id: {type: string}, secret: {type: [string, "null"]}}}
         "400": {$ref: "#/components/responses/Problem"}
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}
@@ -1404,7 +1404,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -1444,7 +1444,7 @@ paths:
           content:
             application/json:
               example:
-                {webhook_id: 1, app: com.example.app, url: "https://example.com/perennial", kinds:
+                {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
                 null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
@@ -2285,7 +2285,7 @@ components:
       type: object
       required: [webhook_id, app, url, kinds, environment, concurrency, state, reason, state_since, rest_until, position, behind, waiting, waiting_since, has_previous_secret, created_at]
       properties:
-        webhook_id: {type: integer}
+        webhook_id: {type: string}
         app: {type: [string, "null"], description: The only app; null for every app.}
         url: {type: string, description: Without its query.}
         kinds: {type: [array, "null"], items: {type: string}, description: Null for every kind.}

@@ -97,7 +97,7 @@ extension LedgerStatus {
             "known_by_notification": .array(unpolled.map(\.json)),
             "late_consumption": .array(lateConsumption.map(\.json)),
             "webhook_troubles": .array(
-                webhookTroubles.map { ["webhook_id": .integer(Int64($0.id)), "trouble": .string($0.trouble)] }),
+                webhookTroubles.map { ["webhook_id": .string("\($0.id)"), "trouble": .string($0.trouble)] }),
             "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [

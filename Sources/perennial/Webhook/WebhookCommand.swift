@@ -323,7 +323,7 @@ extension Listing {
         ])
         rows = webhooks.map { one in
             [
-                .integer(Int64(one.id)), .optional(one.bundleID?.text), .string(one.shownURL),
+                .string("\(one.id)"), .optional(one.bundleID?.text), .string(one.shownURL),
                 one.kinds.map { .array($0.map { .string($0) }) } ?? .null, .optional(one.environment?.rawValue),
                 .integer(Int64(one.concurrency)), .string(one.state.rawValue), .optional(one.reason),
                 .string(one.stateSince.iso8601), .optional(one.restUntil), .integer(one.position), .integer(one.behind),

@@ -81,7 +81,7 @@ struct WebhookRoutes: Sendable {
         }
         let secret = try await webhooks(context).rotateSecret(
             of: webhook.id, to: try body.secret.map { try WebhookSecret($0) }, finish: finish)
-        return Response(["webhook_id": .integer(Int64(webhook.id)), "secret": .optional(secret?.text)])
+        return Response(["webhook_id": .string("\(webhook.id)"), "secret": .optional(secret?.text)])
     }
 
     private func test(_ request: Request, _ context: KeyContext) async throws -> Response {
@@ -210,7 +210,7 @@ extension Webhook {
     /// The webhook as the API reports it, without its secrets.
     fileprivate var json: JSONValue {
         [
-            "webhook_id": .integer(Int64(id)), "app": .optional(bundleID?.text), "url": .string(shownURL),
+            "webhook_id": .string("\(id)"), "app": .optional(bundleID?.text), "url": .string(shownURL),
             "kinds": kinds.map { .array($0.map { .string($0) }) } ?? .null,
             "environment": .optional(environment?.rawValue), "concurrency": .integer(Int64(concurrency)),
             "state": .string(state.rawValue), "reason": .optional(reason), "state_since": .string(stateSince.iso8601),
