@@ -79,6 +79,7 @@ final class Demo {
     /// Runs blocks of a document in one shell, in the folder, except those with a reason not to.
     func run(_ blocks: [CommandBlock]) async throws -> Result {
         let commands = blocks.filter { $0.exclusion == nil }.map(\.text).joined(separator: "\n")
+        guard !commands.isEmpty else { return Result(status: 0, said: "") }
         let simulator = try #require(said.firstMatch(of: /App Store simulator at http:\/\/(127\.0\.0\.1:[0-9]+)/)).1
         // What the package's perennialctl runs, with the settings of the demo.
         let replaced = commands.replacing("sudo perennialctl ", with: "perennial ")
