@@ -152,7 +152,10 @@ import Testing
             for other in service.dependsOn.keys { #expect(file.services[other] != nil, "\(name) waits for \(other)") }
         }
         // A process ends by itself within 30 seconds.
-        for name in ["serve", "worker"] { #expect(try #require(file.services[name]).stopGraceSeconds > 30) }
+        for name in ["serve", "worker"] {
+            let service = try #require(file.services[name])
+            #expect(service.stopGraceSeconds > 30, "\(name)")
+        }
     }
 
     @Test func `every service tells whether it is well, or ends by itself, or has nothing to ask`() throws {
