@@ -161,7 +161,7 @@ struct PretendWorld {
         while case let left = try await receiptsInDoubt(), !left.isEmpty {
             steps += 1
             guard steps < 20 else {
-                Issue.record("a second answer never counted")
+                Issue.record("a second answer never counted: \(try await doubts())")
                 return
             }
             clock.step()
@@ -184,6 +184,27 @@ struct PretendWorld {
                     """))
         await database.close()
         return try rows.map { ReceiptID(try $0.int8("receipt_id")) }
+    }
+
+    /// What is in doubt, for people.
+    private func doubts() async throws -> [String] {
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        let rows = try await database.query(
+            Statement(
+                name: "doubts",
+                sql: """
+                    SELECT concat_ws(' ', s.original_transaction_id, s.as_of, s.suspected::text, l.omitted_at, r.outcome, r.reason) AS doubt
+                    FROM ledger.subscription s JOIN ledger.receipt r ON r.receipt_id = s.polled_by
+                    LEFT JOIN ledger.receipt_subscription l ON l.receipt_id = r.receipt_id AND l.subscription_id = s.subscription_id
+                    WHERE s.suspected IS NOT NULL
+                    UNION ALL
+                    SELECT concat_ws(' ', p.original_transaction_id, p.facts::text, l.omitted_at, r.outcome, r.reason)
+                    FROM ledger.purchase p JOIN ledger.receipt r ON r.receipt_id = p.polled_by
+                    LEFT JOIN ledger.receipt_purchase l ON l.receipt_id = r.receipt_id AND l.purchase_id = p.purchase_id
+                    WHERE p.facts ? 'refund_retracted_at_ms'
+                    """))
+        await database.close()
+        return try rows.map { try $0.text("doubt") }
     }
 
     private func check(_ receipts: [ReceiptID]) async throws {
@@ -263,5 +284,14 @@ final class StoppableClock: Sendable {
 
     func stop() {
         stoppedAt.withLock { $0 = SimulatorClock.system.milliseconds() }
+    }
+}
+
+extension RebuildBatch {
+    /// What a rebuild finds, apart from what an answer took back: that counts by the order in which answers came, and a
+    /// rebuild reads them by Apple's clocks.
+    var differencesBesideRetractions: [RebuildDifference] {
+        let doubted = Set(differences.filter { $0.fact.hasPrefix("retracted ") }.map(\.subject))
+        return differences.filter { !doubted.contains($0.subject) }
     }
 }

@@ -73,7 +73,7 @@ struct Reported {
                 sql: """
                     SELECT original_transaction_id, kind, version, product_id, occurred_at,
                            COALESCE((detail ->> 'periods')::int, 1) AS periods
-                    FROM perennial.event_log ORDER BY position
+                    FROM perennial.event_log WHERE original_transaction_id IS NOT NULL ORDER BY position
                     """))
         await database.close()
         subscriptions = try rows.reduce(into: [:]) { all, row in

@@ -151,10 +151,13 @@ struct Replay {
             let place = Place(asOf: evidence.asOf, receipt: observation.receiptID.number, observation: observation.id)
             if let purchase = named[target.key.purchase], counts(at: target.asOf, polledBy: target.polledBy) {
                 purchases[target.key, default: []].append((place, purchase))
-            } else if evidence.confirmsOtherPurchases, purchases[target.key] != nil, evidence.asOf <= target.asOf,
+            } else if evidence.confirmsOtherPurchases, purchases[target.key] != nil,
+                observation.firstAsOf <= target.asOf,
                 links.purchases[target.rowID]?.receipts.contains(observation.receiptID.number) ?? false
             {
-                let confirmed = PurchaseEvidence(key: target.key.purchase, asOf: evidence.asOf, transactions: [])
+                // Equal answers may have come since the one that confirmed the purchase.
+                let asOf = min(evidence.asOf, target.asOf)
+                let confirmed = PurchaseEvidence(key: target.key.purchase, asOf: asOf, transactions: [])
                 purchases[target.key, default: []].append((place, confirmed))
             }
         }

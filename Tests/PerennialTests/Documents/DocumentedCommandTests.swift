@@ -49,7 +49,7 @@ import Testing
                 let readme = try await demo.run(try CommandBlock.all(in: "README.md"))
                 #expect(readme.status == 0, "\(readme.said)")
                 for part in [
-                    #""granted":true"#, "com.example.journal | active", "position |", "t       |", "refunded",
+                    #""granted":true"#, "com.example.journal | active", "position |", "t       |", "COMMISSION_PERCENT",
                     "Registered com.example.app",
                 ] {
                     #expect(readme.said.contains(part), "\(part) is missing in \(readme.said)")
