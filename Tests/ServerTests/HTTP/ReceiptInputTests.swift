@@ -25,7 +25,10 @@ import Tracking
             (#"{"customer":null,"receipt":"hidden"}"#, "The body's customer must not be null."),
             (#"{"customer":"","receipt":"hidden"}"#, "A customer id has 1 to 255 characters"),
             (#"{"customer":"a\u0000b","receipt":"hidden"}"#, "A customer id cannot hold a NUL."),
-            (#"{"customer":"kim","receipt":"hidden","price":"4,99"}"#, "The body's price is a price like 4.99, from 0 to"),
+            (
+                #"{"customer":"kim","receipt":"hidden","price":"4,99"}"#,
+                "The body's price is a price like 4.99, from 0 to"
+            ),
             (#"{"customer":"kim","receipt":"hidden","price":-1}"#, "The body's price is a price like 4.99, from 0 to"),
             (#"{"customer":"kim","receipt":"hidden","price":[]}"#, "The body's price"),
             (
