@@ -164,7 +164,8 @@ struct PretendWorld {
                 Issue.record("a second answer never counted: \(try await doubts())")
                 return
             }
-            clock.step()
+            // A little more than the ten minutes after which a second answer counts.
+            clock.step(milliseconds: Int64(660_000 / speedup) + 1)
             try await check(left)
         }
         try await tracker.ledger.feed.sequence()
@@ -277,9 +278,9 @@ final class StoppableClock: Sendable {
         SimulatorClock { [self] in stoppedAt.withLock { $0 } ?? SimulatorClock.system.milliseconds() }
     }
 
-    /// Lets five milliseconds pass for a stopped clock: about an hour of an accelerated life.
-    func step() {
-        stoppedAt.withLock { $0 = $0.map { $0 + 5 } }
+    /// Lets some time pass for a stopped clock; five milliseconds are about an hour of an accelerated life.
+    func step(milliseconds: Int64 = 5) {
+        stoppedAt.withLock { $0 = $0.map { $0 + milliseconds } }
     }
 
     func stop() {

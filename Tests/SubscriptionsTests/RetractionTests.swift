@@ -54,6 +54,23 @@ struct RetractionTests {
         }
     }
 
+    @Test("A row that cannot state an upgrade takes no mark of it back, and leaves no doubt")
+    func legacyRows() {
+        let marked = Self.table[1]
+        let answers = [20.0, 40, 60].map { minutes in
+            answer(
+                10 + minutes * Self.minute,
+                marked.gone.map { row in
+                    var row = row
+                    row.path = "latest_receipt_info"
+                    return row
+                }, renewal())
+        }
+        let settled = settle([answer(10, marked.said, renewal())] + answers).state
+        #expect(settled?.facts.periods.first { $0.transactionIDs.contains("t1") }?.isUpgraded == true)
+        #expect(settled?.retractions == [])
+    }
+
     @Test("A transaction inside statuses takes nothing back, however often; a history does")
     func statuses() {
         for words in Self.table {

@@ -37,6 +37,8 @@ enum RetractionGuard {
             guard let index = match.index(of: known) else { continue }
             let isGone = known.cancelledAt != nil && periods[index].cancelledAt == nil
             decide(.revocation, of: known, \.revocation, at: index, isTakenBack: isGone)
+            // The single row of an answer about an iOS 6 receipt stands in no list, and cannot state an upgrade.
+            if known.isUpgraded, !periods[index].upgrade.path.contains("[") { periods[index].upgrade = known.upgrade }
             decide(
                 .upgrade, of: known, \.upgrade, at: index, isTakenBack: known.isUpgraded && !periods[index].isUpgraded)
             // The period moved to another subscription, and is back.

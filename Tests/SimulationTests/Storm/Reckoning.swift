@@ -35,7 +35,8 @@ struct Reckoning {
                 sql: """
                     SELECT position, original_transaction_id || environment AS stream, version, ordinal
                     FROM perennial.event_log
-                    WHERE kind NOT LIKE 'purchase%' AND kind NOT LIKE 'ownership%' ORDER BY position
+                    WHERE original_transaction_id IS NOT NULL AND kind NOT LIKE 'purchase%' AND kind NOT LIKE 'ownership%'
+                    ORDER BY position
                     """)
         ).map {
             (
