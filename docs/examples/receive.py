@@ -16,9 +16,7 @@ mirror = sqlite3.connect(os.environ.get("MIRROR", "mirror.db"))
 mirror.execute("CREATE TABLE IF NOT EXISTS customer (app, name, since, position, rights, PRIMARY KEY (app, name))")
 
 
-class Receiver(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Receiver(BaseHTTPRequestHandler):  # By HTTP/1.0: a connection ends with its answer, so that none blocks another.
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
