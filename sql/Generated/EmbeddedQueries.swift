@@ -3039,6 +3039,27 @@ UPDATE ledger.api_key k SET revoked_at = COALESCE(revoked_at, now()) WHERE key_i
 RETURNING key_id, (SELECT a.bundle_id FROM ledger.app a WHERE a.app_id = k.app_id) AS bundle_id
 
 """#)
+    /// Returns what acknowledged deliveries gave customer $2 of app $1, by any of the customer's names, of each credit, less
+    package static let customerBalances = SQLFile("customer_balances", #"""
+-- Returns what acknowledged deliveries gave customer $2 of app $1, by any of the customer's names, of each credit, less
+-- what they took back.
+WITH head AS MATERIALIZED (
+    SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
+    FROM ledger.app a JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
+    WHERE a.bundle_id = $1::text
+)
+SELECT d.environment::text AS environment, d.credit,
+       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END)::bigint AS units
+FROM (SELECT h.customer_id FROM head h
+      UNION ALL
+      SELECT c.customer_id FROM head h JOIN ledger.customer c ON c.merged_into = h.customer_id) name
+JOIN ledger.delivery d USING (customer_id)
+WHERE d.credit IS NOT NULL AND d.skip_reason IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id)
+GROUP BY d.environment, d.credit
+ORDER BY d.environment, d.credit
+
+"""#)
     /// Returns the one-time purchases that customer $2 of app $1 owns now, at most $3.
     package static let customerPurchases = SQLFile("customer_purchases", #"""
 -- Returns the one-time purchases that customer $2 of app $1 owns now, at most $3.
@@ -3977,8 +3998,8 @@ WHERE n.notification_id = r.notification_id
     package static let readBuyer = SQLFile("read_buyer", #"""
 -- Offers: returns what counts for what app $1 offers customer $2 on the device with the hash $3 (null: none is known), at
 -- most $4 rows, and one row without a holding where there is none. A holding is a subscription, or another customer's
--- non-renewing one: owned; in a receipt that the customer sent; or of another who ordered from the device. OFFSET 0 keeps
--- the planner to finding each by key.
+-- non-renewing one: owned; in a receipt that the customer sent; or of another who ordered from the device. Each row has
+-- the one-time products that the customer owns now. OFFSET 0 keeps the planner to finding each by key.
 WITH buyer AS MATERIALIZED (
     SELECT a.app_id, COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.app a
@@ -4057,8 +4078,23 @@ WITH buyer AS MATERIALIZED (
         SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id AND p.version > 0 OFFSET 0) p
     JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind = 'non_renewing'
     WHERE o.is_of_another
+), bought AS (
+    SELECT p.product_id
+    FROM buyer b
+    CROSS JOIN LATERAL (
+        SELECT p.*
+        FROM ledger.ownership w JOIN ledger.purchase p USING (purchase_id)
+        WHERE w.customer_id = b.customer_id AND upper_inf(w.known) AND w.valid @> now() AND p.version > 0 OFFSET 0) p
+    JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
+        AND d.kind IN ('non_consumable', 'non_renewing')
+    GROUP BY p.environment, p.product_id, d.kind
+    HAVING CASE d.kind
+        WHEN 'non_consumable' THEN bool_or(p.revoked_at IS NULL)
+        ELSE now() < ledger.non_renewing_end(p.purchased_at, p.quantity * ledger.non_renewing_duration(
+            p.app_id, p.product_id, p.first_recorded_at, now(), 'infinity'), p.revoked_at
+            ORDER BY p.purchased_at, p.original_transaction_id COLLATE "C") END
 )
-SELECT now() AS now, h.*
+SELECT now() AS now, ARRAY(SELECT DISTINCT o.product_id FROM bought o) AS bought, h.*
 FROM buyer b
 LEFT JOIN (
     SELECT * FROM holding h

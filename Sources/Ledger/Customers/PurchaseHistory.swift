@@ -101,7 +101,7 @@ extension PurchaseHistory.Change {
 }
 
 extension PurchaseHistory.Balance {
-    fileprivate init(row: Row) throws {
+    init(row: Row) throws {
         credit = try row.text("credit")
         environment = try row.word("environment")
         units = try row.int8("units")

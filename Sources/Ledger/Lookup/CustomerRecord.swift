@@ -8,6 +8,8 @@ package struct CustomerRecord: Sendable {
     package let subscriptions: [OwnedSubscription]
     /// The one-time purchases that the customer owns.
     package let purchases: [OwnedPurchase]
+    /// What acknowledged deliveries of consumables gave, less what they took back.
+    package let balances: [PurchaseHistory.Balance]
     /// The past, present and expected states of those subscriptions, unless something changes.
     package let timeline: [TimelineSpan]
     /// The number of the customer's receipts that Apple never vouched for.
@@ -107,11 +109,13 @@ extension LedgerCustomers {
         async let purchases = reads.query(
             Queries.customerPurchases, whose + [.int4(CustomerRecord.thingsMax)])
         async let spans = reads.query(Queries.customerTimeline, whose + [.int4(CustomerRecord.spansMax)])
+        async let balances = reads.query(Queries.customerBalances, whose)
         async let unverified = reads.query(Queries.customerUnverified, whose)
         let waiting = try await unverified.first
         return CustomerRecord(
             subscriptions: try await subscriptions.map(OwnedSubscription.init(row:)),
             purchases: try await purchases.map(OwnedPurchase.init(row:)),
+            balances: try await balances.map(PurchaseHistory.Balance.init(row:)),
             timeline: try await spans.map(TimelineSpan.init(row:)),
             unverifiedReceipts: try waiting?.int8("receipts") ?? 0,
             provisionalUntil: try waiting?.instantIfPresent("provisional_until"))

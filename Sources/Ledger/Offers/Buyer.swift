@@ -10,6 +10,8 @@ struct Buyer: Sendable {
     let now: Instant
     /// Subscriptions, the customer's own ones first, production before the sandbox, the newest purchase first.
     let holdings: [Holding]
+    /// The non-consumables that the customer owns, and the non-renewing subscriptions that run.
+    var bought: Set<ProductID> = []
 
     /// The subscriptions that the customer owns.
     var own: [Holding] { holdings.filter(\.isOwn) }
@@ -56,6 +58,7 @@ extension Buyer {
     init?(rows: [Row]) throws {
         guard let first = rows.first else { return nil }
         now = try first.instant("now")
+        bought = Set(try first.texts("bought").map { ProductID($0) })
         holdings = try rows.filter { try $0.isNull("is_own") == false }.map(Holding.init(row:))
     }
 }

@@ -12,6 +12,9 @@ package struct ProductOnOffer: Sendable, Hashable {
 
     /// The product.
     package let product: CatalogProduct
+    /// Whether the customer has it now: its subscription runs (in grace and billing retry too), or it is a non-consumable
+    /// that Apple has not taken back.
+    package let isOwned: Bool
     /// The product of the customer's present subscription that a purchase of this one replaces.
     package let replaces: ProductID?
     /// Whether Apple gives the customer the introductory offer; nil where the product's group is unknown.
@@ -61,7 +64,7 @@ struct Shop: Sendable {
         }
         return sold.filter { product in product.slot.map { firsts[$0.name] == product.id } ?? true }.map { product in
             ProductOnOffer(
-                product: product, replaces: replaced(by: product),
+                product: product, isOwned: isOwned(product), replaces: replaced(by: product),
                 isIntroductoryEligible: isIntroductoryEligible(for: product),
                 offers: product.offers.map { .init(id: $0.id, refusal: refusal(of: $0, for: product)) })
         }
@@ -92,6 +95,10 @@ struct Shop: Sendable {
     /// would continue that customer's subscription.
     private func isTaken(_ product: CatalogProduct) -> Bool {
         taken.contains { isAlike($0, product) }
+    }
+
+    private func isOwned(_ product: CatalogProduct) -> Bool {
+        buyer.bought.contains(product.id) || own.contains { $0.isCurrent && $0.product == product.id }
     }
 
     private func replaced(by product: CatalogProduct) -> ProductID? {

@@ -427,6 +427,7 @@ paths:
                     stale: false
                     max_age_s: 259200
                 purchases: []
+                balances: [{environment: Production, credit: coins, units: 300}]
                 timeline:
                   - environment: Production
                     original_transaction_id: "2000000123456789"
@@ -1095,6 +1096,8 @@ paths:
                     kind: auto_renewable
                     group: pro
                     level: 1
+                    period: P1M
+                    owned: false
                     credit: null
                     units: null
                     replaces: null
@@ -2163,12 +2166,24 @@ components:
               entitlements: {type: array, items: {$ref: "#/components/schemas/Entitlement"}}
     Customer:
       type: object
-      required: [app, customer, subscriptions, purchases, timeline, unverified_receipts]
+      required: [app, customer, subscriptions, purchases, balances, timeline, unverified_receipts]
       properties:
         app: {type: string}
         customer: {type: string}
         subscriptions: {type: array, items: {$ref: "#/components/schemas/OwnedSubscription"}}
         purchases: {type: array, items: {$ref: "#/components/schemas/OwnedPurchase"}}
+        balances:
+          type: array
+          description: >-
+            What acknowledged deliveries of consumables gave, less what they took back, by environment and credit. What a
+            service spent is not in it.
+          items:
+            type: object
+            required: [environment, credit, units]
+            properties:
+              environment: {enum: [Production, Sandbox]}
+              credit: {type: string}
+              units: {type: integer, description: Below zero where more was taken back than given.}
         timeline:
           type: array
           description: The past, present and expected states of the subscriptions, span by span.
@@ -2370,12 +2385,18 @@ components:
             end_reason: {type: [string, "null"]}
     ProductOnOffer:
       type: object
-      required: [product_id, kind, group, level, credit, units, replaces, introductory_eligible, offers]
+      required: [product_id, kind, group, level, period, owned, credit, units, replaces, introductory_eligible, offers]
       properties:
         product_id: {type: string}
         kind: {enum: [auto_renewable, non_renewing, consumable, non_consumable]}
         group: {type: [string, "null"], description: The subscription group of the catalog.}
         level: {type: [integer, "null"], description: The level in the group; 1 is the highest.}
+        period: {type: [string, "null"], description: "The catalog's period as an ISO 8601 duration, such as P1M."}
+        owned:
+          type: boolean
+          description: >-
+            Whether the customer has it now: its subscription runs (in grace and billing retry too), or it is a
+            non-consumable that Apple has not taken back. False for a consumable.
         credit: {type: [string, "null"], description: Of a consumable, what it adds to.}
         units: {type: [integer, "null"], description: "Of a consumable, how many units one of it adds."}
         replaces:

@@ -166,6 +166,32 @@ struct OfferTests {
         }
     }
 
+    @Test("What runs and what is kept is owned; what ended, was taken back, used up or is another's is not")
+    func owned() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            func owned(_ customer: String? = "ann") async throws -> [ProductID] {
+                let products = try await test.ledger.offers.products(for: customer, on: nil, of: test.app.bundleID)
+                return products.filter(\.isOwned).map(\.product.id)
+            }
+            #expect(try await owned().isEmpty)
+            try await test.buys("coin", "coins")
+            try await test.buys("old", "season", days: -40)
+            #expect(try await owned().isEmpty, "coins are used up, and the season of a month is over")
+            try await test.buys("theme", "themes")
+            try await test.buys("new", "season", days: -20)
+            let receipt = try await test.upload("a")
+            let running = Answer(from: test.at(-9), asOf: test.at(-1))
+            try await test.check(receipt, running)
+            #expect(try await owned() == ["monthly", "season", "themes"])
+            #expect(try await owned("bob").isEmpty)
+            #expect(try await owned(nil).isEmpty)
+            try await test.buys("theme", "themes", asOf: -0.5, refunded: -0.6)
+            try await test.check(receipt, running.but { ($0.refunded, $0.asOf) = ((0, test.at(-0.5)), test.at(-0.4)) })
+            #expect(try await owned() == ["season"], "Apple took the others back")
+        }
+    }
+
     @Test("The classic form is a DER signature over seven values, which the public key verifies")
     func classic() async throws {
         try await withLedger(in: reused) { test in

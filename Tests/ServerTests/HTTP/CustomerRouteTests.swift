@@ -93,7 +93,10 @@ private let subscribed: OncePerSuite<ServedLedger> = OncePerSuite(CustomerRouteT
             let path = "/v1/apps/com.example.app/customers/kim"
             let body = try AnswerBody(await client.send(.get, path, secret: served.secret))
             #expect(
-                body.names == ["app", "customer", "subscriptions", "purchases", "timeline", "unverified_receipts"])
+                body.names == [
+                    "app", "customer", "subscriptions", "purchases", "balances", "timeline", "unverified_receipts",
+                ])
+            #expect(body.list("balances")?.isEmpty == true)
             let subscription = try #require(body.list("subscriptions")?.first)
             #expect(subscription["state"] as? String == "active" && subscription["product_id"] as? String == "monthly")
             #expect(body.list("purchases")?.isEmpty == true)

@@ -25,7 +25,8 @@ struct OfferRouteTests {
         _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
     ) async throws {
         try await ServedLedger.with { served in
-            var monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, group: "2000", level: 2, entitlements: [])
+            var monthly = CatalogProduct(
+                id: "monthly", kind: .autoRenewable, group: "2000", level: 2, period: "P1M", entitlements: [])
             monthly.slot = CatalogProduct.Slot(name: "main", place: 1)
             monthly.offers = [
                 PromotionalOffer(id: "back", audience: [.lapsed]), PromotionalOffer(id: "stay", audience: [.current]),
@@ -73,20 +74,22 @@ struct OfferRouteTests {
             }
             let others = """
                 {"credit":"gold","group":null,"introductory_eligible":false,"kind":"consumable","level":null,"offers":[],\
-                "product_id":"coins","replaces":null,"units":100},\
+                "owned":false,"period":null,"product_id":"coins","replaces":null,"units":100},\
                 {"credit":null,"group":null,"introductory_eligible":null,"kind":"auto_renewable","level":null,"offers":[],\
-                "product_id":"loose","replaces":null,"units":null}
+                "owned":false,"period":null,"product_id":"loose","replaces":null,"units":null}
                 """
-            func monthly(introductory: Bool, _ back: String, _ stay: String) -> String {
+            func monthly(owned: Bool, introductory: Bool, _ back: String, _ stay: String) -> String {
                 """
                 {"credit":null,"group":"2000","introductory_eligible":\(introductory),"kind":"auto_renewable","level":2,"offers":[\
                 {"eligible":false,"offer_id":"back","reason":"\(back)"},\(stay)],\
-                "product_id":"monthly","replaces":null,"units":null}
+                "owned":\(owned),"period":"P1M","product_id":"monthly","replaces":null,"units":null}
                 """
             }
-            let kims = monthly(introductory: false, "not_lapsed", #"{"eligible":true,"offer_id":"stay","reason":null}"#)
+            let kims = monthly(
+                owned: true, introductory: false, "not_lapsed",
+                #"{"eligible":true,"offer_id":"stay","reason":null}"#)
             let newcomers = monthly(
-                introductory: true, "never_subscribed",
+                owned: false, introductory: true, "never_subscribed",
                 #"{"eligible":false,"offer_id":"stay","reason":"never_subscribed"}"#)
             #expect(try await list("?customer=kim") == #"{"products":[\#(others),\#(kims)]}"#)
             for query in ["", "?customer=stranger", "?customer=stranger&device=tablet"] {

@@ -87,10 +87,18 @@ struct PurchaseRouteTests {
             let delivery = try #require(due.list("deliveries")?.first)
             #expect(delivery["units"] as? Int == 200 && delivery["order_id"] as? String == id)
             #expect(delivery["credit"] as? String == "gold" && delivery["customer"] as? String == "kim")
+            func balances() async throws -> String {
+                let answer = try await client.send(.get, Self.app + "/customers/kim", secret: served.secret)
+                return String(buffer: answer.body).firstMatch(of: /"balances":\[.*?\]/).map { String($0.output) } ?? ""
+            }
+            #expect(try await balances() == #""balances":[]"#, "what is due is no balance yet")
             let number = try #require(delivery["delivery_id"] as? String)
             let path = Self.app + "/deliveries/\(number):ack"
             let first = try AnswerBody(await client.send(.post, path, secret: served.secret, body: "{}"))
             #expect(first.text("state") == "acknowledged" && first.flag("first") == true)
+            #expect(
+                try await balances()
+                    == #""balances":[{"credit":"gold","environment":"Production","units":200}]"#)
             let second = try AnswerBody(await client.send(.post, path, secret: served.secret, body: "{}"))
             #expect(second.flag("first") == false && second.text("acknowledged_at") == first.text("acknowledged_at"))
             let shown = try AnswerBody(await client.send(.get, Self.app + "/orders/\(id)", secret: served.secret))

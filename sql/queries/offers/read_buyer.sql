@@ -1,7 +1,7 @@
 -- Offers: returns what counts for what app $1 offers customer $2 on the device with the hash $3 (null: none is known), at
 -- most $4 rows, and one row without a holding where there is none. A holding is a subscription, or another customer's
--- non-renewing one: owned; in a receipt that the customer sent; or of another who ordered from the device. OFFSET 0 keeps
--- the planner to finding each by key.
+-- non-renewing one: owned; in a receipt that the customer sent; or of another who ordered from the device. Each row has
+-- the one-time products that the customer owns now. OFFSET 0 keeps the planner to finding each by key.
 WITH buyer AS MATERIALIZED (
     SELECT a.app_id, COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.app a
@@ -80,8 +80,23 @@ WITH buyer AS MATERIALIZED (
         SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id AND p.version > 0 OFFSET 0) p
     JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind = 'non_renewing'
     WHERE o.is_of_another
+), bought AS (
+    SELECT p.product_id
+    FROM buyer b
+    CROSS JOIN LATERAL (
+        SELECT p.*
+        FROM ledger.ownership w JOIN ledger.purchase p USING (purchase_id)
+        WHERE w.customer_id = b.customer_id AND upper_inf(w.known) AND w.valid @> now() AND p.version > 0 OFFSET 0) p
+    JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
+        AND d.kind IN ('non_consumable', 'non_renewing')
+    GROUP BY p.environment, p.product_id, d.kind
+    HAVING CASE d.kind
+        WHEN 'non_consumable' THEN bool_or(p.revoked_at IS NULL)
+        ELSE now() < ledger.non_renewing_end(p.purchased_at, p.quantity * ledger.non_renewing_duration(
+            p.app_id, p.product_id, p.first_recorded_at, now(), 'infinity'), p.revoked_at
+            ORDER BY p.purchased_at, p.original_transaction_id COLLATE "C") END
 )
-SELECT now() AS now, h.*
+SELECT now() AS now, ARRAY(SELECT DISTINCT o.product_id FROM bought o) AS bought, h.*
 FROM buyer b
 LEFT JOIN (
     SELECT * FROM holding h

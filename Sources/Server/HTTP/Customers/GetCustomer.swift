@@ -4,8 +4,8 @@ import Ledger
 import Subscriptions
 import Tracking
 
-/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions and purchases, and their past, present and
-/// future.
+/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions, purchases and balances, and their past,
+/// present and future.
 struct GetCustomer: Sendable {
     let tracker: Tracker
     let apps: KnownApps
@@ -22,6 +22,7 @@ struct GetCustomer: Sendable {
                 "customer": .string(customer),
                 "subscriptions": .array(record.subscriptions.map { $0.json($0.freshness(now: now, terms)) }),
                 "purchases": .array(record.purchases.map(\.json)),
+                "balances": .array(record.balances.map(\.json)),
                 "timeline": .array(record.timeline.map(\.json)),
                 "unverified_receipts": [
                     "count": .integer(record.unverifiedReceipts),
@@ -72,6 +73,12 @@ extension OwnedPurchase {
             "purchased_at": .string(purchasedAt.iso8601),
             "revoked_at": .optional(revokedAt?.iso8601),
         ]
+    }
+}
+
+extension PurchaseHistory.Balance {
+    fileprivate var json: JSONValue {
+        ["environment": .string(environment.rawValue), "credit": .string(credit), "units": .integer(units)]
     }
 }
 

@@ -65,6 +65,8 @@ extension ProductOnOffer {
             "kind": .optional(product.kind?.rawValue),
             "group": .optional(product.group),
             "level": product.level.map { .integer(Int64($0)) } ?? .null,
+            "period": .optional(product.period),
+            "owned": .bool(isOwned),
             "credit": .optional(product.credit?.name),
             "units": product.credit.map { .integer(Int64($0.units)) } ?? .null,
             "replaces": .optional(replaces?.text),
