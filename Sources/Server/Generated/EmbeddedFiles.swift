@@ -19,10 +19,8 @@ info:
     may make at once after a pause, `RateLimit-Remaining`, those left now, and `RateLimit-Reset`, the seconds until all
     may be made again; further requests get 429 with `Retry-After`. HEAD works wherever GET does, and
     OPTIONS lists the methods. Bytes that are not HTTP, and a head of more than 100 headers, of 48 KiB or with a line of
-    32 KiB, get a 400, and the connection ends. A connection that is silent, or does not read, for 60 seconds ends. If
-    all connections are taken, the server ends the one that has been silent longest for a new one; if all others wait
-    for answers, the new one gets a bare 503. The server answers `Expect: 100-continue` when it reads the body. It
-    answers HTTP/1.0 and then ends the connection.
+    32 KiB, get a 400, and the connection ends. A connection that is silent for 60 seconds ends. If all connections are
+    taken, a new one waits until another one ends.
 servers:
   - url: http://{host}:{port}
     description: The server of `perennial serve` or `perennial all`; with a reverse proxy, its own address.

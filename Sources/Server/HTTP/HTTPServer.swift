@@ -76,27 +76,19 @@ package struct HTTPServer: Service {
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        let room = ConnectionLimit(connectionsMax: limits.connectionsMax, logger: logger)
-        return Application(
+        Application(
             router: router,
-            server: HTTPServerBuilder {
-                let connection = ClosingWhenAsked(connection: HTTP1Channel(responder: $0, configuration: http))
-                return OnEventLoop(connection: LimitedConnection(connection: connection, room: room))
-            },
+            server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0, configuration: http)) },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Self.name,
-                availableConnectionsDelegate: .maximum(
-                    limits.connectionsMax + ServerLimits.connectionsClosingMax, logger: logger)),
+                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: logger)
     }
 
     private var http: HTTP1Channel.Configuration {
         .init(
-            additionalChannelHandlers: [
-                PipeliningLimit(limits: limits, logger: logger), ExplainUnreadable(limits: limits, logger: logger),
-                AnswerExpectation(),
-            ],
+            additionalChannelHandlers: [ExplainUnreadable(limits: limits, logger: logger)],
             idleTimeout: .seconds(limits.idleSeconds),
             httpDecoderConfiguration: .init(
                 maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,
@@ -109,7 +101,6 @@ package struct HTTPServer: Service {
         let (apps, counters) = (KnownApps(tracker.ledger), LookupCounters(registry: metrics))
         router.add(middleware: CountRequests(counters: RequestCounters(registry: metrics)))
         router.add(middleware: ProblemMiddleware(servesAdmin: servesAdmin))
-        router.add(middleware: ContinueMiddleware())
         let brief = router.group().add(middleware: RequireWholePath())
         let routes = brief.group().add(middleware: OffEventLoop())
         let keyed = routes.behind(authenticator)

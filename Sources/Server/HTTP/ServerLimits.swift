@@ -22,12 +22,7 @@ struct ServerLimits: Sendable {
     var headerListBytesMax = 48 * 1024
     /// The most headers of a request.
     var headerFieldsMax = 100
-    /// The kernel's send buffer for responses that a caller has not read, in bytes. Linux doubles it. Without
-    /// this limit the kernel keeps some MiB.
-    var sendBufferBytes = 256 * 1024
-    /// How long a caller may leave more than that buffer unread, in seconds.
-    var unreadSecondsMax: Int64 = 60
-    /// The most open connections. Beyond it, the connection that has been silent longest is closed for a new one.
+    /// The most open connections. Further ones wait until one ends.
     var connectionsMax = connectionsWanted
 
     /// The reverse proxies that say whose requests they pass on, for limits of an address.
@@ -43,6 +38,4 @@ struct ServerLimits: Sendable {
 
     /// The number of connections that one process wants, where the system allows it.
     static let connectionsWanted = 4096
-    /// Extra connections for the moment in which one closes for another.
-    static let connectionsClosingMax = 32
 }

@@ -42,8 +42,6 @@ package struct MetricsServer: Service {
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        let limits = limits
-        let room = ConnectionLimit(connectionsMax: Self.connectionsMax, logger: tracker.logger)
         let router = ListingRouter()
         router.add(middleware: ProblemMiddleware())
         let routes = router.group().add(middleware: RequireWholePath())
@@ -51,18 +49,10 @@ package struct MetricsServer: Service {
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         return Application(
             router: router,
-            server: HTTPServerBuilder {
-                let connection = HTTP1Channel(
-                    responder: $0,
-                    configuration: .init(
-                        additionalChannelHandlers: [PipeliningLimit(limits: limits, logger: tracker.logger)],
-                        idleTimeout: .seconds(limits.idleSeconds)))
-                return LimitedConnection(connection: ClosingWhenAsked(connection: connection), room: room)
-            },
+            server: .http1(configuration: .init(idleTimeout: .seconds(limits.idleSeconds))),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: HTTPServer.name,
-                availableConnectionsDelegate: .maximum(
-                    Self.connectionsMax + ServerLimits.connectionsClosingMax, logger: tracker.logger)),
+                availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: tracker.logger)
     }

@@ -65,27 +65,6 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
         }
     }
 
-    /// They get no more answers made than a connection holds, and are let go.
-    @Test("A client that does not read is disconnected")
-    func whoDoesNotReadIsLetGo() async throws {
-        var limits = ServerLimits()
-        limits.sendBufferBytes = 64 * 1024
-        limits.unreadSecondsMax = 1
-        let journal = Journal()
-        try await Serving.onPort(of: servedLedger, limits, logger: journal.logger) { _, port in
-            let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
-            let deaf = try await connect(port, reading: false)
-            deaf.writeAndFlush(ByteBuffer(string: many), promise: nil)
-            let end = ContinuousClock.now + .seconds(30)
-            while !journal.lines.contains(where: { $0.contains("its caller did not read") }) {
-                try #require(ContinuousClock.now < end, "no connection was closed")
-                try await Task.sleep(for: .milliseconds(50))
-            }
-            #expect(journal.lines.count { $0.hasPrefix("debug answered") } < 50)
-            try await deaf.close()
-        }
-    }
-
     /// Requests that come in one packet are all answered, in their order, whatever they are.
     @Test("Requests that come in one packet are all answered in their order")
     func requestsInOnePacket() async throws {
