@@ -88,7 +88,13 @@ let package = Package(
         .target(
             name: "AppStoreSimulator",
             dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
-        .target(name: "PerennialClient", swiftSettings: optimizedSettings),
+        .target(
+            name: "PerennialClient",
+            dependencies: [
+                .product(
+                    name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux, .android, .windows]))
+            ],
+            swiftSettings: optimizedSettings),
         .executableTarget(
             name: "perennial",
             dependencies: [

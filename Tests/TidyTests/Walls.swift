@@ -48,7 +48,7 @@ struct Wall {
         "Sources/AppStoreSimulator": Wall(
             ["Crypto", "X509", "SwiftASN1"], families: ["NIO"],
             plus: foundation.union(toolchain).union(system)),
-        "Sources/PerennialClient": Wall(["Foundation", "FoundationNetworking"]),
+        "Sources/PerennialClient": Wall(["Crypto", "CryptoKit", "Foundation", "FoundationNetworking"]),
         "Sources/perennial": Wall([], families: [""]),
     ]
 }

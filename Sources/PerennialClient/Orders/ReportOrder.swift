@@ -1,5 +1,11 @@
 import Foundation
 
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import Crypto
+#endif
+
 /// Where a device's payment is.
 public enum ReportedState: String, Sendable, Hashable, CaseIterable {
     /// The customer agreed, and the payment is under way.
@@ -40,15 +46,20 @@ extension PlacedOrder {
 
     /// The same over `<order id>.<lower-case hex SHA-256 of the receipt>`.
     func proof(ofReceipt receipt: Data) throws -> String {
-        try proof(of: "\(id).\(Digest.hex(Digest.sha256(receipt)))")
+        try proof(of: "\(id).\(SHA256.hash(data: receipt).hexadecimal)")
     }
 
     private func proof(of message: String) throws -> String {
         guard let key = Data(base64Encoded: key) else {
             throw PerennialError(.invalid, "The key of order \(id) is not Base64.")
         }
-        return Digest.hex(Digest.hmac(message.utf8, key: Array(key)))
+        return HMAC<SHA256>.authenticationCode(for: Data(message.utf8), using: SymmetricKey(data: key)).hexadecimal
     }
+}
+
+extension Sequence<UInt8> {
+    /// The bytes in lower-case hex.
+    var hexadecimal: String { map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
 }
 
 private struct StateBody: Encodable {

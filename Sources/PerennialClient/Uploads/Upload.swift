@@ -1,5 +1,11 @@
 public import Foundation
 
+#if canImport(CryptoKit)
+    import CryptoKit
+#else
+    import Crypto
+#endif
+
 /// What a device has of its purchases, on its way to the server, with what its sender asks.
 public struct Upload: Sendable, Hashable, Codable, Identifiable {
     /// Why a device sends a receipt.
@@ -120,7 +126,8 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
             customer, order, transactionID, subject.name, subject.text, purpose.rawValue, storefront, price?.amount,
             price?.currency, proof,
         ]
-        return Digest.hex(Digest.sha256(parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined().utf8))
+        let text = parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined()
+        return SHA256.hash(data: Data(text.utf8)).hexadecimal
     }
 
     /// Whether a service sends it about an order, which has to be the customer's.

@@ -1,30 +1,11 @@
 import Crypto
 import Foundation
-import SeededRandom
 import Testing
 
 @testable import PerennialClient
 
-@Suite("The digests of the client are those of swift-crypto")
-struct DigestTests {
-    @Test("SHA-256 and HMAC agree for every length around the blocks")
-    func agreement() {
-        var random = Seeded(seed: 6)
-        for length in 0...260 {
-            let message = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
-            let key = (0..<length / 2).map { _ in UInt8.random(in: 0...255, using: &random) }
-            #expect(Digest.sha256(message) == Array(SHA256.hash(data: message)), "\(length) bytes")
-            let code = HMAC<SHA256>.authenticationCode(for: message, using: SymmetricKey(data: key))
-            #expect(Digest.hmac(message, key: key) == Array(code), "\(length) bytes")
-        }
-    }
-
-    @Test("A known digest is printed in lower-case hex")
-    func known() {
-        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        #expect(Digest.hex(Digest.sha256([])) == empty)
-    }
-
+@Suite("An order's proofs are what the server expects")
+struct OrderProofTests {
     @Test("An order's proofs are over the texts that the server expects")
     func proofs() throws {
         let key = Data(0..<32)
