@@ -24,7 +24,7 @@ extension SettlementRun {
             subscriptions[key]?.polling.releaseLost(by: fitness)
         }
         for (key, draft) in purchases {
-            // What one receipt leaves out was used up: another receipt that also leaves it out cannot vouch for it.
+            // A purchase that a receipt omits was used up. Another receipt that omits it too cannot take over.
             let successor = pollers.found.purchases[draft.rowID]?.successor.flatMap { $0.omits ? nil : $0 }
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
             purchases[key]?.polling.choose(successor, by: fitness)

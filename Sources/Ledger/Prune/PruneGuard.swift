@@ -25,8 +25,8 @@ struct PruneGuard {
         self.purchases = purchases
     }
 
-    /// Returns answers that certainly must stay: at the clock of some fact no other answer reports it. The last answer
-    /// about the end of a period is such a case. This saves trying each of them.
+    /// Returns the answers that must stay because no other answer reports one of their facts at its clock.
+    /// The last answer about the end of a period is such a case. This saves trying each of them.
     func needed(besides dropped: Set<Int64>) -> Set<Int64> {
         let subscribed = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
         let bought = purchases.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }

@@ -176,8 +176,8 @@ struct Replay {
             .sorted { $0.place < $1.place }
         let replayed = said.reduce(nil as SubscriptionState?) { reconcile($0, with: $1.slice, policy: policy).state }
             .map { $0.adding(details[target.key] ?? [], policy: policy) }
-        // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
-        // silence.
+        // The end of an outage allowance is an observation of the poller. Without a poller there is no observation; only
+        // the subscription's clock shows the end.
         guard let replayed, target.polledBy == nil, replayed.outageAllowance.expected, replayed.asOf < target.asOf,
             replayed.outageAllowance.accessEndsAt == target.asOf
         else { return replayed }

@@ -35,7 +35,7 @@ struct AppRemoveCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes || !eraseReceipts else {
-            throw Failure("Nothing was erased: this cannot be undone; add --yes if all customers shall be erased.")
+            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase all customers.")
         }
         try await withLedger(settings) { ledger in
             if eraseReceipts {

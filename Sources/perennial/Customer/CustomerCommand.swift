@@ -163,7 +163,7 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes else {
-            throw Failure("Nothing was erased: this cannot be undone; add --yes if \(customer) shall be erased.")
+            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase \(customer).")
         }
         let erasure = try await withLedger(settings) {
             try await $0.customers.erase(customer, of: app, deciding: decided)

@@ -34,7 +34,10 @@ extension Problem {
         case .busy: self = .unavailable(error.message, retryAfterSeconds: 1)
         case .exhausted(let seconds):
             self = Problem(.tooMany, error.message, headers: [.retryAfter: String(seconds)])
-        case .mismatch: self = .unavailable("The server and its database do not fit together.", retryAfterSeconds: 30)
+        case .mismatch:
+            self = .unavailable(
+                "The server cannot use its database as it is set up; the server's log has the reason.",
+                retryAfterSeconds: 30)
         }
     }
 
