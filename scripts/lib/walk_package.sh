@@ -195,6 +195,8 @@ says() {
 # The service says this. With a status it ends with that one, else it goes on and waits.
 expect_start() {
     local words=$1 status=${2:-}
+    # So many starts within seconds are these mistakes, not a loop that systemd should end.
+    systemctl reset-failed perennial 2>/dev/null || true
     systemctl restart perennial 2>/dev/null || true
     wait_for "The service says '$words'" says "$words"
     printf '      %s\n' "$(log_of perennial | grep -E -m 1 -- "$words")"
