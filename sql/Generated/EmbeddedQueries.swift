@@ -2842,8 +2842,8 @@ ORDER BY d.delivery_id DESC LIMIT $5::int
     /// Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
--- transaction id, whether customer $2, by any name, owns it, which order it pays, which one its account token names, and
--- whether it is another's: its token names another customer, or a family member bought it.
+-- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
+-- one its account token names, and whether it is another's: its token names another customer, or a family member bought it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -2853,7 +2853,8 @@ WITH buyer AS MATERIALIZED (
            p.original_transaction_id, p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at,
            p.revoked_at IS NOT NULL AS is_revoked, p.revoked_at,
            COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
-           COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner, false AS is_renewal,
+           COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner,
+           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
            p.facts #>> '{ownership,word}' IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_shared
@@ -2865,7 +2866,7 @@ WITH buyer AS MATERIALIZED (
     UNION ALL
     SELECT s.app_id, NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids,
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
-           true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false),
+           true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
            EXISTS (
                SELECT FROM ledger.period b
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
@@ -4278,6 +4279,14 @@ FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY 
 SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bigint[], $3::bigint[])) AS id
 
 """#)
+    /// Orders: locks the new orders $1 that something may pay which was bought before, at most $2 ms before them, and the payable
+    package static let lockPayableWith = SQLFile("lock_payable_with", #"""
+-- Orders: locks the new orders $1 that something may pay which was bought before, at most $2 ms before them, and the payable
+-- orders beside them; returns their ids.
+SELECT id::text AS order_id
+FROM unnest(ledger.lock_payable_with($1::text[]::uuid[], $2::bigint * interval '1 ms')) AS id
+
+"""#)
     /// Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
     package static let mayBePaying = SQLFile("may_be_paying", #"""
 -- Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
@@ -4294,10 +4303,12 @@ SELECT EXISTS (
         SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r) AS is_open
 
 """#)
-    /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable, at $2.
+    /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable by more
     package static let ownOrdered = SQLFile("own_ordered", #"""
--- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable, at $2.
-UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned', changed_at = $2::timestamptz
+-- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable by more
+-- than a pointer, at $2.
+UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned',
+    changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM ledger.product d, ledger.customer c
 WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasing', 'deferred')
   AND d.app_id = o.app_id AND d.product_id = o.product_id AND d.kind = 'non_consumable'
@@ -4305,7 +4316,7 @@ WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasin
     SELECT FROM ledger.ownership w
     CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
     WHERE w.customer_id = COALESCE(c.merged_into, c.customer_id) AND upper_inf(w.known) AND upper_inf(w.valid)
-      AND p.product_id = o.product_id AND p.version > 0 AND p.revoked_at IS NULL)
+      AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = o.product_id AND p.version > 0 AND p.revoked_at IS NULL)
 
 """#)
     /// Orders: marks orders ($1) as paid, by $2 causes, $3 environments, $4 transactions, $5 Apple's dates, $6 one-time
@@ -4315,7 +4326,8 @@ WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasin
 UPDATE ledger.purchase_order o
 SET state = 'paid', cause = n.cause, environment = n.environment::ledger.environment, transaction_id = n.transaction_id,
     paid_at = n.paid_at, purchase_id = n.purchase_id, subscription_id = n.subscription_id, period_id = n.period_id,
-    changed_at = $9::timestamptz
+    -- A settlement reads its clock before it waits for an order that is placed at the same time.
+    changed_at = GREATEST($9::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[], $8::bigint[])
     AS n(order_id, cause, environment, transaction_id, paid_at, purchase_id, subscription_id, period_id)
 WHERE o.order_id = n.order_id::uuid AND o.paid_at IS NULL
@@ -4494,6 +4506,16 @@ JOIN ledger.purchase_order o USING (order_id)
 WHERE a.bundle_id = $1::text AND r.asked_at + interval '24 hours' > now()
 
 """#)
+    /// Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what these are now; returns those that changed.
+    package static let rememberPlaced = SQLFile("remember_placed", #"""
+-- Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what these are now; returns those that changed.
+UPDATE ledger.order_request r SET state = o.state
+FROM unnest($1::text[], $2::text[]) AS n(order_id, request_key)
+JOIN ledger.purchase_order o ON o.order_id = n.order_id::uuid
+WHERE r.app_id = o.app_id AND r.request_key = n.request_key AND r.order_id = o.order_id AND r.state <> o.state
+RETURNING r.order_id::text AS order_id, r.state::text AS state
+
+"""#)
     /// Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, was
     package static let reportOrder = SQLFile("report_order", #"""
 -- Orders: makes order $1 what its device reports ($2), with a code ($3), unless it is paid or expired, was
@@ -4554,7 +4576,8 @@ SELECT FROM (SELECT ledger.tie_deliveries($1::bigint[], $2::bigint[], $3::bigint
 -- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
 UPDATE ledger.purchase_order o
 SET state = n.state, cause = 'moved', environment = NULL, transaction_id = NULL, paid_at = NULL, purchase_id = NULL,
-    subscription_id = NULL, period_id = NULL, changed_at = $2::timestamptz
+    subscription_id = NULL, period_id = NULL,
+    changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[]) AS i(id)
 CROSS JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g

@@ -30,6 +30,8 @@ package struct ReceiptPurchases: Sendable {
         package let isRestorable: Bool
         /// Whether the customer owns it.
         package let isOwned: Bool
+        /// Whether its owner only points at it, by the bare id of a transaction.
+        package let isPointed: Bool
         /// Whether it renews a subscription.
         package let isRenewal: Bool
         /// The order that it pays.
@@ -52,9 +54,9 @@ package struct ReceiptPurchases: Sendable {
                 && (tokenOrderID.map { $0 == order.id } ?? !isOfAnother)
         }
 
-        /// Whether it is a non-consumable of the customer's.
+        /// Whether it is a non-consumable that the customer owns by more than a pointer.
         fileprivate func isKept(as productID: ProductID) -> Bool {
-            self.productID == productID && isOwned && !isRevoked && isRestorable && !isPeriod
+            self.productID == productID && isOwned && !isPointed && !isRevoked && isRestorable && !isPeriod
         }
     }
 
@@ -66,8 +68,11 @@ package struct ReceiptPurchases: Sendable {
     /// An empty result, as of a receipt that Apple did not vouch for.
     package static let none = ReceiptPurchases(items: [], deliveries: [])
 
-    /// The transactions that the app may finish: they are stored, for this customer or another one.
-    package var finishable: [String] { Set(items.flatMap(\.transactionIDs)).sorted() }
+    /// The transactions that the app may finish: they are stored, for this customer or another one. What is finished
+    /// leaves the receipts, unless it can be restored; so a pointer to it is not enough.
+    package var finishable: [String] {
+        Set(items.filter { !$0.isPointed || $0.isRestorable }.flatMap(\.transactionIDs)).sorted()
+    }
 
     /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
     package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
@@ -152,6 +157,7 @@ extension ReceiptPurchases.Item {
         isPeriod = try row.int8IfPresent("subscription_id") != nil
         isRestorable = try row.bool("is_restorable")
         isOwned = try row.bool("is_owner")
+        isPointed = try row.bool("is_pointed")
         isRenewal = try row.bool("is_renewal")
         orderID = try row.textIfPresent("pays")
         tokenOrderID = try row.textIfPresent("token_order")

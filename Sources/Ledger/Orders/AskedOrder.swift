@@ -14,7 +14,7 @@ struct AskedOrder: Sendable {
     fileprivate let sealedKey: [UInt8]
     fileprivate let request: OrderRequest
     fileprivate let bundleID: BundleID
-    fileprivate let requestKey: String
+    let requestKey: String
     fileprivate let device: [UInt8]?
 
     /// Makes the order's id, account token and key, and seals the key.

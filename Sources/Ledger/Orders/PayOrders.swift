@@ -35,13 +35,7 @@ extension SettlementRun {
         let taken = try takenOrders(in: transaction)
         let payable = Set(try locked.map { try $0.text("order_id") }).union(taken.keys)
         let pool = try PaymentPool(of: payable.sorted(), taken: taken, in: transaction)
-        guard !pool.orders.isEmpty else { return }
-        let payments = matchPayments(pool.transactions, of: pool.orders)
-        try write(payments, insteadOf: pool, in: transaction)
-        let paid = Set(payments.map(\.orderID))
-        let unpaid = pool.orders.map(\.id).filter { !paid.contains($0) && !pool.revoked.contains($0) }
-        try transaction.query(
-            Queries.ownOrdered, [.texts(unpaid), .timestamptz(microseconds: recordedMicroseconds)])
+        try pool.decide(at: recordedMicroseconds, in: transaction)
     }
 
     private var hasTakenDue: Bool {
@@ -64,47 +58,6 @@ extension SettlementRun {
         return try rows.reduce(into: [:]) { taken, row in
             taken[try row.text("order_id")] = try PayingTransaction.Bought(row: row)
         }
-    }
-
-    /// Writes the payments that are new, removes those that are no more, and ties what they give.
-    private func write(_ payments: [Payment], insteadOf pool: PaymentPool, in transaction: Transaction) throws {
-        let made = payments.filter { pool.paid[$0.orderID] != $0.bought }
-        let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
-        // An order whose payer Apple took back keeps it, unless another purchase fits.
-        let ended = pool.paid.filter { order, bought in
-            now[order] != bought && (now[order] != nil || !pool.revoked.contains(order))
-        }
-        guard !payments.isEmpty || !ended.isEmpty else { return }
-        let instant = Parameter.timestamptz(microseconds: recordedMicroseconds)
-        if !ended.isEmpty {
-            try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
-        }
-        if !made.isEmpty { try pay(made, of: pool, at: instant, in: transaction) }
-        // A program of before paid orders without tying what was delivered already.
-        let tied = Set(now.values).union(ended.values)
-        let periods = tied.filter { $0.purchaseID == nil }
-        try transaction.query(
-            Queries.tieDeliveries,
-            [
-                .int8s(tied.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
-                .int8s(periods.map(\.periodID)),
-            ])
-    }
-
-    /// Marks orders as paid.
-    private func pay(
-        _ made: [Payment], of pool: PaymentPool, at instant: Parameter, in transaction: Transaction
-    ) throws {
-        let facts = Dictionary(pool.transactions.map { ($0.bought, $0) }) { first, _ in first }
-        try transaction.query(
-            Queries.payOrders,
-            [
-                .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
-                .texts(made.map { facts[$0.bought]?.environment.rawValue }),
-                .texts(made.map { pool.transactionIDs[$0.bought]?.first?.text }),
-                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
-                .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
-            ])
     }
 
     /// Marks the receipts of verified answers as settled for the orders that they were sent for.
@@ -171,6 +124,57 @@ struct PaymentPool: Sendable {
             orders.append(order)
         }
         transactions = payers.values.filter { !spent.contains($0.bought) }
+    }
+}
+
+extension PaymentPool {
+    /// Decides anew what pays the orders, writes what changes, and makes delivered what the customers own already.
+    func decide(at microseconds: Int64, in transaction: Transaction) throws {
+        guard !orders.isEmpty else { return }
+        let instant = Parameter.timestamptz(microseconds: microseconds)
+        let payments = matchPayments(transactions, of: orders)
+        try write(payments, at: instant, in: transaction)
+        let paid = Set(payments.map(\.orderID))
+        let unpaid = orders.map(\.id).filter { !paid.contains($0) && !revoked.contains($0) }
+        try transaction.query(Queries.ownOrdered, [.texts(unpaid), instant])
+    }
+
+    /// Writes the payments that are new, removes those that are no more, and ties what they give.
+    private func write(_ payments: [Payment], at instant: Parameter, in transaction: Transaction) throws {
+        let made = payments.filter { paid[$0.orderID] != $0.bought }
+        let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
+        // An order whose payer Apple took back keeps it, unless another purchase fits.
+        let ended = paid.filter { order, bought in
+            now[order] != bought && (now[order] != nil || !revoked.contains(order))
+        }
+        guard !payments.isEmpty || !ended.isEmpty else { return }
+        if !ended.isEmpty {
+            try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
+        }
+        if !made.isEmpty { try pay(made, at: instant, in: transaction) }
+        // A program of before paid orders without tying what was delivered already.
+        let tied = Set(now.values).union(ended.values)
+        let periods = tied.filter { $0.purchaseID == nil }
+        try transaction.query(
+            Queries.tieDeliveries,
+            [
+                .int8s(tied.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
+                .int8s(periods.map(\.periodID)),
+            ])
+    }
+
+    /// Marks orders as paid.
+    private func pay(_ made: [Payment], at instant: Parameter, in transaction: Transaction) throws {
+        let facts = Dictionary(transactions.map { ($0.bought, $0) }) { first, _ in first }
+        try transaction.query(
+            Queries.payOrders,
+            [
+                .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
+                .texts(made.map { facts[$0.bought]?.environment.rawValue }),
+                .texts(made.map { transactionIDs[$0.bought]?.first?.text }),
+                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
+                .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
+            ])
     }
 }
 

@@ -100,15 +100,43 @@ extension LedgerOrders {
         throw LedgerError(.exhausted(retryAfterSeconds: 1), "Other orders of the customer arrive at once; try again.")
     }
 
-    /// Places orders in one transaction; returns each, nil where the statement left it out.
+    /// Places orders in one transaction, which also decides whether something that was bought before pays them; returns
+    /// each, nil where the statement left it out.
     private func place(_ asked: [AskedOrder]) async throws -> [PlacedOrder?] {
         let parameters =
             asked.parameters + [
                 .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
             ]
-        let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrders, parameters) }
-        let placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
-        return try asked.map { order in try placed[order.id].map { try PlacedOrder(order, row: $0) } }
+        return try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(Queries.placeOrders, parameters)
+            var placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
+            let states = try Self.pay(asked.filter { placed[$0.id] != nil }, in: transaction)
+            return try asked.map { order in
+                try placed.removeValue(forKey: order.id).map {
+                    try PlacedOrder(order, row: $0, state: states[order.id])
+                }
+            }
+        }
+    }
+
+    /// Decides what pays new orders; returns the states of those that are paid.
+    private static func pay(_ placed: [AskedOrder], in transaction: Transaction) throws -> [String: OrderState] {
+        guard try decidePayments(of: placed.map(\.id), in: transaction) else { return [:] }
+        let rows = try transaction.query(
+            Queries.rememberPlaced, [.texts(placed.map(\.id)), .texts(placed.map(\.requestKey))])
+        return Dictionary(try rows.map { (try $0.text("order_id"), try $0.word("state")) }) { first, _ in first }
+    }
+
+    /// Decides anew what pays new orders and those beside them; returns whether something may. The transaction has locked
+    /// their customers, so that no settlement stores a purchase of theirs meanwhile.
+    static func decidePayments(of placed: [String], in transaction: Transaction) throws -> Bool {
+        guard !placed.isEmpty else { return false }
+        let payable = try transaction.query(
+            Queries.lockPayableWith, [.texts(placed), .int8(Payment.orderedLate.milliseconds)])
+        guard !payable.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
+        let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
+        try pool.decide(at: clock.timestamptz("recorded_at"), in: transaction)
+        return true
     }
 
     /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
@@ -169,11 +197,11 @@ extension LedgerOrders {
 }
 
 extension PlacedOrder {
-    fileprivate init(_ asked: AskedOrder, row: Row) throws {
+    fileprivate init(_ asked: AskedOrder, row: Row, state paid: OrderState?) throws {
         id = asked.id
         key = asked.key
         appAccountToken = asked.accountToken
-        state = try row.word("state")
+        state = try paid ?? row.word("state")
         expiresAt = try row.instant("expires_at")
         isNew = true
     }

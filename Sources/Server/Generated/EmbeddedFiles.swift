@@ -562,7 +562,7 @@ paths:
                 state: created
                 expires_at: "2026-11-21T12:00:00.000Z"
         "201":
-          description: The order is placed.
+          description: The order is placed. It is `paid` already where the customer bought the product shortly before.
           content:
             application/json:
               schema: {$ref: "#/components/schemas/PlacedOrder"}

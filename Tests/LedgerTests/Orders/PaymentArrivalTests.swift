@@ -9,145 +9,6 @@ import Testing
 
 private let reused = OncePerSuite<ReusedDatabase>.database()
 
-/// A customer's orders and purchases on two devices, and what happens to them.
-private struct PurchaseStory {
-    struct Ordered {
-        let product: ProductID
-        let quantity: Int32
-        let minute: Int
-        /// Whether the device reported the payment as failed, so that the order is not open any more.
-        let isFailed: Bool
-    }
-
-    struct Bought {
-        let product: ProductID
-        let quantity: Int
-        let minute: Int
-        /// The order whose account token it carries; nil: the token was lost.
-        let token: Int?
-        let isFamilyShared: Bool
-        /// Whether Apple lists it under a second id, too.
-        let hasTwin: Bool
-    }
-
-    struct Sent: Hashable {
-        enum Way: Hashable { case proof, named, launch, foreign }
-
-        /// The receipt: the purchases of a device up to one of them.
-        let contents: [Int]
-        let way: Way
-        /// The order for which it is sent.
-        let order: Int?
-        /// The purchase that the caller names, which Apple may list later.
-        let named: Int?
-    }
-
-    enum Step: Hashable {
-        case upload(Sent)
-        /// Apple takes a purchase back, and a receipt is sent again.
-        case refund(Int, Sent)
-        /// The service carries out what is due.
-        case acknowledgement
-
-        var sent: Sent? {
-            switch self {
-            case .upload(let sent), .refund(_, let sent): sent
-            case .acknowledgement: nil
-            }
-        }
-    }
-
-    var orders: [Ordered] = []
-    var purchases: [Bought] = []
-    var steps: [Step] = []
-    /// Whether the result must be the same in every order of the steps: what was acknowledged stays as it was.
-    var isOrderless: Bool { !steps.contains(.acknowledgement) }
-
-    init(_ random: inout Seeded) {
-        func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
-        func product() -> ProductID { chance(3) ? "gems" : "coins" }
-        // In half of the stories only devices send receipts, so that proofs claim.
-        let (isByDevicesAlone, hasStranger, hasTwin) = (chance(2), chance(4), chance(4))
-        orders = (0..<Int.random(in: 1...4, using: &random)).map { _ in
-            Ordered(
-                product: product(), quantity: chance(3) ? 2 : 1, minute: .random(in: 0...40, using: &random),
-                isFailed: chance(6))
-        }
-        let minutes = Set(
-            (0..<Int.random(in: 0...4, using: &random)).map { _ in Int.random(in: -60...50, using: &random) })
-        purchases = minutes.sorted().map { minute in
-            let (product, token) = (product(), orders.indices.randomElement(using: &random) ?? 0)
-            let carries = chance(3) && orders[token].product == product
-            return Bought(
-                product: product, quantity: chance(3) ? 2 : 1, minute: minute, token: carries ? token : nil,
-                isFamilyShared: chance(10), hasTwin: hasTwin && chance(2))
-        }
-        let uploads = Self.uploads(of: purchases, orders, isByDevicesAlone: isByDevicesAlone, &random)
-        steps = uploads.map { .upload($0) }
-        if let again = uploads.randomElement(using: &random), chance(2) { steps.append(.upload(again)) }
-        if hasStranger, isByDevicesAlone, let all = uploads.randomElement(using: &random) {
-            steps.append(.upload(Sent(contents: all.contents, way: .foreign, order: nil, named: nil)))
-        }
-        // What a twin gives depends on which of both is delivered.
-        if !hasTwin, chance(2), let sent = uploads.filter({ $0.order != nil }).randomElement(using: &random),
-            let taken = sent.contents.last, !uploads.contains(where: { $0.named == taken })
-        {
-            steps.append(.refund(taken, sent))
-        }
-        if chance(3) { steps.append(.acknowledgement) }
-    }
-
-    /// What two devices and the service send: after each purchase the receipt of its device.
-    private static func uploads(
-        of purchases: [Bought], _ orders: [Ordered], isByDevicesAlone: Bool, _ random: inout Seeded
-    ) -> [Sent] {
-        func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
-        let devices = purchases.indices.map { _ in chance(2) }
-        var uploads: [Sent] = []
-        for last in purchases.indices {
-            let order = orders.indices.filter { orders[$0].product == purchases[last].product }
-                .randomElement(using: &random)
-            let way: Sent.Way = isByDevicesAlone || chance(2) ? .proof : chance(2) ? .named : .launch
-            if order == nil, isByDevicesAlone { continue }
-            let isLaunch = way == .launch || order == nil
-            uploads.append(
-                Sent(
-                    contents: purchases.indices.filter { $0 <= last && devices[$0] == devices[last] },
-                    way: isLaunch ? .launch : way, order: isLaunch ? nil : order,
-                    named: way == .named && !isLaunch && chance(2)
-                        ? purchases.indices.randomElement(using: &random) : nil))
-        }
-        // The caller names what was bought for the order, and Apple lists it sooner or later.
-        let known = Set(uploads.flatMap(\.contents))
-        return uploads.map { sent in
-            let isRight = sent.named.flatMap { named in
-                sent.order.map { order in
-                    known.contains(named) && purchases[named].product == orders[order].product
-                        && purchases[named].minute >= orders[order].minute - 10
-                        && purchases[named].token == nil && !purchases[named].isFamilyShared
-                }
-            }
-            return Sent(
-                contents: sent.contents, way: sent.way, order: sent.order, named: isRight == true ? sent.named : nil)
-        }
-    }
-
-    /// Every order of the steps where these are few, else some.
-    func arrivals(_ random: inout Seeded) -> [[Step]] {
-        func permutations(_ rest: [Step]) -> [[Step]] {
-            rest.isEmpty
-                ? [[]]
-                : rest.indices.flatMap { index in
-                    var others = rest
-                    let first = others.remove(at: index)
-                    return permutations(others).map { [first] + $0 }
-                }
-        }
-        if steps.count <= 4 { return Array(Set(permutations(steps))).sorted { "\($0)" < "\($1)" } }
-        return (0..<8).map { $0 == 0 ? steps : steps.shuffled(using: &random) }
-    }
-}
-
 /// What the ledger has of one customer: what pays which order, what is delivered, and whose the purchases are.
 private struct Seen {
     var payers: [String: String] = [:]
@@ -162,7 +23,7 @@ private struct Play {
     let story: PurchaseStory
     let steps: [PurchaseStory.Step]
     let customer: String
-    var placed: [PlacedOrder] = []
+    var placed: [Int: PlacedOrder] = [:]
     /// How many steps were taken.
     var taken = 0
     /// What the last one sent.
@@ -180,10 +41,11 @@ private struct Play {
     func pool(_ before: Seen) -> (transactions: [PayingTransaction], orders: [PayableOrder]) {
         let sent = done.compactMap(\.sent)
         let known = Set(sent.flatMap(\.contents))
-        let orders = placed.indices.filter { !before.delivered.contains(placed[$0].id) }.map { index in
+        let orders = placed.sorted { $0.key < $1.key }.filter { !before.delivered.contains($0.value.id) }.map {
+            index, placed in
             let one = story.orders[index]
             var order = PayableOrder(
-                id: placed[index].id, customer: 1, productID: one.product, quantity: Int(one.quantity),
+                id: placed.id, customer: 1, productID: one.product, quantity: Int(one.quantity),
                 orderedAt: .minute(one.minute), isOpen: !one.isFailed)
             if let named = sent.last(where: { $0.order == index })?.named, !known.contains(named), !one.isFailed {
                 order.awaits = TransactionID(id(named))
@@ -201,13 +63,13 @@ private struct Play {
                 .purchase(Int64(index)), in: .production, productID: one.product, quantity: one.quantity,
                 purchasedAt: .minute(one.minute), owner: isOwn ? 1 : nil)
             func ids(_ some: [PurchaseStory.Sent]) -> Set<String> {
-                Set(some.compactMap(\.order).map { placed[$0].id })
+                Set(some.compactMap(\.order).compactMap { placed[$0]?.id })
             }
             paying.isClaimable = !isOwn
             paying.isClaimed = before.claimed.contains(id(index))
             paying.isAcknowledged = before.given.contains(id(index))
-            paying.tokenNames = one.token.map { .order(placed[$0].id) }
-            paying.accountToken = one.token.map { placed[$0].appAccountToken }
+            paying.tokenNames = one.token.flatMap { placed[$0] }.map { .order($0.id) }
+            paying.accountToken = one.token.flatMap { placed[$0]?.appAccountToken }
             paying.provedFor = ids(holding.filter { $0.way == .proof })
             paying.sentFor = ids(holding.filter { $0.way == .named })
             paying.namedFor = ids(sent.filter { $0.named == index })
@@ -266,7 +128,10 @@ struct PaymentArrivalTests {
                     plays.append(Play(story: story, steps: steps, customer: "\(random.seed)-\(turn)"))
                 }
             }
-            try await placeOrders(of: &plays, in: test)
+            let early = plays.indices.flatMap { play in
+                plays[play].story.orders.indices.filter { !plays[play].story.orders[$0].isLate }.map { (play, $0) }
+            }
+            try await place(early, of: &plays, in: test)
             var before = try await seen(in: test)
             for turn in 0..<(plays.map(\.steps.count).max() ?? 0) {
                 try await take(turn, of: &plays, in: test)
@@ -293,7 +158,8 @@ struct PaymentArrivalTests {
         // An acknowledgement decides nothing anew.
         #expect(
             after.payers == (play.done.last == .acknowledgement ? before.payers : expected),
-            "\(play.customer) after \(play.taken) of \(play.steps) with \(play.story) in \(play.placed.map(\.id))")
+            "\(play.customer) after \(play.taken) of \(play.steps) with \(play.story) in \(play.placed.mapValues(\.id))"
+        )
     }
 
     /// Without an acknowledgement between, everything is the same whatever came first, and as if it had come at once.
@@ -331,11 +197,11 @@ struct PaymentArrivalTests {
             })
     }
 
-    /// Places the orders of all plays, as long ago as their stories say.
-    private func placeOrders(of plays: inout [Play], in test: TestLedger) async throws {
-        let asked = plays.enumerated().flatMap { place, play in play.story.orders.map { (place, play.customer, $0) } }
+    /// Places orders of plays, as long ago as their stories say, and lets what is stored pay them as if they were placed then.
+    private func place(_ wanted: [(play: Int, order: Int)], of plays: inout [Play], in test: TestLedger) async throws {
+        let asked = wanted.map { (plays[$0.play].customer, plays[$0.play].story.orders[$0.order]) }
         let placed = try await withThrowingTaskGroup(of: (Int, PlacedOrder).self) { group in
-            for (number, (_, customer, ordered)) in asked.enumerated() {
+            for (number, (customer, ordered)) in asked.enumerated() {
                 group.addTask {
                     var request = orderRequest(ordered.product, by: customer)
                     request.quantity = ordered.quantity
@@ -348,21 +214,24 @@ struct PaymentArrivalTests {
             }
             return try await group.reduce(into: [Int: PlacedOrder]()) { $0[$1.0] = $1.1 }
         }
-        for number in asked.indices { plays[asked[number].0].placed.append(try #require(placed[number])) }
-        let orders = plays.flatMap { Array(zip($0.placed, $0.story.orders)) }
-        _ = try await test.database.write(
-            .test(
-                """
-                UPDATE ledger.purchase_order o
-                SET created_at = n.at, state = CASE WHEN n.is_failed THEN 'failed' ELSE o.state END,
-                    cause = CASE WHEN n.is_failed THEN 'device' ELSE o.cause END
-                FROM unnest($1::text[], $2::timestamptz[], $3::boolean[]) AS n(id, at, is_failed)
-                WHERE o.order_id = n.id::uuid
-                """),
-            [
-                .texts(orders.map(\.0.id)), .instants(orders.map { Self.minute($0.1.minute, in: test) }),
-                .bools(orders.map(\.1.isFailed)),
-            ])
+        for (number, one) in wanted.enumerated() { plays[one.play].placed[one.order] = placed[number] }
+        let orders = try wanted.indices.map { (try #require(placed[$0]).id, asked[$0].1) }
+        let parameters: [Parameter] = [
+            .texts(orders.map(\.0)), .instants(orders.map { Self.minute($0.1.minute, in: test) }),
+            .bools(orders.map(\.1.isFailed)),
+        ]
+        try await test.database.transaction { transaction in
+            try transaction.query(
+                .test(
+                    """
+                    UPDATE ledger.purchase_order o
+                    SET created_at = n.at, state = CASE WHEN n.is_failed THEN 'failed' ELSE o.state END,
+                        cause = CASE WHEN n.is_failed THEN 'device' ELSE o.cause END
+                    FROM unnest($1::text[], $2::timestamptz[], $3::boolean[]) AS n(id, at, is_failed)
+                    WHERE o.order_id = n.id::uuid
+                    """), parameters)
+            _ = try LedgerOrders.decidePayments(of: orders.map(\.0), in: transaction)
+        }
     }
 
     /// Takes one step of each play that has one. Uploads are settled together.
@@ -387,12 +256,14 @@ struct PaymentArrivalTests {
         for index in moving where plays[index].steps[turn] == .acknowledgement {
             _ = try await acknowledge(by: plays[index].customer, in: test)
         }
+        try await place(
+            moving.compactMap { play in plays[play].steps[turn].order.map { (play, $0) } }, of: &plays, in: test)
     }
 
     private func upload(_ sent: PurchaseStory.Sent, of play: Play, in test: TestLedger) -> Upload {
         let reference = sent.order.map { order in
             OrderReference(
-                id: play.placed[order].id, isProved: sent.way == .proof,
+                id: play.placed[order]?.id ?? "", isProved: sent.way == .proof,
                 transactionID: sent.named.map { TransactionID(play.id($0)) })
         }
         let uploader: String? =
@@ -419,7 +290,7 @@ struct PaymentArrivalTests {
                     quantity: one.quantity, purchasedAt: Self.minute(one.minute, in: test),
                     cancelledAt: play.refunded.contains(index) ? test.at(-1) : nil,
                     ownership: one.isFamilyShared ? .familyShared : .purchased,
-                    appAccountToken: twin.isEmpty ? one.token.map { play.placed[$0].appAccountToken } : nil)
+                    appAccountToken: twin.isEmpty ? one.token.flatMap { play.placed[$0]?.appAccountToken } : nil)
             }
         }
         return .verified(
@@ -473,7 +344,7 @@ struct PaymentArrivalTests {
         for play in plays {
             guard let sent = play.done.last?.sent, let index = sent.order, let receipt = play.receipt else { continue }
             let order = try #require(
-                try await test.ledger.orders.read(play.placed[index].id, of: test.app.bundleID))
+                try await test.ledger.orders.read(try #require(play.placed[index]).id, of: test.app.bundleID))
             // What the caller names decides alone.
             guard order.transactionID == nil, sent.named == nil else { continue }
             let contents = try await test.ledger.intake.purchases(in: receipt, for: play.customer)

@@ -1,6 +1,6 @@
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
--- transaction id, whether customer $2, by any name, owns it, which order it pays, which one its account token names, and
--- whether it is another's: its token names another customer, or a family member bought it.
+-- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
+-- one its account token names, and whether it is another's: its token names another customer, or a family member bought it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -10,7 +10,8 @@ WITH buyer AS MATERIALIZED (
            p.original_transaction_id, p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at,
            p.revoked_at IS NOT NULL AS is_revoked, p.revoked_at,
            COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
-           COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner, false AS is_renewal,
+           COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner,
+           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
            p.facts #>> '{ownership,word}' IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_shared
@@ -22,7 +23,7 @@ WITH buyer AS MATERIALIZED (
     UNION ALL
     SELECT s.app_id, NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids,
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
-           true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false),
+           true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
            EXISTS (
                SELECT FROM ledger.period b
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),

@@ -1,7 +1,8 @@
 -- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
 UPDATE ledger.purchase_order o
 SET state = n.state, cause = 'moved', environment = NULL, transaction_id = NULL, paid_at = NULL, purchase_id = NULL,
-    subscription_id = NULL, period_id = NULL, changed_at = $2::timestamptz
+    subscription_id = NULL, period_id = NULL,
+    changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[]) AS i(id)
 CROSS JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
