@@ -7771,7 +7771,7 @@ UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.m
 """#),
         SQLFile("0057_placed_orders_refused_secrets", #"""
 -- Placing an order decides payments anew, so that it does not matter whether an order or its purchase is stored first; and
--- what a customer only points at is not owned.
+-- what a customer only points at is not owned. A refused secret that no receipt can prove stays visible.
 CREATE FUNCTION ledger.lock_payable_with(order_ids uuid[], late interval) RETURNS uuid[]
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -7909,6 +7909,14 @@ COMMENT ON FUNCTION ledger.place_orders IS
     'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
     'non-consumable that the customer owns by more than a pointer is delivered already. Every step is found by index, because a session keeps '
     'the plans that it made while the tables were empty';
+
+ALTER TABLE ledger.secret_trial
+    ADD COLUMN refused_receipts bigint[] NOT NULL DEFAULT '{}',
+    ADD COLUMN is_untold boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN ledger.secret_trial.refused_receipts IS
+    'The first receipts that Apple refused since the last trial with a verdict, at most 100';
+COMMENT ON COLUMN ledger.secret_trial.is_untold IS
+    'Whether the last trial found no receipt that can tell whether Apple accepts the secret';
 
 """#),
     ]

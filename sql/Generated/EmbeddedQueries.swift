@@ -416,16 +416,22 @@ ORDER BY s.environment, (r.outcome = 'verified') DESC, s.original_transaction_id
 LIMIT $2::int
 
 """#)
-    /// Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3. An earlier refusal
+    /// Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3, about receipts $4. An
     package static let noteRefusedSecret = SQLFile("note_refused_secret", #"""
--- Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3. An earlier refusal
--- that was not followed by a trial stays, and then nothing is written or locked.
-INSERT INTO ledger.secret_trial AS t (app_id, environment, refused_at)
-SELECT $1::int, $2::text::ledger.environment, $3::timestamptz
+-- Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3, about receipts $4. An
+-- earlier refusal that was not followed by a trial stays. Nothing is written or locked where these receipts are known, or
+-- $5 others.
+INSERT INTO ledger.secret_trial AS t (app_id, environment, refused_at, refused_receipts)
+SELECT $1::int, $2::text::ledger.environment, $3::timestamptz, $4::bigint[]
 WHERE NOT EXISTS (
     SELECT FROM ledger.secret_trial k
-    WHERE k.app_id = $1::int AND k.environment = $2::text::ledger.environment AND k.refused_at IS NOT NULL)
-ON CONFLICT (app_id, environment) DO UPDATE SET refused_at = COALESCE(t.refused_at, EXCLUDED.refused_at)
+    WHERE k.app_id = $1::int AND k.environment = $2::text::ledger.environment AND k.refused_at IS NOT NULL
+      AND (k.refused_receipts @> $4::bigint[] OR cardinality(k.refused_receipts) >= $5::int))
+ON CONFLICT (app_id, environment) DO UPDATE
+SET refused_at = COALESCE(t.refused_at, EXCLUDED.refused_at),
+    refused_receipts = ARRAY(
+        SELECT n.id FROM unnest(t.refused_receipts || EXCLUDED.refused_receipts) AS n(id)
+        GROUP BY n.id ORDER BY n.id LIMIT $5::int)
 
 """#)
     /// Stops claiming for app $1 for $2 seconds because of $3; a pause that lasts longer stays.
@@ -443,7 +449,7 @@ WHERE app_id = $1::int AND paused_until < now() + make_interval(secs => $2::floa
 INSERT INTO ledger.secret_trial AS t (app_id, environment, proved_at)
 SELECT a.app_id, $2::text::ledger.environment, now()
 FROM ledger.app a WHERE a.app_id = $1::int AND a.sealed_secret = $3::bytea
-ON CONFLICT (app_id, environment) DO UPDATE SET proved_at = now(), refused_at = NULL
+ON CONFLICT (app_id, environment) DO UPDATE SET proved_at = now(), refused_at = NULL, refused_receipts = '{}', is_untold = false
 WHERE t.proved_at IS NULL AND t.paused_since IS NULL
 
 """#)
@@ -462,8 +468,12 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
        CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
        CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
-       COALESCE(p.refused_at, x.refused_at) IS NOT NULL AND COALESCE(p.proved_at, x.proved_at, p.paused_since, x.paused_since) IS NULL
-           AS secret_is_doubtful
+       CASE WHEN p.refused_at IS NOT NULL AND p.paused_since IS NULL
+                 AND (p.is_untold OR COALESCE(p.proved_at, x.proved_at, x.paused_since) IS NULL)
+            THEN cardinality(p.refused_receipts) END AS production_doubted_by,
+       CASE WHEN x.refused_at IS NOT NULL AND x.paused_since IS NULL
+                 AND (x.is_untold OR COALESCE(x.proved_at, p.proved_at, p.paused_since) IS NULL)
+            THEN cardinality(x.refused_receipts) END AS sandbox_doubted_by
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
@@ -553,7 +563,7 @@ WITH changed AS (
     RETURNING app_id
 ), untried AS (
     UPDATE ledger.secret_trial t
-    SET proved_at = NULL, refused_at = NULL, unanswered = 0, try_at = '-infinity'
+    SET proved_at = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false, unanswered = 0, try_at = '-infinity'
     FROM changed c WHERE t.app_id = c.app_id
 ), waiting AS MATERIALIZED (
     SELECT s.receipt_id
@@ -607,12 +617,16 @@ RETURNING b.app_id
 -- Records the verdict of a trial: app $1, environment $2, the sealed secret $3 that was tried (another one now: nothing
 -- changes), when it began $4, verdict $5 (accepted, refused, unanswered, untold), whether it proves the present secret
 -- $6, seconds between trials $7. A trial without an answer changes no pause, and the next one waits twice as long, up to
--- sixteen times.
+-- sixteen times. Where no receipt can tell, a pause ends, and the refusals stay until one can.
 UPDATE ledger.secret_trial t
-SET refused_at = CASE WHEN t.refused_at > $4::timestamptz OR $5::text = 'unanswered' THEN t.refused_at END,
+SET refused_at = CASE WHEN $5::text = 'untold' THEN COALESCE(t.refused_at, now())
+                      WHEN $5::text = 'unanswered' OR t.refused_at > $4::timestamptz THEN t.refused_at END,
+    refused_receipts = CASE WHEN $5::text IN ('untold', 'unanswered') OR t.refused_at > $4::timestamptz
+                            THEN t.refused_receipts ELSE '{}' END,
     paused_since = CASE $5::text
         WHEN 'refused' THEN COALESCE(t.paused_since, now()) WHEN 'unanswered' THEN t.paused_since END,
     proved_at = CASE WHEN $6::boolean THEN COALESCE(t.proved_at, now()) ELSE t.proved_at END,
+    is_untold = CASE $5::text WHEN 'unanswered' THEN t.is_untold ELSE $5::text = 'untold' END,
     unanswered = CASE $5::text WHEN 'unanswered' THEN LEAST(t.unanswered + 1, 100) ELSE 0 END,
     try_at = CASE $5::text
         WHEN 'unanswered' THEN now() + make_interval(secs => $7::float8 * (1 << LEAST(t.unanswered + 1, 4))) ELSE t.try_at END
@@ -650,11 +664,12 @@ RETURNING b.app_id
     package static let takeSecretTrials = SQLFile("take_secret_trials", #"""
 -- Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
 -- $1 seconds. That are those of environments that are paused, and those that Apple refused about some receipt after it had
--- accepted them.
+-- accepted them in one of both environments.
 UPDATE ledger.secret_trial t
 SET try_at = now() + make_interval(secs => $1::float8)
 FROM ledger.app a
-WHERE t.try_at <= now() AND (t.paused_since IS NOT NULL OR t.refused_at IS NOT NULL AND t.proved_at IS NOT NULL)
+WHERE t.try_at <= now() AND (t.paused_since IS NOT NULL OR t.refused_at IS NOT NULL AND EXISTS (
+        SELECT FROM ledger.secret_trial k WHERE k.app_id = t.app_id AND k.proved_at IS NOT NULL))
   AND a.app_id = t.app_id AND a.removed_at IS NULL AND t.app_id = COALESCE($2::int, t.app_id)
 RETURNING t.app_id, t.environment::text AS environment, t.refused_at, t.paused_since IS NOT NULL AS paused, now() AS began_at
 

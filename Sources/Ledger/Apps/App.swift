@@ -46,13 +46,30 @@ package struct App: Sendable, Hashable {
     package let pause: Pause?
     /// Where Apple refuses the shared secret, so that verifyReceipt is not asked there; `until` is the next trial.
     package let secretPauses: [StoreEnvironment: Pause]
-    /// Whether Apple refused the present shared secret about a receipt and accepted it about none.
-    package let isSecretDoubtful: Bool
+    /// Where Apple refused the present shared secret, and no receipt can tell whether it accepts it.
+    package let secretDoubts: [SecretDoubt]
     /// The divisor of all delays with an accelerated App Store; 1 in production.
     package var speedup: Int
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
     let sealedServerKey: [UInt8]?
+
+    /// An environment in which Apple refused the shared secret about receipts, and no receipt with a subscription can tell
+    /// whether it accepts it: the refused ones may be of another app.
+    package struct SecretDoubt: Sendable, Hashable {
+        /// The most refused receipts that are counted.
+        package static let receiptsMax: Int32 = 100
+
+        /// Apple's environment.
+        package let environment: StoreEnvironment
+        /// How many receipts it refused; `receiptsMax` means that many or more.
+        package let receipts: Int32
+
+        /// Creates a doubt from its parts.
+        package init(environment: StoreEnvironment, receipts: Int32) {
+            (self.environment, self.receipts) = (environment, receipts)
+        }
+    }
 
     /// A pause of an app's checks.
     package struct Pause: Sendable, Hashable {

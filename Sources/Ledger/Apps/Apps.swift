@@ -228,7 +228,10 @@ extension App {
             Pause(forSecretIn: .sandbox, triedAt: $0)
         }
         secretPauses = [StoreEnvironment.production: production, .sandbox: sandbox].compactMapValues { $0 }
-        isSecretDoubtful = try row.bool("secret_is_doubtful")
+        secretDoubts = [
+            try row.int4IfPresent("production_doubted_by").map { SecretDoubt(environment: .production, receipts: $0) },
+            try row.int4IfPresent("sandbox_doubted_by").map { SecretDoubt(environment: .sandbox, receipts: $0) },
+        ].compactMap(\.self)
         pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")

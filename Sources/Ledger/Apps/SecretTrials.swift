@@ -27,18 +27,22 @@ package struct SecretTrial: Sendable {
         case refused
         /// Apple gave no answer that tells: nothing changes, and the next trial waits longer.
         case unanswered
-        /// No receipt can tell: a pause ends, and each refused receipt waits on its own.
+        /// No receipt can tell: a pause ends, each refused receipt waits on its own, and the status says so.
         case untold
     }
 }
 
 extension LedgerApps {
-    /// Records that Apple refused an app's secret in a call that began at `instant`.
+    /// Records that Apple refused an app's secret about receipts; the first of these calls began at `instant`.
     package func noteRefusedSecret(
-        of app: App, in environment: StoreEnvironment, at instant: Instant
+        of app: App, in environment: StoreEnvironment, about receipts: Set<ReceiptID>, at instant: Instant
     ) async throws {
         _ = try await write(
-            Queries.noteRefusedSecret, [.int4(app.id), .text(environment.rawValue), .instant(instant)])
+            Queries.noteRefusedSecret,
+            [
+                .int4(app.id), .text(environment.rawValue), .instant(instant), .int8s(receipts.sorted().map(\.number)),
+                .int4(App.SecretDoubt.receiptsMax),
+            ])
     }
 
     /// Records that Apple accepted an app's present secret in a call that began at `instant`. Writes only the first time.

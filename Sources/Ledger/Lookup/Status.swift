@@ -110,8 +110,8 @@ package struct LedgerStatus: Sendable {
     package let pauses: [(bundleID: BundleID, pause: App.Pause)]
     /// Apps that only the Server API is asked about, because Apple refuses their shared secret, with the reason.
     package let heldSecrets: [(bundleID: BundleID, pause: App.Pause)]
-    /// Apps whose shared secret Apple refused about a receipt and accepted about none.
-    package let doubtfulSecrets: [BundleID]
+    /// Where Apple refused an app's shared secret, and no receipt can tell whether it accepts it.
+    package let doubtfulSecrets: [(bundleID: BundleID, doubt: App.SecretDoubt)]
     /// The apps that refused receipts name, the newest first, at most `bundlesMax`.
     package let refusedBundles: [RefusedBundle]
     /// Apps with a lower rate limit than configured, because Apple asked for fewer calls or was overloaded: the calls a
@@ -160,7 +160,7 @@ extension LedgerOperations {
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, heldSecrets: heldSecrets,
-            doubtfulSecrets: apps.filter(\.isSecretDoubtful).map(\.bundleID),
+            doubtfulSecrets: apps.flatMap { app in app.secretDoubts.map { (app.bundleID, $0) } },
             refusedBundles: try await refusedBundles(),
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
             productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in

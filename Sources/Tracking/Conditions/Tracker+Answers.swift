@@ -47,14 +47,16 @@ extension Tracker {
     /// Records in the ledger what answers show about shared secrets: the first refused call of each app and environment,
     /// and the last accepted one.
     func noteSecrets(_ answers: [Checked]) async {
-        var seen: [SecretPlace: (app: App, refusedAt: Instant?, acceptedAt: Instant?)] = [:]
+        var seen: [SecretPlace: (app: App, refusedAt: Instant?, refused: Set<ReceiptID>, acceptedAt: Instant?)] = [:]
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
             let place = SecretPlace(
                 appID: answer.claim.app.id, environment: StoreEnvironment(answer.answer.environment))
-            var notes = seen[place] ?? (answer.claim.app, nil, nil)
+            var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
             switch evidence {
-            case .refused: notes.refusedAt = min(notes.refusedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+            case .refused(let receipt):
+                notes.refusedAt = min(notes.refusedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+                notes.refused.insert(receipt)
             case .current: notes.acceptedAt = max(notes.acceptedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
             case .previous: continue
             }
@@ -67,7 +69,8 @@ extension Tracker {
                     try await ledger.apps.noteAcceptedSecret(of: notes.app, in: place.environment, at: instant)
                 }
                 if let instant = notes.refusedAt {
-                    try await ledger.apps.noteRefusedSecret(of: notes.app, in: place.environment, at: instant)
+                    try await ledger.apps.noteRefusedSecret(
+                        of: notes.app, in: place.environment, about: notes.refused, at: instant)
                 }
             }
         }

@@ -1,4 +1,4 @@
-import Ledger
+package import Ledger
 import Subscriptions
 
 extension Tracker {
@@ -30,9 +30,11 @@ extension Tracker {
             let isRefused = app.secretPauses[environment] != nil
             conditions.see(.wrongSecret(app.bundleID, environment), isRefused ? asked : nil)
         }
+        let doubts = app.secretDoubts.map { "refused about \($0.shown) in \($0.environment.rawValue)" }
         conditions.see(
             .wrongSecret(app.bundleID, nil),
-            app.isSecretDoubtful ? "refused about a receipt, and accepted about none yet" : nil)
+            doubts.isEmpty
+                ? nil : "\(doubts.joined(separator: ", and ")); no receipt with a subscription can prove it there")
     }
 
     /// Records a pause of all checks of an app.
@@ -55,4 +57,11 @@ extension App {
 extension Incident {
     /// The evidence of the incident.
     fileprivate var sum: String { "\(refused) of \(asked) answers: \(lastReason)" }
+}
+
+extension App.SecretDoubt {
+    /// How many receipts were refused, in words.
+    package var shown: String {
+        (receipts == Self.receiptsMax ? "at least " : "") + receipts.of("receipt", "receipts")
+    }
 }

@@ -67,28 +67,38 @@ extension Tracker {
         {
             return try await settle(trial, of: app, .accepted, isProof: true)
         }
-        let secrets = try ledger.apps.secrets(of: app)
-        var (verdict, isProof) = (SecretTrial.Verdict.untold, false)
-        for receipt in try await ledger.apps.tellingReceipts(
-            of: app, in: trial.environment, limit: Self.trialReceiptsMax)
-        {
-            let answer = await appStore.verify(
-                AppStoreRequest(
-                    receipt: Data(receipt.receipt).base64EncodedString(), secret: secrets.current,
-                    previousSecret: secrets.previous, askFirst: Endpoint(trial.environment),
-                    sandboxAllowed: app.sandboxAllowed))
-            switch SecretProbe(of: answer, about: receipt.receiptID) {
-            case .accepted: (verdict, isProof) = (.accepted, !answer.usedPreviousSecret)
-            case .refused: verdict = .refused
-            case .inconclusive, .noReceipt:
-                verdict = .unanswered
-                continue
-            }
-            break
+        var (verdict, isProof) = try await self.verdict(of: app, in: trial.environment)
+        if verdict == .untold {
+            // The secret is one for both environments. Where the other one accepts it, single receipts were refused. A
+            // refusal there pauses nothing here: Apple may need no secret for what was bought here.
+            let elsewhere: StoreEnvironment = trial.environment == .production ? .sandbox : .production
+            (verdict, isProof) = (try await self.verdict(of: app, in: elsewhere).verdict, false)
+            if verdict == .refused { verdict = .untold }
         }
         // A call that a stop ended says nothing.
         guard !Task.isCancelled || verdict != .unanswered else { return }
         try await settle(trial, of: app, verdict, isProof: isProof)
+    }
+
+    /// Tries the app's secrets on receipts of an environment; says also whether Apple accepts the present one.
+    private func verdict(
+        of app: App, in environment: StoreEnvironment
+    ) async throws -> (verdict: SecretTrial.Verdict, isProof: Bool) {
+        let secrets = try ledger.apps.secrets(of: app)
+        var verdict = SecretTrial.Verdict.untold
+        for receipt in try await ledger.apps.tellingReceipts(of: app, in: environment, limit: Self.trialReceiptsMax) {
+            let answer = await appStore.verify(
+                AppStoreRequest(
+                    receipt: Data(receipt.receipt).base64EncodedString(), secret: secrets.current,
+                    previousSecret: secrets.previous, askFirst: Endpoint(environment),
+                    sandboxAllowed: app.sandboxAllowed))
+            switch SecretProbe(of: answer, about: receipt.receiptID) {
+            case .accepted: return (.accepted, !answer.usedPreviousSecret)
+            case .refused: return (.refused, false)
+            case .inconclusive, .noReceipt: verdict = .unanswered
+            }
+        }
+        return (verdict, false)
     }
 
     private func settle(

@@ -7,7 +7,9 @@ extension LedgerStatus {
     var attention: [String] {
         var phrases = pauses.map { "\($0.pause.place(in: $0.bundleID)) is paused" }
         phrases += heldSecrets.map { "Apple refuses the shared secret of \($0.pause.place(in: $0.bundleID))" }
-        phrases += doubtfulSecrets.map { "Apple refuses the shared secret of \($0)" }
+        phrases += doubtfulSecrets.map {
+            "Apple refuses the shared secret of \($0.bundleID) in \($0.doubt.environment.rawValue) about \($0.doubt.shown)"
+        }
         phrases += refusedBundles.filter(\.isOnly).map {
             "every receipt for \($0.bundleID) names another app, \($0.named)"
         }

@@ -21,8 +21,9 @@ extension LedgerStatus {
             "Secret: \($0.bundleID): \($0.pause.reason). The Server API makes the checks meanwhile"
         }
         parts += doubtfulSecrets.map {
-            "Secret: Apple refused the shared secret of \($0) (21004) about a receipt, and accepted it about none yet. "
-                + "Compare it with App Store Connect: `perennial app rotate-secret`"
+            "Secret: Apple refused the shared secret of \($0.bundleID) (21004) in \($0.doubt.environment.rawValue) about "
+                + "\($0.doubt.shown), and no receipt with a subscription can prove it there. Compare it with App Store "
+                + "Connect: `perennial app rotate-secret`"
         }
         parts += refusedBundles.map(\.text)
         for (bundleID, now, most) in slowed {
@@ -82,7 +83,13 @@ extension LedgerStatus {
                 heldSecrets.map {
                     ["bundle_id": .string($0.bundleID.text), "environment": .optional($0.pause.environment?.rawValue)]
                 }),
-            "doubtful_secrets": .array(doubtfulSecrets.map { .string($0.text) }),
+            "doubtful_secrets": .array(
+                doubtfulSecrets.map {
+                    [
+                        "bundle_id": .string($0.bundleID.text), "environment": .string($0.doubt.environment.rawValue),
+                        "receipts": .integer(Int64($0.doubt.receipts)),
+                    ]
+                }),
             "refused_bundles": .array(refusedBundles.map(\.json)),
             "slowed": .array(
                 slowed.map { bundleID, now, most in

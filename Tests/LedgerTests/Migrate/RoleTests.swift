@@ -95,7 +95,8 @@ struct RoleTests {
                 try await own.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
                 try await own.check(receipt, rejected(.wrongSecret, status: 21004))
                 try await ledger.apps.noteAcceptedSecret(of: own.app, in: .production, at: test.at(-1))
-                try await ledger.apps.noteRefusedSecret(of: own.app, in: .production, at: test.at(0))
+                try await ledger.apps.noteRefusedSecret(
+                    of: own.app, in: .production, about: [], at: test.at(0))
                 for trial in try await ledger.apps.takeSecretTrials(every: 60) {
                     try await ledger.apps.settle(trial, of: own.app, .accepted, isProof: true, every: 60)
                 }

@@ -60,7 +60,7 @@ struct LateOrderTests {
             try await test.sellDeliverables()
             let first = Answer(from: test.at(Self.minutes(-5)), asOf: test.at(Self.minutes(-1)))
             try await test.check(try await test.upload("monthly"), first)
-            #expect(try await place(ProductID(first.product), in: test).state == .paid)
+            #expect(try await place(first.product, in: test).state == .paid)
         }
     }
 
@@ -80,7 +80,7 @@ struct LateOrderTests {
                     } else {
                         tasks.1 = Task { try await test.check(receipt, answer) }
                     }
-                    try transaction.waitUntilAnotherIsBlocked(sessions: one + 1)
+                    try transaction.waitUntilAnotherIsBlocked(sessions: Int64(one + 1))
                 }
                 return tasks
             }

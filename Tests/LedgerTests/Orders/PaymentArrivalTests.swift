@@ -343,8 +343,8 @@ struct PaymentArrivalTests {
     private func expectNoneAbsent(_ plays: [Play], _ seen: [String: Seen], in test: TestLedger) async throws {
         for play in plays {
             guard let sent = play.done.last?.sent, let index = sent.order, let receipt = play.receipt else { continue }
-            let order = try #require(
-                try await test.ledger.orders.read(try #require(play.placed[index]).id, of: test.app.bundleID))
+            let placed = try #require(play.placed[index])
+            let order = try #require(try await test.ledger.orders.read(placed.id, of: test.app.bundleID))
             // What the caller names decides alone.
             guard order.transactionID == nil, sent.named == nil else { continue }
             let contents = try await test.ledger.intake.purchases(in: receipt, for: play.customer)

@@ -16,12 +16,25 @@ struct SecretTrialTests {
         struct State {
             var secret = "shared secret"
             var own: [String: StoreEnvironment] = [:]
+            /// Those of the own ones that hold a one-time purchase, and no subscription.
+            var bought: Set<String> = []
             var answers = true
             /// The receipts of the calls, in order.
             var asked: [String] = []
         }
 
         let state = Mutex(State())
+
+        /// Apple vouches for one consumable.
+        private static func bought(_ id: String) -> String {
+            let now = Int64(Date.now.timeIntervalSince1970) * 1000
+            return """
+                {"status":0,"environment":"Production","receipt":{"bundle_id":"com.example.app","request_date_ms":"\(now)",
+                 "receipt_creation_date_ms":"\(now - 60_000)","in_app":[{"product_id":"coins","quantity":"1",
+                 "transaction_id":"\(id)","original_transaction_id":"\(id)","purchase_date_ms":"\(now - 90_000)",
+                 "original_purchase_date_ms":"\(now - 90_000)"}]}}
+                """
+        }
 
         func change(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
 
@@ -42,13 +55,15 @@ struct SecretTrialTests {
                     let isOwn = environment != nil && [request.secret, request.previousSecret].contains(state.secret)
                     let number = Data(base64Encoded: request.receipt)?.last ?? 0
                     let body =
-                        isOwn
-                        ? Sample.verified(subscription: "\(number)")
-                            .replacing("Production", with: environment?.rawValue ?? "")
-                            .replacing(
-                                #""latest_receipt_info""#,
-                                with: #""latest_receipt":"\#(request.receipt)","latest_receipt_info""#)
-                        : #"{"status":21004}"#
+                        isOwn && state.bought.contains(request.receipt)
+                        ? Self.bought("\(number)")
+                        : isOwn
+                            ? Sample.verified(subscription: "\(number)")
+                                .replacing("Production", with: environment?.rawValue ?? "")
+                                .replacing(
+                                    #""latest_receipt_info""#,
+                                    with: #""latest_receipt":"\#(request.receipt)","latest_receipt_info""#)
+                            : #"{"status":21004}"#
                     let bytes = Array(body.utf8)
                     return AppStoreAnswer(
                         environment: (environment ?? .production).endpoint, httpStatus: 200, body: bytes,
@@ -79,8 +94,9 @@ struct SecretTrialTests {
 
         /// Sends a receipt of the app's own, or of another app, and says how it was answered.
         @discardableResult
-        func send(_ number: Int, own: StoreEnvironment? = nil) async throws -> Outcome? {
+        func send(_ number: Int, own: StoreEnvironment? = nil, isBought: Bool = false) async throws -> Outcome? {
             let receipt = Sample.receipt(number)
+            if isBought { store.change { _ = $0.bought.insert(receipt) } }
             if let own { store.change { $0.own[receipt] = own } }
             let answer = try await tracker.submit(
                 Submission(bundleID: ServedLedger.app, customer: "c\(number)", receipt: receipt))
@@ -130,7 +146,7 @@ struct SecretTrialTests {
             }
             #expect(world.store.calls == 5, "the next trial is a minute away")
             let app = try await world.app
-            #expect(app.pauses.isEmpty && !app.isSecretDoubtful)
+            #expect(app.pauses.isEmpty && app.secretDoubts.isEmpty)
             #expect(try await world.send(6, own: .production) == .verified)
             try await world.minutePasses()
             _ = world.store.calls
@@ -222,8 +238,8 @@ struct SecretTrialTests {
             await world.tracker.trySecrets()
             #expect(world.store.calls == 0)
             let app = try await world.app
-            #expect(app.pauses.isEmpty && app.isSecretDoubtful)
-            #expect(try await world.served.ledger.operations.status().doubtfulSecrets == [ServedLedger.app])
+            #expect(app.pauses.isEmpty)
+            #expect(app.secretDoubts == [App.SecretDoubt(environment: .production, receipts: 2)])
             let wait = "SELECT extract(epoch FROM due_at - now())::int FROM ledger.poll_schedule WHERE receipt_id = 1"
             let first = try #require(try await world.text(wait).flatMap { Int($0) })
             #expect((280...320).contains(first))
@@ -237,7 +253,58 @@ struct SecretTrialTests {
             try await world.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "another")
             #expect(try await world.served.ledger.claims.due(limit: 100).reduce(0) { $0 + $1.receipts } == 2)
             #expect(try await world.send(0) == .verified)
-            #expect(try await world.app.isSecretDoubtful == false)
+            #expect(try await world.app.secretDoubts == [])
+        }
+    }
+
+    @Test(
+        "Where only one-time purchases were bought, a refused secret is seen, although the sandbox accepted it before",
+        arguments: [false, true])
+    func oneTimeAlone(wasProved: Bool) async throws {
+        try await World.with { world in
+            #expect(try await world.send(0, own: .sandbox) == .verified)
+            for number in 1...2 {
+                #expect(try await world.send(number, own: .production, isBought: true) == .verified)
+            }
+            if wasProved {
+                // By a receipt that cannot tell any more.
+                #expect(try await world.send(3, own: .production) == .verified)
+                try await world.served.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = 4")
+            }
+            world.store.change { $0.secret = "rotated" }
+            for number in [1, 2, 1] { #expect(try await world.send(number) == .rejected) }
+            await world.tracker.trySecrets()
+            let app = try await world.app
+            #expect(app.pauses.isEmpty, "only the refused receipts wait")
+            let doubt = App.SecretDoubt(environment: .production, receipts: 2)
+            #expect(app.secretDoubts == [doubt])
+            let status = try await world.served.ledger.operations.status()
+            #expect(status.doubtfulSecrets.map(\.bundleID) == [ServedLedger.app])
+            #expect(try await world.due() > 0)
+            try await world.minutePasses()
+            await world.elsewhere.trySecrets()
+            #expect(try await world.app.secretDoubts == [doubt])
+
+            world.store.change { $0.secret = "shared secret" }
+            try await world.minutePasses()
+            await world.elsewhere.trySecrets()
+            #expect(try await world.app.secretDoubts == [], "the sandbox tells that the secret is right")
+        }
+    }
+
+    @Test(
+        "Another app's receipts raise no doubt in an environment without receipts, where the other one accepts the secret"
+    )
+    func foreignElsewhere() async throws {
+        try await World.with { world in
+            #expect(try await world.send(0, own: .sandbox) == .verified)
+            for number in 1...3 { #expect(try await world.send(number) == .rejected) }
+            #expect(try await world.app.secretDoubts == [])
+            _ = world.store.calls
+            await world.elsewhere.trySecrets()
+            #expect(world.store.calls == 1)
+            let app = try await world.app
+            #expect(app.secretDoubts == [] && app.pauses.isEmpty)
         }
     }
 

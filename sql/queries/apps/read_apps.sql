@@ -11,8 +11,12 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
        CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
        CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
-       COALESCE(p.refused_at, x.refused_at) IS NOT NULL AND COALESCE(p.proved_at, x.proved_at, p.paused_since, x.paused_since) IS NULL
-           AS secret_is_doubtful
+       CASE WHEN p.refused_at IS NOT NULL AND p.paused_since IS NULL
+                 AND (p.is_untold OR COALESCE(p.proved_at, x.proved_at, x.paused_since) IS NULL)
+            THEN cardinality(p.refused_receipts) END AS production_doubted_by,
+       CASE WHEN x.refused_at IS NOT NULL AND x.paused_since IS NULL
+                 AND (x.is_untold OR COALESCE(x.proved_at, p.proved_at, p.paused_since) IS NULL)
+            THEN cardinality(x.refused_receipts) END AS sandbox_doubted_by
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)

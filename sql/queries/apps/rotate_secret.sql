@@ -8,7 +8,7 @@ WITH changed AS (
     RETURNING app_id
 ), untried AS (
     UPDATE ledger.secret_trial t
-    SET proved_at = NULL, refused_at = NULL, unanswered = 0, try_at = '-infinity'
+    SET proved_at = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false, unanswered = 0, try_at = '-infinity'
     FROM changed c WHERE t.app_id = c.app_id
 ), waiting AS MATERIALIZED (
     SELECT s.receipt_id
