@@ -20,10 +20,13 @@ struct LineItemMoveTests {
         var all: [String] = []
         for answer in answers {
             var events: [(OriginalTransactionID, Event)] = []
+            let before = answer.beforeMoves(among: states.sorted { $0.key < $1.key }.map(\.value.facts))
             for id in answer.subscriptions {
-                let result = reconcile(states[id], with: answer.slice(of: id), policy: strictPolicy)
-                states[id] = result.state
-                events += result.events.map { (id, $0) }
+                for slice in [before[id], answer.slice(of: id)].compactMap(\.self) {
+                    let result = reconcile(states[id], with: slice, policy: strictPolicy)
+                    states[id] = result.state
+                    events += result.events.map { (id, $0) }
+                }
             }
             for move in answer.moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts)) {
                 let result = reconcile(states[move.from], with: move.evidence(), policy: strictPolicy)
@@ -89,6 +92,76 @@ struct LineItemMoveTests {
         if difference == "both" { rows.append(bought(asOf, of: "2000")) }
         let (states, _) = fold([evidence(11, [bought(11, of: "2000")]), evidence(asOf, rows)])
         #expect(states["2000"].map { drawing($0.timeline) } == "10 active monthly | 40 expired/unknown monthly")
+    }
+
+    /// What is known of the successor when a period comes to it.
+    enum Successor: CaseIterable {
+        case known, unknown, older
+    }
+
+    /// An answer that names an earlier subscription with the line item, or without.
+    private func answer(
+        _ asOf: Double, of subscription: OriginalTransactionID, cancelled: Double? = nil, withOld: Bool
+    ) -> Evidence {
+        let item = bought(asOf, of: subscription) { row in
+            (row.cancelledAt, row.cancellationReason) = (cancelled.map(day), cancelled.map { _ in "1" })
+        }
+        return evidence(asOf, [item] + (withOld ? [row("1", -100, -70, asOf: asOf, of: "1000")] : []))
+    }
+
+    @Test(
+        "A refund goes with its period, and a second answer takes it back, ten minutes later",
+        arguments: Successor.allCases)
+    func refunded(_ successor: Successor) {
+        let (first, later) = (successor == .known, successor != .unknown)
+        let told = [
+            answer(11, of: "2000", withOld: first), answer(12, of: "2000", cancelled: 11.5, withOld: first),
+            answer(20, of: "1000", withOld: later),
+        ]
+        func events(_ answers: [Evidence], _ kind: String) -> [String] {
+            fold(answers).events.filter { $0.hasSuffix(kind) }
+        }
+        func isActive(_ answers: [Evidence]) -> Bool {
+            fold(answers).states["1000"].flatMap { $0.timeline.span(at: $0.asOf)?.state } == .active
+        }
+        let states = fold(told).states
+        #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
+        #expect(states["1000"]?.retractions.map(\.what) == [.revocation])
+        #expect(states.values.flatMap(\.facts.periods).count { $0.isRefunded } == 1, "one refund of one charge")
+        #expect(events(told, "refund.granted") == ["2000 refund.granted"])
+        #expect(events(told, "refund.reversed") == [])
+        let minutes = { (count: Double) in self.answer(20 + count / 1_440, of: "1000", withOld: later) }
+        #expect(!isActive(told + [minutes(0)]))
+        // The refund was stated eight days ago; a second answer is enough.
+        #expect(isActive(told + [minutes(1)]))
+        #expect(events(told + [minutes(1), minutes(20)], "refund.reversed") == ["1000 refund.reversed"])
+        // It stays where the second answer states it again.
+        let again = answer(20.01, of: "1000", cancelled: 11.5, withOld: later)
+        #expect(!isActive(told + [again]))
+        #expect(events(told + [again], "refund.granted") == ["2000 refund.granted"])
+    }
+
+    @Test(
+        "A refund that comes with the move is reported once, by the successor", arguments: Successor.allCases,
+        [false, true])
+    func refundedWithMove(_ successor: Successor, _ wasRefunded: Bool) {
+        let (first, later) = (successor == .known, successor != .unknown)
+        var told = [answer(11, of: "2000", withOld: first)]
+        if wasRefunded { told.append(answer(12, of: "2000", cancelled: 11.5, withOld: first)) }
+        told.append(answer(20, of: "1000", cancelled: 11.5, withOld: later))
+        let (states, events) = fold(told)
+        #expect(events.filter { $0.hasSuffix("refund.granted") } == ["\(wasRefunded ? 2000 : 1000) refund.granted"])
+        #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
+        #expect(fold(told + [told[told.count - 1]]).events == events)
+        let moves = answer(20.2, of: "1000", cancelled: 11.5, withOld: later)
+            .moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts))
+        #expect(moves.count == 1 && moves.allSatisfy { $0.isRefunded && !$0.isNew })
+        // It comes back as a whole, by two answers.
+        let back = [20.5, 21].map { answer($0, of: "2000", cancelled: 11.5, withOld: later) }
+        #expect(fold(told + [back[0]]).states["2000"]?.facts.periods.first?.movedTo == "1000")
+        let (returned, all) = fold(told + back)
+        #expect(returned["2000"]?.timeline.span(at: day(21))?.state == .revoked)
+        #expect(all.count { $0.hasSuffix("refund.granted") } == 1)
     }
 
     @Test(

@@ -161,7 +161,7 @@ extension SubscriptionDraft {
     var replayed: Replay.Target {
         Replay.Target(
             rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
-            moves: stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
+            elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? []) + (stored?.heldRefunds ?? []))
     }
 }
 

@@ -13,8 +13,9 @@ struct Replay {
         let key: SubscriptionRowKey
         let polledBy: ReceiptID?
         let asOf: Instant
-        /// The statements by which its periods moved to other subscriptions: answers about other receipts may hold them.
-        var moves: [SubscriptionEvidence] = []
+        /// What answers about other receipts may have said: the statements by which its periods moved to other subscriptions,
+        /// and refunds that it holds and that Apple stated of another subscription.
+        var elsewhere: [SubscriptionEvidence] = []
     }
 
     /// A one-time purchase to replay.
@@ -73,7 +74,7 @@ struct Replay {
         }
         try hearNotifications(about: known, bought, reading: read, in: transaction)
         for target in known.values where slices[target.key] != nil {
-            slices[target.key]? += target.moves.map {
+            slices[target.key]? += target.elsewhere.map {
                 (place: Place(asOf: $0.asOf, receipt: .max, observation: .max), slice: $0)
             }
         }

@@ -11,9 +11,11 @@ extension SettlementRun {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
+            let before = evidence.beforeMoves(among: known(of: settlement, evidence))
             for key in settlement.subscriptionKeys {
-                let receipt = settlement.claim.receiptID
-                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy)
+                for slice in [before[key.id], evidence.slice(of: key.id)].compactMap(\.self) {
+                    subscriptions[key]?.apply(slice, about: settlement.claim.receiptID, policy: policy)
+                }
             }
             moveLineItems(of: settlement, evidence, policy: policy)
             for (key, purchase) in settlement.purchases {
@@ -32,22 +34,26 @@ extension SettlementRun {
     /// Moves the periods that an answer shows under another original transaction id than what is known.
     private mutating func moveLineItems(of settlement: Settlement, _ evidence: Evidence, policy: Policy) {
         let appID = settlement.claim.app.id
-        let held =
-            holders.isEmpty
-            ? []
-            : subscriptions.filter { holders.contains($0.value.rowID) }.map(\.key)
-                .filter { $0.appID == appID && $0.environment == evidence.environment }
-        let known = Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
-        for move in evidence.moves(among: known) {
+        for move in evidence.moves(among: known(of: settlement, evidence)) {
             let from = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.from)
             let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
             let payer = subscriptions[from]?.ownership.current
             subscriptions[to]?.gain(move, of: payer)
             let successor = owner(of: to, afterClaimsOf: settlement)
             let isElsewhere = payer.map { $0.customer != successor?.customer } ?? false
-            subscriptions[from]?.lose(move, keepsAccess: isElsewhere, policy: policy)
+            subscriptions[from]?.lose(move, keepsAccess: isElsewhere && !move.isRefunded, policy: policy)
             moves.append((from, to, move))
         }
+    }
+
+    /// What is known of the subscriptions that an answer names, and of those that hold its line items.
+    private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionFacts] {
+        let held =
+            holders.isEmpty
+            ? []
+            : subscriptions.filter { holders.contains($0.value.rowID) }.map(\.key)
+                .filter { $0.appID == settlement.claim.app.id && $0.environment == evidence.environment }
+        return Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
     }
 
     /// Returns who will own a subscription once the claims of the answer's receipt are resolved.

@@ -76,12 +76,27 @@ extension SettlementRun {
         let rows =
             try subscriptions.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
             + purchases.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
-        guard !rows.isEmpty else { return }
-        try transaction.query(Queries.insertEvents, rows: rows)
+        if !rows.isEmpty { try transaction.query(Queries.insertEvents, rows: rows) }
         for environment in StoreEnvironment.allCases {
-            try EntitlementsChanged(for: formerOwners(in: environment), because: .transfer, environment: environment)
+            let former = formerOwners(in: environment)
+            try EntitlementsChanged(for: former, because: .transfer, environment: environment)
                 .write(since: newestRecord, in: transaction)
+            try EntitlementsChanged(
+                for: silentGainers(in: environment).subtracting(former), because: .move, environment: environment
+            ).write(since: newestRecord, in: transaction)
         }
+    }
+
+    /// The owners of subscriptions to which a period of another customer's moved: no event of these says so, because its
+    /// charge was reported before.
+    private func silentGainers(in environment: StoreEnvironment) -> Set<CustomerID> {
+        Set(
+            moves.filter { $0.move.isNew && $0.to.environment == environment }.compactMap { move in
+                guard let to = subscriptions[move.to], to.events.isEmpty, let owner = to.ownership.current?.customer,
+                    subscriptions[move.from]?.ownership.current?.customer != owner
+                else { return nil }
+                return owner
+            })
     }
 
     private var newestRecord: Int64 {
@@ -125,7 +140,7 @@ extension SettlementRun {
 struct EntitlementsChanged {
     /// Why it changed.
     enum Cause: String, Sendable {
-        case grant, revocation, merge, split, transfer
+        case grant, revocation, merge, split, transfer, move
     }
 
     private let customers: Set<CustomerID>

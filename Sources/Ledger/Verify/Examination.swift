@@ -46,6 +46,7 @@ struct Examination: Sendable {
             [.bool(false)]
         },
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
+        statement(.events, Queries.verifyMovedRefunds, over: Queries.verifyNextSubscriptions),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.webhooks, Queries.verifyWebhooks, over: Queries.verifyNextWebhooks),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),

@@ -29,7 +29,7 @@ package enum Invariant: String, Sendable, CaseIterable {
     /// No receipt is leased for longer than its worker's lease time.
     case leases
     /// Every event belongs to a version that its subscription or purchase has reached, and has or awaits a place in the
-    /// feed.
+    /// feed; and a refund that came with a move of its period has an event.
     case events
     /// The feed is gapless, and in the order of each subscription's changes.
     case feed

@@ -41,6 +41,10 @@ enum RetractionGuard {
             if known.isUpgraded, !periods[index].upgrade.path.contains("[") { periods[index].upgrade = known.upgrade }
             decide(
                 .upgrade, of: known, \.upgrade, at: index, isTakenBack: known.isUpgraded && !periods[index].isUpgraded)
+            // A period that moved comes back with its refund, or without one, as a whole.
+            if known.movedTo != nil, periods[index].upgrade == known.upgrade {
+                periods[index].revocation = known.revocation
+            }
             // The period moved to another subscription, and is back.
             if known.movedTo != nil, periods[index].movedTo == nil { periods[index].details.replacedBy = nil }
         }

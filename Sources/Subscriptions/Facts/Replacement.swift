@@ -95,6 +95,12 @@ package struct LineItemMove: Sendable {
     package let row: TransactionRow
     /// A transaction id that the period has in the subscription that loses it.
     let transactionID: TransactionID
+    /// Whether the period counts as refunded where it goes. Then who paid keeps no access.
+    package var isRefunded = false
+    /// Whether it was refunded where it was, which was reported there.
+    var wasRefunded = false
+    /// Whether it moves now; otherwise it is only stated again that it is there.
+    package var isNew = true
 
     /// The subscription that gets the period.
     package var to: OriginalTransactionID { row.originalTransactionID }
@@ -114,7 +120,7 @@ package struct LineItemMove: Sendable {
             originalTransactionID: from, asOf: row.asOf, transactions: [moved], replacedBy: keepsAccess ? nil : to)
     }
 
-    /// Returns whether an event announces the period as new; its charge was reported before it moved.
+    /// Returns whether an event announces what was reported before the period moved: its charge, or its refund.
     package func isAnnounced(by event: Event) -> Bool {
         guard let id = row.webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) else {
             return false
@@ -123,6 +129,7 @@ package struct LineItemMove: Sendable {
         case .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
             .subscriptionReactivated, .productChanged:
             return true
+        case .refundGranted: return wasRefunded
         default: return false
         }
     }
@@ -144,6 +151,51 @@ extension Evidence {
     /// a subscription from which it has not gone away.
     package func moves(among known: [SubscriptionFacts]) -> [LineItemMove] {
         guard known.count > 1 else { return [] }
+        let statements = movableStatements
+        let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
+        return known.flatMap { holder in
+            holder.periods.compactMap { period -> LineItemMove? in
+                guard let id = period.webOrderLineItemID, let row = statements[id],
+                    row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
+                    let there = facts[row.originalTransactionID]?.periods.first(where: { $0.webOrderLineItemID == id }),
+                    there.movedTo == nil, let transaction = period.transactionIDs.min()
+                else { return nil }
+                return LineItemMove(
+                    from: holder.originalTransactionID, row: row, transactionID: transaction,
+                    isRefunded: there.isRefunded, wasRefunded: period.isRefunded, isNew: period.movedTo == nil)
+            }
+        }
+    }
+
+    /// Returns, for each subscription to which a known period of another one comes, what is merged before the answer itself:
+    /// the same with the period's refund as it was known; `known` is all that was known before the answer.
+    ///
+    /// So a move takes no refund back by itself, and a refund that comes with the move is news.
+    package func beforeMoves(among known: [SubscriptionFacts]) -> [OriginalTransactionID: SubscriptionEvidence] {
+        let named = subscriptions
+        guard named.count > 1 || known.contains(where: { $0.originalTransactionID != named.first }) else { return [:] }
+        let statements = movableStatements
+        let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
+        var before: [OriginalTransactionID: SubscriptionEvidence] = [:]
+        for holder in known {
+            for period in holder.periods {
+                guard let id = period.webOrderLineItemID, let row = statements[id], period.movedTo == nil,
+                    row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
+                    period.isRefunded != (row.cancelledAt != nil),
+                    facts[row.originalTransactionID]?.periods.contains(where: { $0.webOrderLineItemID == id }) != true
+                else { continue }
+                var said = before[row.originalTransactionID] ?? slice(of: row.originalTransactionID)
+                for index in said.transactions.indices where said.transactions[index].webOrderLineItemID == id {
+                    said.transactions[index].takeRefund(of: period)
+                }
+                before[row.originalTransactionID] = said
+            }
+        }
+        return before
+    }
+
+    /// The one row about each line item that may show a known period elsewhere.
+    private var movableStatements: [WebOrderLineItemID: TransactionRow] {
         var statements: [WebOrderLineItemID: TransactionRow] = [:]
         var ambiguous: Set<WebOrderLineItemID> = []
         for row in movableRows {
@@ -154,17 +206,19 @@ extension Evidence {
             statements[id] = row
         }
         for id in ambiguous { statements[id] = nil }
-        let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
-        return known.flatMap { holder in
-            holder.periods.compactMap { period -> LineItemMove? in
-                guard let id = period.webOrderLineItemID, let row = statements[id],
-                    row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
-                    let there = facts[row.originalTransactionID]?.periods.first(where: { $0.webOrderLineItemID == id }),
-                    there.movedTo == nil, let transaction = period.transactionIDs.min()
-                else { return nil }
-                return LineItemMove(from: holder.originalTransactionID, row: row, transactionID: transaction)
-            }
-        }
+        return statements
+    }
+}
+
+extension TransactionRow {
+    /// States the refund of a period, or that it has none, as that was known.
+    fileprivate mutating func takeRefund(of period: Period) {
+        let known = period.revocation
+        (cancelledAt, cancellationReason, cancellationForm) = (
+            known.value.cancelledAt, known.value.reason, known.origin.form
+        )
+        revocationPercentage = period.details.revocationPercentage?.value
+        asOf = period.isRefunded ? known.asOf : period.asOf
     }
 }
 
@@ -181,7 +235,7 @@ extension Period {
     fileprivate func mayMove(by row: TransactionRow) -> Bool {
         asOf < row.asOf && details.ownership?.value == .purchased && productID == row.productID
             && purchasedAt == row.purchasedAt && expiresAt == row.expiresAt
-            && (movedTo == row.originalTransactionID || !isUpgraded && cancelledAt == nil)
+            && (movedTo == row.originalTransactionID || !isUpgraded)
     }
 
     /// The statement by which the period moved, to be folded again; nil if it did not move.
@@ -193,5 +247,27 @@ extension Period {
             quantity: terms.value.quantity, purchasedAt: purchasedAt, expiresAt: expiresAt)
         return LineItemMove(from: subscription, row: row, transactionID: transaction)
             .evidence(keepsAccess: details.replacedBy == nil)
+    }
+}
+
+extension SubscriptionState {
+    /// The statements of refunds that an answer took back and that stand until a second one does, to be folded again: another
+    /// subscription may have held the period when Apple made them.
+    package var heldRefunds: [SubscriptionEvidence] {
+        retractions.compactMap { retraction in
+            guard retraction.what == .revocation,
+                let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),
+                period.isRefunded, period.webOrderLineItemID != nil
+            else { return nil }
+            let terms = period.terms.value
+            var row = TransactionRow(
+                path: period.revocation.path, source: .latestReceiptInfo, asOf: period.revocation.asOf,
+                transactionID: retraction.transactionID, originalTransactionID: facts.originalTransactionID,
+                webOrderLineItemID: period.webOrderLineItemID, productID: terms.productID, quantity: terms.quantity,
+                purchasedAt: terms.purchasedAt, expiresAt: terms.expiresAt)
+            row.takeRefund(of: period)
+            return SubscriptionEvidence(
+                originalTransactionID: facts.originalTransactionID, asOf: row.asOf, transactions: [row])
+        }
     }
 }

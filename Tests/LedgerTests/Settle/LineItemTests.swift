@@ -125,6 +125,12 @@ struct LineItemTests {
                     ["1000", "active", nil, true, "bob"],
                     ["2000", "awaiting_renewal", "replacement", true, "ann"],
                 ])
+            try await tell(test, receipt, moved(test, asOf: -2))
+            try await test.expectRows(
+                """
+                SELECT c.name, e.detail->>'cause' AS cause FROM ledger.event e JOIN ledger.customer c USING (customer_id)
+                WHERE e.kind = 'entitlements.changed'
+                """, [["bob", "move"]])
             #expect(try await test.violations().map { "\($0)" } == [])
         }
         try await withLedger(in: reused, policy: .keep) { test in
@@ -159,6 +165,79 @@ struct LineItemTests {
                 ])
             #expect(try await test.violations().map { "\($0)" } == [])
             #expect(try await rebuilt(test) == [])
+        }
+    }
+
+    private func refunded(_ evidence: Evidence, _ transaction: TransactionID, at instant: Instant) -> Evidence {
+        var evidence = evidence
+        for index in evidence.transactions.indices where evidence.transactions[index].transactionID == transaction {
+            (evidence.transactions[index].cancelledAt, evidence.transactions[index].cancellationReason) = (instant, "1")
+        }
+        return evidence
+    }
+
+    private let refunds = """
+        SELECT e.kind::text AS kind, s.original_transaction_id AS id FROM ledger.event e
+        JOIN ledger.subscription s USING (subscription_id) WHERE e.kind::text LIKE 'refund.%' ORDER BY e.event_id
+        """
+
+    @Test("A refunded period moves as refunded, and a second answer takes the refund back", arguments: [false, true])
+    func refundedBefore(_ isOfAnother: Bool) async throws {
+        try await withLedger(in: reused, policy: .keep) { test in
+            try await test.sellDeliverables()
+            if isOfAnother {
+                try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
+            }
+            let receipt = try await test.upload("a")
+            let transaction = try #require(first(test, asOf: -9).rows.first?.transactionID)
+            var start = first(test, asOf: -9).evidence
+            if !isOfAnother { start.transactions += old(test, asOf: -9).rows }
+            try await tell(test, receipt, start)
+            _ = try await test.deliveries()
+            try await test.acknowledgeAll()
+            try await tell(test, receipt, refunded(first(test, asOf: -8).evidence, transaction, at: test.at(-8.5)))
+            try await test.acknowledgeAll()
+            let deliveries = try await test.deliveries()
+            try await tell(test, receipt, moved(test, asOf: -3))
+            #expect(try await test.deliveries() == deliveries)
+            try await test.expectRows(
+                "SELECT original_transaction_id AS id, state, entitled FROM perennial.subscription_now ORDER BY 1",
+                [["1000", "revoked", false], ["2000", "expired", false]])
+            try await test.expectRows(refunds, [["refund.granted", "2000"]])
+            try await test.expectRows(
+                """
+                SELECT c.original_transaction_id AS id, count(*) AS charges, count(c.cancelled_at) AS refunds
+                FROM ledger.charges_of(clock_timestamp(), NULL) c WHERE c.purchased_at > now() - interval '20 days'
+                GROUP BY 1
+                """, [["1000", 1, 1]])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+            try await tell(test, receipt, moved(test, asOf: -2))
+            try await test.expectRows(refunds, [["refund.granted", "2000"], ["refund.reversed", "1000"]])
+            #expect(try await test.deliveries() == deliveries + ["3 refund_reversed due ann"])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+        }
+    }
+
+    @Test("A refund that comes with the move has its event, and nobody keeps access by it")
+    func refundedMeanwhile() async throws {
+        try await withLedger(in: reused, policy: .keep) { test in
+            try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, first(test, asOf: -9).evidence)
+            let answer = refunded(moved(test, asOf: -3), "restored", at: test.at(-4))
+            try await tell(test, receipt, answer)
+            try await test.expectRows(
+                "SELECT original_transaction_id AS id, state, entitled FROM perennial.subscription_now ORDER BY 1",
+                [["1000", "revoked", false], ["2000", "expired", false]])
+            try await test.expectRows(refunds, [["refund.granted", "1000"]])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+            try await test.run("UPDATE ledger.event SET kind = 'subscription.shortened' WHERE kind = 'refund.granted'")
+            let found = try await test.violations([.events]).map { "\($0)" }
+            #expect(
+                found.count == 1 && found.allSatisfy { $0.contains("which came from 2000, has no event") }, "\(found)")
         }
     }
 
