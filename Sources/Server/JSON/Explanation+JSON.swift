@@ -17,6 +17,7 @@ extension Explanation {
             "purchases": .array(purchases.map(\.json)),
         ]
         if let events { fields["events"] = .array(events.map(\.json)) }
+        if let held { fields["held"] = .array(held.map(\.json)) }
         return .object(fields)
     }
 }
@@ -66,6 +67,15 @@ extension Explanation.ExplainedEvent {
             "product_id": .string(event.productID.text),
             "at": .string(event.occurredAt.iso8601),
             "detail": .object(event.detail.mapValues(\.json)),
+        ]
+    }
+}
+
+extension Explanation.HeldStatement {
+    fileprivate var json: JSONValue {
+        [
+            "original_transaction_id": .string(id.text), "transaction_id": .string(transactionID.text),
+            "what": .string(what.rawValue), "since": .string(since.iso8601),
         ]
     }
 }

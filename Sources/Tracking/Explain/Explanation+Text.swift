@@ -22,6 +22,10 @@ extension Explanation {
             lines.append(events.isEmpty ? "nothing changed" : "changed:")
             lines += events.map(line(of:))
         }
+        lines += (held ?? []).map { held in
+            "\(held.shown): what was stated stands until a second answer says so, too, ten minutes after the newest statement "
+                + "of it at the earliest"
+        }
         return lines.map(\.visible).joined(separator: "\n")
     }
 
@@ -34,6 +38,16 @@ extension Explanation {
     private func line(of explained: ExplainedEvent) -> String {
         let event = explained.event
         return "  \(event.occurredAt.iso8601) \(event.kind.rawValue) \(event.productID) (\(explained.id))"
+    }
+}
+
+extension Explanation.HeldStatement {
+    fileprivate var shown: String {
+        switch what {
+        case .end: "transaction \(transactionID) ends earlier here"
+        case .revocation: "the refund of transaction \(transactionID) is missing here"
+        case .upgrade: "the replacement of transaction \(transactionID) is missing here"
+        }
     }
 }
 

@@ -29,6 +29,18 @@ package struct Explanation: Sendable {
         package let event: Event
     }
 
+    /// Something that the earlier answer stated and this one takes back. It stands until a second answer takes it back, too.
+    package struct HeldStatement: Sendable {
+        /// The subscription or purchase.
+        package let id: OriginalTransactionID
+        /// The transaction.
+        package let transactionID: TransactionID
+        /// What is taken back.
+        package let what: Retraction.What
+        /// The instant of this answer.
+        package let since: Instant
+    }
+
     /// What the answer proves.
     package let finding: Finding
     /// Apple's status code; nil where the answer has none.
@@ -47,6 +59,8 @@ package struct Explanation: Sendable {
     let unreadableRows: [String]
     /// Nil when there was no earlier answer to compare with.
     package let events: [ExplainedEvent]?
+    /// What this answer takes back of the earlier one; nil likewise.
+    package let held: [HeldStatement]?
 
     /// Explains a response body.
     ///
@@ -70,7 +84,7 @@ package struct Explanation: Sendable {
         guard case .verified(let evidence) = finding else {
             self.at = at ?? answer.response?.requestedAt.map(Instant.init(milliseconds:)) ?? now
             (subscriptions, purchases) = ([], [])
-            events = previous == nil ? nil : []
+            (events, held) = previous == nil ? (nil, nil) : ([], [])
             return
         }
         let instant = at ?? evidence.asOf
@@ -82,15 +96,20 @@ package struct Explanation: Sendable {
                 state: result.state, groupID: result.state.facts.groupID,
                 verdict: verdict(of: result.state.facts, at: instant, policy: policy))
         }
-        purchases = evidence.purchases.compactMap { reconcilePurchase(nil, with: $0)?.state }
-            .sorted { $0.transactionID < $1.transactionID }
-        let purchaseEvents = Self.purchaseEvents(evidence, after: earlier?.evidence)
+        let bought = Self.purchases(evidence, after: earlier?.evidence)
+        purchases = bought.map(\.state).sorted { $0.transactionID < $1.transactionID }
+        guard previous != nil else {
+            (events, held) = (nil, nil)
+            return
+        }
         events =
-            previous == nil
-            ? nil
-            : folded.flatMap { result in
+            folded.flatMap { result in
                 result.events.map { ExplainedEvent(id: result.state.facts.originalTransactionID, event: $0) }
-            } + purchaseEvents
+            }
+            + bought.flatMap { result in
+                result.events.map { ExplainedEvent(id: result.state.facts.key.originalTransactionID, event: $0) }
+            }
+        held = folded.flatMap { HeldStatement.all(in: $0.state) } + bought.compactMap { HeldStatement(in: $0.state) }
     }
 
     private static func fold(_ evidence: Evidence, after earlier: Evidence?, policy: Policy) -> [Reconciled] {
@@ -99,8 +118,12 @@ package struct Explanation: Sendable {
             stored[id] = earlier.map { reconcile(nil, with: $0.slice(of: id), policy: policy).state }
         }
         var folded: [OriginalTransactionID: Reconciled] = [:]
+        let before = evidence.beforeMoves(among: stored.sorted { $0.key < $1.key }.map(\.value.facts))
         for id in evidence.subscriptions {
-            folded[id] = confirmed(stored[id], evidence.slice(of: id), policy: policy)
+            let first = before[id].map { reconcile(stored[id], with: $0, policy: policy) }
+            var result = reconcile(first?.state ?? stored[id], with: evidence.slice(of: id), policy: policy)
+            result.events = (first?.events ?? []) + result.events
+            folded[id] = result
         }
         let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
         for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {
@@ -113,31 +136,28 @@ package struct Explanation: Sendable {
         return folded.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Merges an answer as if another one had said the same before: a refund and an upgrade that it leaves out are taken back.
-    /// An end that moved back waits, as in the ledger.
-    private static func confirmed(
-        _ stored: SubscriptionState?, _ slice: SubscriptionEvidence, policy: Policy
-    ) -> Reconciled {
-        let result = reconcile(stored, with: slice, policy: policy)
-        let gone = result.state.retractions.filter { $0.what != .end }
-        guard let stored, !gone.isEmpty else { return result }
-        let doubted = SubscriptionState(
-            facts: stored.facts, policy: policy, version: stored.version,
-            retractions: gone.map { Retraction(of: $0.transactionID, $0.what, since: Instant(milliseconds: .min)) })
-        return reconcile(doubted, with: slice, policy: policy)
-    }
-
-    private static func purchaseEvents(_ evidence: Evidence, after earlier: Evidence?) -> [ExplainedEvent] {
-        evidence.purchases.flatMap { purchase in
+    private static func purchases(_ evidence: Evidence, after earlier: Evidence?) -> [ReconciledPurchase] {
+        evidence.purchases.compactMap { purchase in
             let stored = earlier?.purchases.first { $0.key == purchase.key }
                 .flatMap { reconcilePurchase(nil, with: $0)?.state }
-                .map {
-                    PurchaseState(facts: $0.facts, version: $0.version, refundRetractedAt: Instant(milliseconds: .min))
-                }
-            return (reconcilePurchase(stored, with: purchase)?.events ?? []).map {
-                ExplainedEvent(id: purchase.key.originalTransactionID, event: $0)
-            }
+            return reconcilePurchase(stored, with: purchase)
         }
+    }
+}
+
+extension Explanation.HeldStatement {
+    fileprivate static func all(in state: SubscriptionState) -> [Explanation.HeldStatement] {
+        state.retractions.map {
+            Explanation.HeldStatement(
+                id: state.facts.originalTransactionID, transactionID: $0.transactionID, what: $0.what, since: $0.since)
+        }
+    }
+
+    fileprivate init?(in state: PurchaseState) {
+        guard let since = state.refundRetractedAt else { return nil }
+        self.init(
+            id: state.facts.key.originalTransactionID, transactionID: state.transactionID, what: .revocation,
+            since: since)
     }
 }
 

@@ -47,6 +47,25 @@ import Testing
         }
     }
 
+    @Test("What an answer takes back stands, and the text says until when")
+    func whatIsTakenBackStands() throws {
+        for (name, said) in [("refund-reversed.json", "the refund of"), ("purchase-refunded-since.json", nil)] {
+            let answer = try #require(try OwnAnswers.all().first { $0.name == name })
+            let explanation = Explanation(
+                body: answer.body, bundleID: Self.bundleID, at: nil, previous: answer.before, now: VerdictText.now)
+            #expect(explanation.text.contains("until a second answer says so") == (said != nil))
+            #expect(said.map(explanation.text.contains) ?? true)
+            #expect(explanation.held?.isEmpty == (said == nil))
+            #expect(explanation.events?.contains { $0.event.kind == .refundReversed } == false)
+        }
+        // Backwards, the purchase's refund is missing.
+        let purchase = try #require(try OwnAnswers.all().first { $0.name == "purchase-refunded-since.json" })
+        let backwards = Explanation(
+            body: try #require(purchase.before), bundleID: Self.bundleID, at: nil, previous: purchase.body,
+            now: VerdictText.now)
+        #expect(backwards.events?.contains { $0.event.kind == .refundReversed } == false)
+    }
+
     @Test("Differences are readable")
     func differencesAreReadable() {
         let found = VerdictBook.difference("a\n  same\n  old\n  end", "a\n  same\n  new\n  more\n  end")

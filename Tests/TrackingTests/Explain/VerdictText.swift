@@ -19,6 +19,7 @@ struct VerdictText {
         if let events = explanation.events {
             lines += events.isEmpty ? ["  since then: nothing"] : events.map(text(of:))
         }
+        lines += (explanation.held ?? []).map { "  held: \($0.what) of \($0.transactionID) (\($0.id))" }
         return lines.joined(separator: "\n")
     }
 
