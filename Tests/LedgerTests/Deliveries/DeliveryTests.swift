@@ -47,6 +47,42 @@ struct DeliveryTests {
         }
     }
 
+    @Test(
+        "What an upgraded period gave is taken back where Apple refunds the rest of its price, and not by the upgrade")
+    func restRefund() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let receipt = try await test.upload("a")
+            func tell(_ asOf: Double, upgraded: Bool, refundedAt: Double? = nil, percentage: Int? = nil) async throws {
+                var evidence = Answer(from: test.at(-20), asOf: test.at(asOf)).evidence
+                var next = evidence.transactions[0]
+                (next.transactionID, next.webOrderLineItemID, next.productID) = ("yearly", "yearly", "yearly")
+                (next.purchasedAt, next.expiresAt) = (test.at(-10), test.at(355))
+                evidence.transactions[0].isUpgraded = upgraded
+                evidence.transactions[0].cancelledAt = refundedAt.map(test.at)
+                evidence.transactions[0].revocationPercentage = percentage
+                if upgraded { evidence.transactions.append(next) }
+                try await test.check(receipt, .verified(evidence))
+            }
+            try await tell(-19, upgraded: false)
+            #expect(try await test.deliveries() == ["1 purchase due ann"])
+            try await test.acknowledgeAll()
+            let given = ["1 purchase acknowledged ann"]
+            for percentage in [66_000, 100_000] {
+                try await tell(
+                    -9 + Double(percentage) / 1_000_000, upgraded: true, refundedAt: -10, percentage: percentage)
+                #expect(try await test.deliveries() == given, "the replacement's repayment")
+            }
+            try await tell(-5, upgraded: true, refundedAt: -6, percentage: 50_000)
+            #expect(try await test.deliveries() == given)
+            try await tell(-4, upgraded: true, refundedAt: -6, percentage: 100_000)
+            #expect(try await test.deliveries() == given + ["2 refund due ann"])
+            #expect(try await test.violations() == [])
+            try await test.acknowledgeAll()
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("Nothing that was bought before a product got its kind is delivered, unless no catalog had named it")
     func since() async throws {
         try await withLedger(in: reused) { test in
