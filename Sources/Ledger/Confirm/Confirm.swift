@@ -38,17 +38,20 @@ extension LedgerSettlements {
 /// An equal answer with the plan that follows from it, as a row of `confirm`.
 struct Confirmation: Sendable {
     let answer: EqualAnswer
+    /// The database's clock by which the next check is planned, and which the answer gets.
+    let plannedAt: Instant
     let dueAt: Instant
     let lane: Lane
 
     /// Plans the next check; nil where the answer has to be settled in full.
     init?(of answer: EqualAnswer) {
         let claim = answer.claim
+        let now = claim.databaseNow
         guard let environment = claim.environment, let polled = claim.polled,
             let next = polled.nextCheck(
-                in: environment, now: claim.databaseNow, seed: claim.seed, policy: claim.app.policy(for: environment))
+                in: environment, now: now, seed: claim.seed, policy: claim.app.policy(for: environment))
         else { return nil }
-        (self.answer, dueAt, lane) = (answer, next.at, next.lane)
+        (self.answer, plannedAt, dueAt, lane) = (answer, now, next.at, next.lane)
     }
 }
 
@@ -61,5 +64,6 @@ extension Confirmation: ColumnarRow {
         .instant("as_of", \.answer.asOf),
         .instant("due_at", \.dueAt),
         .text("lane", \.lane.rawValue),
+        .instant("planned_at", \.plannedAt),
     ]
 }

@@ -54,7 +54,7 @@ struct QueryPlanTests {
         (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (
-            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes)",
+            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(bytes), \(times), \(times), \(lanes), \(times)",
             ["poll_schedule_pkey"]
         ),
         (Queries.foldClocks, "\(ids)", ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]),

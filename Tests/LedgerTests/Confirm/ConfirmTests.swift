@@ -83,6 +83,32 @@ struct ConfirmTests {
         }
     }
 
+    @Test("The clock of an equal answer is that of its plan, also where the rules change while it waits to be stored")
+    func oneClock() async throws {
+        try await withLedger(connections: 1) { test in
+            let receipt = try await test.upload("a")
+            // In two seconds the refund is 60 days old: then the next check is earlier than in a week.
+            let refundedAt = test.at(-60 + 2.0 / 86_400)
+            let answer = Answer(from: test.at(-88.9), asOf: test.at(-9)).but {
+                ($0.willRenew, $0.refunded) = (false, (0, refundedAt))
+            }
+            try await tell(test, receipt, answer)
+            let claim = try await test.claim(receipt)
+            let equal = try #require(
+                EqualAnswer(to: claim, fingerprint: fingerprint("same", test), asOf: test.at(-1)))
+            let settlements = test.ledger.settlements
+            let confirming = try await test.database.transaction { transaction in
+                let confirming = Task { try await settlements.confirm([equal]) }
+                try transaction.script("SELECT pg_sleep(2.5)")
+                return confirming
+            }
+            #expect(try await confirming.value == [receipt])
+            #expect(
+                try await test.text("SELECT due_at > now() + interval '6 days' FROM ledger.poll_schedule") == "true")
+            #expect(try await test.violations([.nextCheck]) == [])
+        }
+    }
+
     @Test("An answer that says the same in other bytes is settled cheaply too, and recognised by its bytes next time")
     func otherBytes() async throws {
         try await withLedger(in: reused) { test in
