@@ -12,8 +12,8 @@ package struct AcknowledgedDelivery: Sendable, Hashable {
     package let settledAt: Instant?
     /// The API key, person or rule that did it.
     package let settledBy: String?
-    /// Whether this call did it.
-    package let isFirst: Bool
+    /// Whether this call did it; of an id that the call names twice, the first mention.
+    package fileprivate(set) var isFirst: Bool
 }
 
 extension LedgerDeliveries {
@@ -33,9 +33,13 @@ extension LedgerDeliveries {
         let unchanged = ledger.actor?.user == nil ? try await acknowledgeUnchanged(ids, of: bundleID) : [:]
         let others = ids.filter { unchanged[$0] == nil }
         let settled = unchanged.isEmpty || !others.isEmpty ? try await settle(others, of: bundleID) : [:]
+        var named: Set<Int64> = []
         return ids.map { id in
-            unchanged[id] ?? settled[id]
+            var result =
+                unchanged[id] ?? settled[id]
                 ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
+            if !named.insert(id).inserted { result.isFirst = false }
+            return result
         }
     }
 

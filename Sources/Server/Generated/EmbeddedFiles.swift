@@ -961,7 +961,7 @@ paths:
                       properties:
                         delivery_id: {type: string}
                         state: {enum: [due, acknowledged, skipped, unknown]}
-                        first: {type: boolean, description: Whether this call acknowledged it.}
+                        first: {type: boolean, description: Whether this call acknowledged it; of an id that is named twice the first mention alone.}
         "400": {$ref: "#/components/responses/Problem"}
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}
