@@ -3,7 +3,7 @@
 -- A subscription in receipts of several customers: one Apple Account used by several of your accounts, or a receipt
 -- that was passed on. owner is its present owner by the app's policy. claimants are all who sent it, in the order of
 -- their uploads. transfers counts the changes of owner, recent_transfers those within 30 days (after three the owner
--- stays). Most contested first.
+-- stays); where the owner before only pointed at it, by the bare id of a transaction, it is none. Most contested first.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 WITH claim AS (
@@ -29,5 +29,6 @@ LEFT JOIN perennial.ownership_log owner
 LEFT JOIN perennial.event_log e
     ON e.bundle_id = c.bundle_id AND e.environment = c.environment
     AND e.original_transaction_id = c.original_transaction_id AND e.kind = 'ownership.transferred'
+    AND e.detail -> 'from_pointer' IS DISTINCT FROM 'true'
 GROUP BY c.bundle_id, c.environment, c.original_transaction_id, owner.customer, c.claimants, c.last_claimed_at
 ORDER BY transfers DESC, c.last_claimed_at DESC, c.bundle_id, c.original_transaction_id;

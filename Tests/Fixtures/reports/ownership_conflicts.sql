@@ -11,3 +11,11 @@ WITH new AS (
            '2026-03-01Z', '2026-03-01Z'
     FROM ledger.subscription WHERE original_transaction_id = 'B' RETURNING event_id)
 INSERT INTO ledger.event_feed (position, event_id) SELECT 1000, event_id FROM new;
+-- Before, bea's subscription was only pointed at, which was no transfer.
+WITH new AS (
+    INSERT INTO ledger.event (public_id, app_id, environment, subscription_id, version, ordinal, kind, product_id,
+                              occurred_at, as_of, recorded_at, detail)
+    SELECT gen_random_uuid(), app_id, environment, subscription_id, 8, 0, 'ownership.transferred', 'monthly', '2026-02-01Z',
+           '2026-02-01Z', '2026-02-01Z', '{"from_pointer": true}'
+    FROM ledger.subscription WHERE original_transaction_id = 'B' RETURNING event_id)
+INSERT INTO ledger.event_feed (position, event_id) SELECT 999, event_id FROM new;
