@@ -9,17 +9,27 @@ struct ProvablePurchases: Sendable {
     private(set) var orders: [Int64: Set<String>] = [:]
     /// The customers of the orders.
     private(set) var customers: [String: OwnershipClaim] = [:]
+    /// The receipts that hold them.
+    private(set) var receipts: Set<Int64> = []
 
     /// No purchases.
     static let none = ProvablePurchases()
 
     private init() {}
 
-    /// Reads them before any lock.
+    /// Reads them before any lock. What Apple takes back frees the order that it pays, whatever receipt shows it.
     init(of batch: [Settlement], in transaction: Transaction) throws {
-        for row in try transaction.query(Queries.findProvable, [.int8s(batch.map(\.claim.receiptID.number))]) {
+        let takenBack = batch.flatMap(\.purchases).filter { _, evidence in
+            evidence.transactions.contains { $0.cancelledAt != nil }
+        }
+        let rows = try transaction.query(
+            Queries.findProvable,
+            [.int8s(batch.map(\.claim.receiptID.number))]
+                + PurchaseRowKey.parameters(Set(takenBack.map(\.key)).sorted()))
+        for row in rows {
             let order = try row.text("order_id")
             orders[try row.int8("purchase_id"), default: []].insert(order)
+            receipts.insert(try row.int8("receipt_id"))
             customers[order] = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
                 isNew: false)
@@ -77,14 +87,14 @@ struct OrderReceipts: Sendable {
             sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row))
         }
         func mayClaim(_ one: Sent) -> Bool { one.isPayable && (one.isProved || !provable.purchases.isEmpty) }
-        let claiming = sent.filter { $0.value.contains(where: mayClaim) }.keys.sorted()
+        let claiming = provable.receipts.union(sent.filter { $0.value.contains(where: mayClaim) }.keys.map(\.number))
         guard !claiming.isEmpty else {
             self.init(sent: sent)
             return
         }
         // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
-        let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer.customer.number)).sorted()
-        try transaction.query(Queries.lockClaimers, [.int8s(claimers)])
+        let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer) + provable.customers.values)
+        try transaction.query(Queries.lockClaimers, [.int8s(Set(claimers.map(\.customer.number)).sorted())])
         let things: [Parameter] = [
             .int8s(try purchases.map { try $0.int8("purchase_id") }),
             .int8s(try subscriptions.map { try $0.int8("subscription_id") }),
@@ -92,7 +102,7 @@ struct OrderReceipts: Sendable {
         // A delivery that is being acknowledged at this moment keeps a proof from claiming what it gave.
         try transaction.query(Queries.markDue, things)
         let unclaimable = try transaction.query(Queries.findUnclaimable, things)
-        let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.map(\.number))])
+        let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.sorted())])
         self.init(
             sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
             provable: provable,

@@ -87,6 +87,27 @@ struct ProofTests {
         }
     }
 
+    @Test(
+        "Where Apple takes back what pays an order, its proof claims another purchase, whatever receipt shows the refund"
+    )
+    func freedByRefund() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            try await test.check(
+                try await test.send("device", for: order),
+                test.bought(at: [("p", -2), ("q", -1.9)]))
+            #expect(try await test.owners() == "p ann, q -")
+            try await test.check(
+                try await test.upload("launch", by: "ann"),
+                purchase("p", at: test.at(-2), asOf: test.at(-0.9), refundedAt: test.at(-0.95)))
+            #expect(try await test.owners() == "p ann, q ann")
+            #expect(
+                try await test.text("SELECT state || ' ' || transaction_id FROM ledger.purchase_order") == "paid q")
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A token names the customer of its order also where a device sends the receipt")
     func tokens() async throws {
         try await withLedger(in: reused) { test in
