@@ -4654,7 +4654,8 @@ ON CONFLICT DO NOTHING
 -- cannot go on; locks nothing. It covers subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6
 -- apps, $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and everything that
 -- receipts $1 poll. Receipts $2 cannot go on. The newest receipt takes over; one whose answers omit the item only if
--- all do. This transaction settles answers about receipts $12 for subscriptions and $13 for purchases: they are no successors,
+-- all do. One for which Apple vouched comes before one whose sender only points at its contents, and that one before one that no
+-- customer sent (sender 2, 1, 0); it takes over from these although they can go on. This transaction settles answers about receipts $12 for subscriptions and $13 for purchases: they are no successors,
 -- because their answers name what they hold. poller_omits: the last answer about the poller omitted the subscription.
 WITH subscription AS MATERIALIZED (
     SELECT s.subscription_id, s.polled_by, true AS named
@@ -4688,7 +4689,12 @@ WITH subscription AS MATERIALIZED (
            EXISTS (
                SELECT FROM ledger.receipt_subscription l
                WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL)
-               AS poller_omits
+               AS poller_omits,
+           (SELECT CASE WHEN r.vouched OR r.form = 'signed_transaction' THEN 2
+                        WHEN EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+                          OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id) THEN 1
+                        ELSE 0 END
+            FROM ledger.receipt r WHERE r.receipt_id = t.polled_by) AS sender
     FROM (
         SELECT subscription_id, NULL::bigint AS purchase_id, polled_by, bool_or(named) AS named
         FROM subscription GROUP BY subscription_id, polled_by
@@ -4706,10 +4712,16 @@ LEFT JOIN LATERAL (
         SELECT receipt_id, omitted_at FROM ledger.receipt_purchase WHERE purchase_id = t.purchase_id) l
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE (NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named))
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.vouched OR r.form = 'signed_transaction' THEN 2
+                    WHEN EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+                      OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id) THEN 1
+                    ELSE 0 END AS sender) c
+    WHERE (NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)
+           OR t.sender < 2 AND c.sender > t.sender AND l.omitted_at IS NULL)
       AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL(CASE WHEN t.purchase_id IS NULL THEN $12::bigint[] ELSE $13::bigint[] END)
       AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
-    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true
+    ORDER BY l.omitted_at IS NOT NULL, c.sender DESC, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true
 
 """#)
     /// Incidents: returns the subscriptions and one-time purchases that receipts $1 hold and that no receipt polls, or only
@@ -4853,15 +4865,30 @@ GROUP BY s.subscription_id
     /// Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
     package static let readReceipts = SQLFile("read_receipts", #"""
 -- Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
--- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules.sql.
+-- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules.sql. sender: 2: Apple vouched
+-- for what a customer sent; 1: a customer only points at the contents; 0: no customer sent it.
 SELECT r.receipt_id, r.rejections, r.rejected_since, r.equal_empty_answers, r.observation_id, r.meaning, r.verified_at,
        r.observed_at, r.settled_token, r.erased_at IS NOT NULL AS erased, r.receipt_created_at, r.received_at,
-       r.outcome IS NOT DISTINCT FROM 'rejected' AS refused, o.first_as_of AS observed_from
+       r.outcome IS NOT DISTINCT FROM 'rejected' AS refused, o.first_as_of AS observed_from,
+       CASE WHEN r.vouched OR r.form = 'signed_transaction' THEN 2
+            WHEN EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+              OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id) THEN 1
+            ELSE 0 END::smallint AS sender
 FROM ledger.receipt r
 LEFT JOIN ledger.observation o ON o.observation_id = r.observation_id AND o.recorded_at = r.observed_at
 WHERE r.receipt_id = ANY($1::bigint[])
 ORDER BY r.receipt_id
 FOR NO KEY UPDATE OF r
+
+"""#)
+    /// Polling: takes receipts ($1), which no customer sent, out of the schedule once other receipts poll all that they polled; their rows
+    package static let retireOwnerless = SQLFile("retire_ownerless", #"""
+-- Polling: takes receipts ($1), which no customer sent, out of the schedule once other receipts poll all that they polled; their rows
+-- are locked. A leased one retires with its settlement.
+DELETE FROM ledger.poll_schedule s
+WHERE s.receipt_id = ANY($1::bigint[]) AND s.leased_by IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.subscription o WHERE o.polled_by = s.receipt_id)
+  AND NOT EXISTS (SELECT FROM ledger.purchase o WHERE o.polled_by = s.receipt_id)
 
 """#)
     /// Polling: stores the polling receipts of subscriptions ($1 rows, $2 receipts, $3 next checks) and purchases ($4, $5
@@ -5455,15 +5482,16 @@ WHERE d.subscription_id = m.old_subscription AND d.period_id = m.old_period
 SELECT clock_timestamp() AS recorded_at
 
 """#)
-    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided;
+    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
     package static let readLinked = SQLFile("read_linked", #"""
--- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided;
--- locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
+-- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
+-- which nobody can be believed to own something; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
 -- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
     WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled)
        OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id')
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id
@@ -5507,6 +5535,28 @@ SELECT p.period_id, p.subscription_id, p.web_order_line_item_id, p.product_id, p
 FROM ledger.period p
 WHERE p.subscription_id = ANY($1::bigint[])
 ORDER BY p.subscription_id, p.period_id
+
+"""#)
+    /// Settlement: returns who uploaded other receipts that hold what receipts hold by which nobody can be believed to own something,
+    package static let readSharedUploads = SQLFile("read_shared_uploads", #"""
+-- Settlement: returns who uploaded other receipts that hold what receipts hold by which nobody can be believed to own something,
+-- the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
+-- customer waits, or is seen.
+SELECT n.receipt_id, u.customer_id, c.name, u.imported, NOT r.vouched AND r.form <> 'signed_transaction' AS is_pointer
+FROM (
+    SELECT k.receipt_id, l.receipt_id AS holder
+    FROM unnest($1::bigint[], $2::bigint[]) AS k(receipt_id, subscription_id)
+    JOIN ledger.receipt_subscription l ON l.subscription_id = k.subscription_id AND l.omitted_at IS NULL
+    UNION
+    SELECT k.receipt_id, l.receipt_id
+    FROM unnest($3::bigint[], $4::bigint[]) AS k(receipt_id, purchase_id)
+    JOIN ledger.receipt_purchase l ON l.purchase_id = k.purchase_id) n
+JOIN ledger.receipt r ON r.receipt_id = n.holder
+JOIN ledger.upload u ON u.receipt_id = n.holder
+JOIN ledger.customer c USING (customer_id)
+WHERE n.holder <> n.receipt_id
+ORDER BY u.uploaded_at, u.customer_id
+FOR KEY SHARE OF u
 
 """#)
     /// Settlement: returns the open timeline of subscriptions ($1), in order.

@@ -45,6 +45,7 @@ extension SettlementRun {
             switch settlement.finding {
             case .verified(let evidence):
                 fitness.learn(receipt, canPoll: true, createdAt: evidence.receiptCreatedAt)
+                if settlement.vouching != .pointer { fitness.learnVouched(receipt) }
             case .rejected(let refusal) where refusal.kind != .wrongSecret && !isForgiven(settlement):
                 fitness.learn(receipt, canPoll: false, createdAt: nil)
             case .indeterminate where settlement.claim.attempts >= Self.fruitlessAttemptsMax:
@@ -102,12 +103,14 @@ extension PollingDraft {
 struct ReceiptFitness: Sendable {
     private var able: Set<ReceiptID>
     private var madeAt: [ReceiptID: Instant]
+    private var senders: [ReceiptID: ReceiptSender]
     private let lost: Set<ReceiptID>
 
     /// Starts from the stored facts; `unable` receipts cannot go on, whatever is stored.
     init(_ pollers: LockedPollers, unable: [ReceiptID]) {
         able = Set(pollers.receipts.keys.filter(pollers.canPoll)).subtracting(unable)
         madeAt = pollers.receipts.compactMapValues(\.createdAt)
+        senders = pollers.receipts.mapValues(\.sender)
         lost = Set(pollers.receipts.keys.filter(pollers.isLost))
     }
 
@@ -115,6 +118,17 @@ struct ReceiptFitness: Sendable {
     mutating func learn(_ receipt: ReceiptID, canPoll: Bool, createdAt: Instant?) {
         if canPoll { able.insert(receipt) } else { able.remove(receipt) }
         if let createdAt { madeAt[receipt] = max(createdAt, self.madeAt(receipt)) }
+    }
+
+    /// Learns that Apple vouches for what its customer sent.
+    mutating func learnVouched(_ receipt: ReceiptID) { senders[receipt] = .vouched }
+
+    /// Returns who sent a receipt.
+    func sender(_ receipt: ReceiptID) -> ReceiptSender { senders[receipt] ?? .none }
+
+    /// Whether a receipt is asked rather than another one that holds the same: the one of the better sender, else the newer one.
+    func prefers(_ receipt: ReceiptID, to other: ReceiptID) -> Bool {
+        (sender(receipt), madeAt(receipt)) > (sender(other), madeAt(other))
     }
 
     /// Whether Apple may be asked about a receipt's contents.

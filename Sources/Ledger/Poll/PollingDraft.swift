@@ -82,21 +82,23 @@ struct PollingDraft: Sendable {
     /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
-    /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes, unless the answer
-    /// about it, now or the last time, leaves the subscription out.
+    /// Chooses the newest receipt that can vouch, of those with the best sender. The present poller goes on until a newer one
+    /// comes, unless the answer about it, now or the last time, leaves the subscription out.
     ///
-    /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
+    /// A receipt that no customer sent polls only what no customer's receipt holds. A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
     mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
         let isLeftOut = isOmitted || ((omission?.isByPoller ?? false) && !(poller.map(offers.contains) ?? false))
         var best = isAble && !isLeftOut ? poller : nil
         var candidates = offers
-        if best == nil, let successor, !successor.omits || (offers.isEmpty && !isAble) {
-            candidates.append(successor.receipt)
+        if let successor {
+            let isOutranked = best.map { fitness.sender(successor.receipt) > fitness.sender($0) } ?? false
+            let isNeeded = best == nil && (!successor.omits || (offers.isEmpty && !isAble))
+            if isNeeded || isOutranked && !successor.omits { candidates.append(successor.receipt) }
         }
         for candidate in candidates {
-            if let best, fitness.madeAt(candidate) <= fitness.madeAt(best) { continue }
+            if let best, !fitness.prefers(candidate, to: best) { continue }
             best = candidate
         }
         poller = best ?? poller

@@ -24,6 +24,16 @@ extension SettlementRun {
         }
         try moveFollowUps(in: transaction)
         try endQuestions(refused: refused, in: transaction)
+        try retireOwnerless(in: transaction)
+    }
+
+    /// Takes the receipts that no customer sent out of the schedule once other receipts poll all that they polled.
+    private func retireOwnerless(in transaction: Transaction) throws {
+        let polled = subscriptions.values.map(\.polling) + purchases.values.map(\.polling)
+        let replaced = Set(polled.filter { $0.poller != $0.storedPoller }.compactMap(\.storedPoller))
+            .filter { receipts[$0]?.sender == ReceiptSender.none }
+        guard !replaced.isEmpty else { return }
+        try transaction.query(Queries.retireOwnerless, [.int8s(replaced.map(\.number).sorted())])
     }
 
     /// Ends the questions of notifications about what no receipt polls any more.

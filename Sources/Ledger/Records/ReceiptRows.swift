@@ -26,6 +26,7 @@ struct RememberedReceipt: Sendable {
     let settledToken: Int64
     /// Whether its customer was erased: no later answer about it is stored.
     let isErased: Bool
+    let sender: ReceiptSender
 
     init(row: Row) throws {
         receiptID = ReceiptID(try row.int8("receipt_id"))
@@ -42,7 +43,20 @@ struct RememberedReceipt: Sendable {
         wasRefused = try row.bool("refused")
         settledToken = try row.int8("settled_token")
         isErased = try row.bool("erased")
+        sender = ReceiptSender(rawValue: try row.int2("sender")) ?? .none
     }
+}
+
+/// Who sent a receipt, and how far the sender is believed: of two receipts that hold the same, the one of the greater is asked.
+enum ReceiptSender: Int16, Comparable, Sendable {
+    /// No customer: a notification named its transaction.
+    case none
+    /// A customer who only points at the contents.
+    case pointing
+    /// A customer, and Apple vouched for it.
+    case vouched
+
+    static func < (left: ReceiptSender, right: ReceiptSender) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Decodes rows into values by one of their properties; of equal keys the last counts.

@@ -61,7 +61,7 @@ extension SettlementRun {
         guard var draft = subscriptions[key] else { return nil }
         let token = draft.state?.facts.appAccountToken
         draft.resolveOwnership(
-            among: ownershipClaims[settlement.claim.receiptID] ?? [], of: settlement.claim.receiptID, ownedBy: nil,
+            among: claims(of: settlement), of: settlement.claim.receiptID, ownedBy: nil,
             named: orderCustomers.named(by: token, appID: key.appID), policy: settlement.claim.app.ownershipPolicy)
         return draft.ownership.current
     }
@@ -117,10 +117,11 @@ extension SettlementRun {
     }
 
     /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
-    /// customer uploaded gives its contents only to the customers whom their account tokens name.
+    /// customer uploaded gives its contents to the customers whom their account tokens name, else to those who sent other
+    /// receipts with the same contents.
     private mutating func resolveOwnership(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
-        let ownershipClaims = ownershipClaims[receipt] ?? []
+        let ownershipClaims = claims(of: settlement)
         guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
         let policy = settlement.claim.app.ownershipPolicy
         let (keys, bought) = contents(of: settlement)

@@ -102,8 +102,17 @@ extension SettlementRun {
             lane: followUps.left > 0 && !usual.isUrgent ? .retry : usual, attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
             repetition: isEmpty || isPolledElsewhere || omits || followUps.left > 0
+                || awaitsOwner(settlement, polled, bought)
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
+    }
+
+    /// Whether the bare id of a transaction shows what nobody owns yet: another receipt may show meanwhile whose it is.
+    private func awaitsOwner(
+        _ settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft]
+    ) -> Bool {
+        settlement.claim.form == .transactionID
+            && (polled.map(\.ownership) + bought.map(\.ownership)).contains { $0.buyer == nil }
     }
 
     /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the

@@ -15,6 +15,8 @@ struct SettlementRun {
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
     let ownershipClaims: [ReceiptID: [OwnershipClaim]]
+    /// The uploads of other receipts that hold what receipts hold by which nobody can be believed to own something.
+    private(set) var sharedClaims: [ReceiptID: [OwnershipClaim]] = [:]
     /// The customers whom account tokens name.
     private(set) var orderCustomers: OrderCustomers
     /// The orders for which the batch's receipts were sent.
@@ -77,6 +79,7 @@ struct SettlementRun {
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
         orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
+        sharedClaims = try sharedClaims(in: transaction)
         setAsideWhatIsDoubtful()
         waiting = try waitingNotifications(reading: read, in: transaction)
     }
