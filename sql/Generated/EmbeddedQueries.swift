@@ -3902,8 +3902,8 @@ VALUES ($1::int, now(), $2::smallint, $3::text, $4::text, $5::text::ledger.envir
     package static let storeVerifiedNotification = SQLFile("store_verified_notification", #"""
 -- Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
 -- id, $7 when it was signed, $8 its texts, $9 whether it holds facts, $10 transaction id, $11 account token), and has the
--- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer: with follow-ups,
--- until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
+-- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer or after the check under way:
+-- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
 -- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
 -- becomes verified.
 WITH clock AS MATERIALIZED (
@@ -3926,7 +3926,8 @@ WITH clock AS MATERIALIZED (
 ), wanted AS MATERIALIZED (
     SELECT w.receipt_id, GREATEST(
                clock.at + make_interval(secs => $12::float8),
-               GREATEST(r.asked_at, s.confirmed_at) + make_interval(secs => $13::float8)) AS at
+               CASE WHEN s.leased_by IS NOT NULL AND s.due_at > clock.at THEN clock.at
+                    ELSE GREATEST(r.asked_at, s.confirmed_at) END + make_interval(secs => $13::float8)) AS at
     FROM (SELECT receipt_id FROM subject WHERE NOT waits GROUP BY receipt_id) w
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
@@ -3974,11 +3975,18 @@ ON CONFLICT (app_id, apple_id) DO UPDATE SET
 RETURNING n.notification_id, n.effect
 
 """#)
-    /// Has receipts ($1) asked about $2 seconds from now, for notifications whose subject no receipt polls. With $3 they are
+    /// Has receipts ($1) asked about $2 seconds from now, or $4 seconds after their last answer or after the check under way, for
     package static let wantReceipts = SQLFile("want_receipts", #"""
--- Has receipts ($1) asked about $2 seconds from now, for notifications whose subject no receipt polls. With $3 they are
--- asked again until an answer shows what the notification states.
-WITH locked AS MATERIALIZED (
+-- Has receipts ($1) asked about $2 seconds from now, or $4 seconds after their last answer or after the check under way, for
+-- notifications whose subject no receipt polls. With $3 they are asked again until an answer shows what the notification states.
+WITH wanted AS MATERIALIZED (
+    SELECT r.receipt_id, r.app_id, r.environment, GREATEST(
+               now() + make_interval(secs => $2::float8),
+               CASE WHEN s.leased_by IS NOT NULL AND s.due_at > now() THEN now()
+                    ELSE GREATEST(r.asked_at, s.confirmed_at) END + make_interval(secs => $4::float8)) AS at
+    FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+    WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL
+), locked AS MATERIALIZED (
     SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > now()) AS keeps_pace
     FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
     ORDER BY s.receipt_id
@@ -3990,15 +3998,15 @@ WITH locked AS MATERIALIZED (
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, w.at) END,
         lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END,
         follow_ups = CASE WHEN $3::boolean THEN 4 ELSE s.follow_ups END, fingerprint = NULL
-    FROM locked l, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
+    FROM locked l JOIN wanted w USING (receipt_id)
     WHERE s.receipt_id = l.receipt_id
 )
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
-SELECT r.receipt_id, r.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
-       r.environment IS NOT DISTINCT FROM 'Sandbox'
-FROM ledger.receipt r, LATERAL (SELECT now() + make_interval(secs => $2::float8) AS at) w
-WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL AND r.receipt_id NOT IN (SELECT receipt_id FROM locked)
-ORDER BY r.receipt_id
+SELECT w.receipt_id, w.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
+       w.environment IS NOT DISTINCT FROM 'Sandbox'
+FROM wanted w
+WHERE w.receipt_id NOT IN (SELECT receipt_id FROM locked)
+ORDER BY w.receipt_id
 ON CONFLICT DO NOTHING
 
 """#)

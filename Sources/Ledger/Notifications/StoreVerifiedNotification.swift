@@ -93,7 +93,7 @@ extension LedgerIntake {
     private func want(_ receipts: [Int64], withFollowUps: Bool, in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
         try transaction.query(
-            Queries.wantReceipts, [.int8s(receipts), .float8(waitSeconds), .bool(withFollowUps)])
+            Queries.wantReceipts, [.int8s(receipts), .float8(waitSeconds), .bool(withFollowUps), .float8(apartSeconds)])
     }
 
     /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.

@@ -181,6 +181,37 @@ struct ReasonsToAskTests {
         }
     }
 
+    @Test("A receipt that a token names is asked about once a minute at most, also while a check is under way")
+    func paced() async throws {
+        try await SignedApp.with { app in
+            let token = try await app.customer()
+            let receipt = try await app.receipt(of: token)
+            try await app.answer(
+                on: 20, [app.transaction("x", from: 19, signedOn: 20, ["originalTransactionId": "x"])], about: receipt)
+            func post(_ id: String) async throws -> String {
+                try await app.post(
+                    try app.notification(
+                        "SUBSCRIBED",
+                        transaction: app.transaction(
+                            id, from: 28, signedOn: 28.01, ["appAccountToken": token, "originalTransactionId": id]),
+                        signedOn: 28.01))
+            }
+            let next = "SELECT round(extract(epoch FROM %@ - now()))::text AS line FROM ledger.poll_schedule "
+            let due = next.replacingOccurrences(of: "%@", with: "due_at") + "WHERE receipt_id = \(receipt)"
+            #expect(try await post("1") == "unpolled")
+            #expect(try await app.rows(due) == ["60"])
+            try await app.served.run("UPDATE ledger.receipt SET asked_at = now() - interval '50 s'")
+            try await app.served.run("UPDATE ledger.poll_schedule SET confirmed_at = NULL, confirmed_as_of = NULL")
+            #expect(try await post("2") == "unpolled")
+            #expect(try await app.rows(due) == ["10"])
+            let worker = try await app.served.ledger.claims.startWorker(host: "test", process: 1)
+            _ = try await app.served.ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
+            #expect(try await post("3") == "unpolled")
+            let wanted = next.replacingOccurrences(of: "%@", with: "want_at") + "WHERE receipt_id = \(receipt)"
+            #expect(try await app.rows(wanted) == ["60"])
+        }
+    }
+
     @Test("A rebuild begins at the first whole answer after a notification that was taken for facts, and says so")
     func stated() async throws {
         try await SignedApp.with { app in

@@ -1,7 +1,7 @@
 -- Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
 -- id, $7 when it was signed, $8 its texts, $9 whether it holds facts, $10 transaction id, $11 account token), and has the
--- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer: with follow-ups,
--- until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
+-- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer or after the check under way:
+-- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
 -- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
 -- becomes verified.
 WITH clock AS MATERIALIZED (
@@ -24,7 +24,8 @@ WITH clock AS MATERIALIZED (
 ), wanted AS MATERIALIZED (
     SELECT w.receipt_id, GREATEST(
                clock.at + make_interval(secs => $12::float8),
-               GREATEST(r.asked_at, s.confirmed_at) + make_interval(secs => $13::float8)) AS at
+               CASE WHEN s.leased_by IS NOT NULL AND s.due_at > clock.at THEN clock.at
+                    ELSE GREATEST(r.asked_at, s.confirmed_at) END + make_interval(secs => $13::float8)) AS at
     FROM (SELECT receipt_id FROM subject WHERE NOT waits GROUP BY receipt_id) w
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
