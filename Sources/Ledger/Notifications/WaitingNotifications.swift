@@ -87,16 +87,16 @@ extension SettlementRun {
     /// Returns whether the ledger has what signed texts name, and whether it shows what they state.
     private func shows(_ evidence: Evidence, about key: SubscriptionRowKey) -> (isFound: Bool, isShown: Bool) {
         guard let purchase = evidence.purchases.first else {
-            guard let draft = subscriptions[key], draft.wasChecked, let facts = draft.state?.facts else {
+            guard let draft = subscriptions[key], draft.wasChecked, let state = draft.state else {
                 return (false, false)
             }
-            let isFound = evidence.transactions.allSatisfy { facts.addingDetails(of: $0) != nil }
-            return (isFound, isFound && facts.shows(evidence.slice(of: key.id)))
+            let isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
+            return (isFound, isFound && state.shows(evidence.slice(of: key.id)))
         }
         let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
         guard let state = purchases[bought]?.state else { return (false, false) }
         let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
-        return (true, (state.revokedAt != nil) == isRevoked)
+        return (true, (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked)
     }
 
     /// The receipts whose answers are the last ones that a notification waits for.

@@ -89,29 +89,39 @@ extension SubscriptionFacts {
         return with(periods)
     }
 
-    /// Returns whether these facts show what signed texts state: the transaction, how far it was taken back, and the renewal
-    /// after it.
-    package func shows(_ slice: SubscriptionEvidence) -> Bool {
-        for row in slice.transactions {
-            guard let index = index(of: row) else { return false }
-            let period = periods[index]
-            if period.isUpgraded != row.isUpgraded || row.expiresAt.map({ period.expiresAt < $0 }) ?? false {
-                return false
-            }
-            if !row.isUpgraded, (period.cancelledAt != nil) != (row.cancelledAt != nil) { return false }
-            if row.isUpgraded, !period.mayBeTakenBack(at: row.cancelledAt) { return false }
-            // Renewal information is about the last period alone.
-            if index != Period.indexOfLast(in: periods) { return true }
-        }
-        guard let said = slice.renewals.first?.renewal else { return true }
-        return currentRenewal?.value.shows(said) ?? false
-    }
-
-    private func index(of row: TransactionRow) -> Int? {
+    fileprivate func index(of row: TransactionRow) -> Int? {
         periods.firstIndex {
             $0.transactionIDs.contains(row.transactionID)
                 || row.webOrderLineItemID != nil && $0.webOrderLineItemID == row.webOrderLineItemID
         }
+    }
+}
+
+extension SubscriptionState {
+    /// Returns whether Apple's answers show what signed texts state: the transaction, how far it was taken back, and the renewal
+    /// after it. What an answer takes back shows although it does not count yet.
+    package func shows(_ slice: SubscriptionEvidence) -> Bool {
+        for row in slice.transactions {
+            guard let index = facts.index(of: row) else { return false }
+            let period = facts.periods[index]
+            if period.isUpgraded != row.isUpgraded || row.expiresAt.map({ period.expiresAt < $0 }) ?? false {
+                return false
+            }
+            if !row.isUpgraded, isTakenBack(period) != (row.cancelledAt != nil) { return false }
+            if row.isUpgraded, !period.mayBeTakenBack(at: row.cancelledAt) { return false }
+            // Renewal information is about the last period alone, and says nothing more about one that was taken back.
+            if row.cancelledAt != nil || index != Period.indexOfLast(in: facts.periods) { return true }
+        }
+        guard let said = slice.renewals.first else { return true }
+        let text = RenewalFacts(Fact(said.renewal, asOf: said.asOf, path: said.path))
+        let end = Period.indexOfLast(in: facts.periods).map { facts.periods[$0].expiresAt }
+        // What counts only once the period is over is compared only then.
+        return facts.currentRenewal?.value.shows((end.map(text.after) ?? text).said.value) ?? false
+    }
+
+    private func isTakenBack(_ period: Period) -> Bool {
+        period.cancelledAt != nil
+            && !retractions.contains { $0.what == .revocation && period.transactionIDs.contains($0.transactionID) }
     }
 }
 
@@ -132,6 +142,8 @@ extension Renewal {
         return agree(willRenew, said.willRenew) && agree(renewsToProductID, said.renewsToProductID)
             && (said.inBillingRetry != true || inBillingRetry == true)
             && (said.expirationIntent == nil || expirationIntent != nil)
+            && (said.priceConsentStatus ?? said.priceIncreaseStatus == nil
+                || awaitsPriceConsent == said.awaitsPriceConsent)
     }
 }
 

@@ -264,6 +264,46 @@ struct ReasonsToAskTests {
         }
     }
 
+    @Test("The answer that shows a refund ends its follow-ups, whatever becomes of the renewal")
+    func refunded() async throws {
+        try await SignedApp.with { app in
+            try await app.answer(on: 28.1, [app.transaction("1", from: 28, signedOn: 28.01)])
+            let refunded = app.transaction("1", from: 28, signedOn: 28.2, ["revocationDate": app.at(28.2)])
+            let text = try app.notification(
+                "REFUND", status: 5, transaction: refunded,
+                renewal: app.renewal(ends: 35, signedOn: 28.2, renews: false, ["expirationIntent": 1]), signedOn: 28.2)
+            #expect(try await app.post(text) == "asked")
+            try await app.answer(on: 28.21, [refunded])
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await schedule(app).first?.hasPrefix("0 ") == true)
+            try await app.expectSound()
+        }
+    }
+
+    @Test("A refusal uses up no follow-up: the next one comes at their pace, and later the longer Apple refuses")
+    func refusedMeanwhile() async throws {
+        try await SignedApp.with { app in
+            try await app.answer(on: 27, [basic(app, signedOn: 27)])
+            #expect(try await app.post(upgrade(app)) == "asked")
+            func refuse() async throws {
+                app.store.say(#"{"status":21003}"#)
+                _ = try await app.tracker.check(app.receipt)
+            }
+            let rejections = "SELECT rejections::text AS line FROM ledger.receipt"
+            try await refuse()
+            #expect(try await schedule(app) == ["4 60"])
+            #expect(try await app.rows(rejections) == ["1"])
+            try await app.served.run("UPDATE ledger.receipt SET rejected_since = now() - interval '180 s'")
+            try await refuse()
+            #expect(try await schedule(app) == ["4 180"])
+            #expect(try await app.rows(rejections) == ["1"], "one a day counts")
+            try await app.expectSound()
+            try await app.answer(on: 28.02, [basic(app, signedOn: 27)])
+            #expect(try await schedule(app) == ["3 60"])
+            #expect(try await app.effects() == ["asked"])
+        }
+    }
+
     @Test("Questions about what Apple refuses for good end, and are not asked for ever")
     func refused() async throws {
         try await SignedApp.with { app in
