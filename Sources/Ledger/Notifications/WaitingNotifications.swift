@@ -130,6 +130,14 @@ extension SettlementRun {
         return (left, recordedAt + max(delay.divided(by: policy.speedup), Delay(milliseconds: 250)))
     }
 
+    /// Returns when a receipt with follow-ups is asked about again after a refusal, which uses up none: at their pace, and less
+    /// often the longer Apple refuses it. Nil where there are none.
+    func followUp(ofRefused receipt: ReceiptID, since: Instant, policy: Policy) -> Instant? {
+        guard let left = pollers?.schedules[receipt]?.followUps, left > 0 else { return nil }
+        let pace = Self.followUpDelays[max(0, Self.followUpDelays.count - left)].divided(by: policy.speedup)
+        return recordedAt + max(pace, recordedAt - since, Delay(milliseconds: 250))
+    }
+
     /// Stores what became of the notifications. One that an answer shows, or that is asked about no more, is done.
     func writeNotifications(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         let answered = plans.filter { $0.settlement.evidence != nil && $0.followUps == 0 }

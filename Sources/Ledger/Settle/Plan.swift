@@ -141,16 +141,28 @@ extension SettlementRun {
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {
         let before = receipts[settlement.claim.receiptID]
         let countsNot = refusal.kind == .wrongSecret
-        let rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
-        let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
         let isKnown = before?.verifiedAt != nil
+        let policy = settlement.claim.app.policy(for: settlement.claim.environment ?? .production)
+        let followUp =
+            countsNot || !isKnown
+            ? nil
+            : followUp(
+                ofRefused: settlement.claim.receiptID, since: before?.rejectedSince ?? recordedAt, policy: policy)
+        var rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
+        if followUp != nil, let first = before?.rejectedSince {
+            // Questions of notifications come more often than a refusal counts.
+            let days = (recordedAt - first).milliseconds / Delay.days(1).divided(by: policy.speedup).milliseconds
+            rejections = min(rejections, max(before?.rejections ?? 0, Int(days) + 1))
+        }
+        let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
+        var next = planWithoutAnswer(
+            settlement,
+            outcome: .rejected(
+                refusal.kind, since: (countsNot ? before?.receivedAt : since) ?? recordedAt, wasVerified: isKnown),
+            attempts: rejections)
+        if let followUp, next != .retired { next = next.by(followUp) }
         return ReceiptPlan(
-            settlement: settlement,
-            next: planWithoutAnswer(
-                settlement,
-                outcome: .rejected(
-                    refusal.kind, since: (countsNot ? before?.receivedAt : since) ?? recordedAt, wasVerified: isKnown),
-                attempts: rejections),
+            settlement: settlement, next: next,
             // What is probably a receipt of another app takes no turn from customers who wait.
             lane: countsNot && !isKnown && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
             attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
