@@ -434,14 +434,6 @@ SET refused_at = COALESCE(t.refused_at, EXCLUDED.refused_at),
         GROUP BY n.id ORDER BY n.id LIMIT $5::int)
 
 """#)
-    /// Stops claiming for app $1 for $2 seconds because of $3; a pause that lasts longer stays.
-    package static let pauseApp = SQLFile("pause_app", #"""
--- Stops claiming for app $1 for $2 seconds because of $3; a pause that lasts longer stays.
-UPDATE ledger.app_budget
-SET paused_until = now() + make_interval(secs => $2::float8), paused_because = $3::text
-WHERE app_id = $1::int AND paused_until < now() + make_interval(secs => $2::float8)
-
-"""#)
     /// Records that Apple accepted the shared secret of app $1 in environment $2, unless that is known or the sealed secret is
     package static let proveSecret = SQLFile("prove_secret", #"""
 -- Records that Apple accepted the shared secret of app $1 in environment $2, unless that is known or the sealed secret is
@@ -456,7 +448,7 @@ WHERE t.proved_at IS NULL AND t.paused_since IS NULL
     /// Returns every app that was not removed, with its settings, sealed secrets, server key and budget; an app pauses for its own reasons
     package static let readApps = SQLFile("read_apps", #"""
 -- Returns every app that was not removed, with its settings, sealed secrets, server key and budget; an app pauses for its own reasons
--- or because Apple does not respond at all.
+-- or because Apple does not respond at all. Calls of the Server API pause in each environment on their own.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
        a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
@@ -473,12 +465,20 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
             THEN cardinality(p.refused_receipts) END AS production_doubted_by,
        CASE WHEN x.refused_at IS NOT NULL AND x.paused_since IS NULL
                  AND (x.is_untold OR COALESCE(x.proved_at, p.proved_at, p.paused_since) IS NULL)
-            THEN cardinality(x.refused_receipts) END AS sandbox_doubted_by
+            THEN cardinality(x.refused_receipts) END AS sandbox_doubted_by,
+       calls.production_until, calls.production_because, calls.sandbox_until, calls.sandbox_because
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
 LEFT JOIN ledger.server_key v USING (app_id)
 LEFT JOIN ledger.secret_trial p ON p.app_id = a.app_id AND p.environment = 'Production'
 LEFT JOIN ledger.secret_trial x ON x.app_id = a.app_id AND x.environment = 'Sandbox'
+CROSS JOIN LATERAL (
+    SELECT max(c.paused_until) FILTER (WHERE c.environment = 'Production') AS production_until,
+           max(c.refused_because) FILTER (WHERE c.environment = 'Production') AS production_because,
+           max(c.paused_until) FILTER (WHERE c.environment = 'Sandbox') AS sandbox_until,
+           max(c.refused_because) FILTER (WHERE c.environment = 'Sandbox') AS sandbox_because
+    FROM ledger.call_budget c
+    WHERE c.app_id = a.app_id AND c.endpoint IN ('statuses', 'history') AND c.paused_until > now()) calls
 WHERE a.removed_at IS NULL
 ORDER BY a.bundle_id
 
@@ -543,12 +543,18 @@ WHERE a.app_id = k.app_id AND a.bundle_id = $1::text
 RETURNING k.key_id
 
 """#)
-    /// Takes the server key of the app with bundle $1 away.
+    /// Takes the server key of the app with bundle $1 away, and ends the pauses because Apple refused it.
     package static let removeServerKey = SQLFile("remove_server_key", #"""
--- Takes the server key of the app with bundle $1 away.
-DELETE FROM ledger.server_key k USING ledger.app a
-WHERE a.app_id = k.app_id AND a.bundle_id = $1::text
-RETURNING k.key_id
+-- Takes the server key of the app with bundle $1 away, and ends the pauses because Apple refused it.
+WITH removed AS (
+    DELETE FROM ledger.server_key k USING ledger.app a
+    WHERE a.app_id = k.app_id AND a.bundle_id = $1::text
+    RETURNING k.app_id
+), resumed AS (
+    UPDATE ledger.call_budget b SET paused_until = '-infinity', refused_because = NULL
+    FROM removed r WHERE b.app_id = r.app_id AND b.refused_because IS NOT NULL
+)
+SELECT r.app_id FROM removed r
 
 """#)
     /// Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one). A pause because
@@ -645,19 +651,21 @@ SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLU
 RETURNING app_id
 
 """#)
-    /// Gives the app with bundle $1 the server key $2 of issuer $3, sealed as $4, in place of an earlier one, and ends its pause.
+    /// Gives the app with bundle $1 the server key $2 of issuer $3, sealed as $4, in place of an earlier one, and ends the pauses because
     package static let storeServerKey = SQLFile("store_server_key", #"""
--- Gives the app with bundle $1 the server key $2 of issuer $3, sealed as $4, in place of an earlier one, and ends its pause.
+-- Gives the app with bundle $1 the server key $2 of issuer $3, sealed as $4, in place of an earlier one, and ends the pauses because
+-- Apple refused that one.
 WITH stored AS (
     INSERT INTO ledger.server_key AS k (app_id, key_id, issuer_id, sealed_key)
     SELECT a.app_id, $2::text, $3::text, $4::bytea FROM ledger.app a WHERE a.bundle_id = $1::text
     ON CONFLICT (app_id) DO UPDATE
     SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLUDED.sealed_key, stored_at = now()
     RETURNING k.app_id
+), resumed AS (
+    UPDATE ledger.call_budget b SET paused_until = '-infinity', refused_because = NULL
+    FROM stored s WHERE b.app_id = s.app_id AND b.refused_because IS NOT NULL
 )
-UPDATE ledger.app_budget b SET paused_until = '-infinity', paused_because = NULL
-FROM stored s WHERE b.app_id = s.app_id
-RETURNING b.app_id
+SELECT s.app_id FROM stored s
 
 """#)
     /// Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
@@ -1133,14 +1141,19 @@ FROM leased l JOIN ledger.receipt r USING (receipt_id)
 -- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
--- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, only receipts of the
--- other one count, as in claim.sql; such a pause ends by a trial alone (secret_trial). Each row, and the row without an
+-- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, or the calls of the Server API
+-- are paused there and the app asks nothing else, only receipts of the other one count, as in claim.sql; a pause for the secret ends
+-- by a trial alone (secret_trial). Each row, and the row without an
 -- app when nothing is due, has the time this kept the database busy: the caller's own clock would include the wait for a
 -- connection.
 WITH held AS MATERIALIZED (
     SELECT t.app_id, bool_or(t.environment = 'Production') AS production, bool_or(t.environment = 'Sandbox') AS sandbox
-    FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
-    WHERE t.paused_since IS NOT NULL AND p.verifier = 'verify_receipt'
+    FROM (
+        SELECT t.app_id, t.environment, 'verify_receipt' AS verifier FROM ledger.secret_trial t WHERE t.paused_since IS NOT NULL
+        UNION ALL
+        SELECT c.app_id, c.environment, 'server_api' FROM ledger.call_budget c
+        WHERE c.endpoint IN ('statuses', 'history') AND c.paused_until > now()) t
+    JOIN ledger.app p USING (app_id, verifier)
     GROUP BY t.app_id
 ), asked AS MATERIALIZED (
     SELECT a.app_id, GREATEST(a.failures, g.failures) > 0 AS is_tried,
@@ -1289,6 +1302,18 @@ INSERT INTO ledger.call_budget AS b (app_id, environment, endpoint, tokens, refi
 VALUES ($1::int, $2::text::ledger.environment, $3::text, 0, now(), now() + make_interval(secs => $4::float8))
 ON CONFLICT (app_id, environment, endpoint) DO UPDATE
 SET paused_until = GREATEST(b.paused_until, EXCLUDED.paused_until), tokens = 0, refilled_at = now()
+
+"""#)
+    /// Settlement: stops the checks' calls of the Server API about app $1 in environment $2 for $3 seconds, because Apple refuses its key
+    package static let pauseRefusedCalls = SQLFile("pause_refused_calls", #"""
+-- Settlement: stops the checks' calls of the Server API about app $1 in environment $2 for $3 seconds, because Apple refuses its key
+-- ($4); not where the key was stored after the claim ($5), or is gone. A pause that lasts longer stays.
+INSERT INTO ledger.call_budget AS b (app_id, environment, endpoint, tokens, refilled_at, paused_until, refused_because)
+SELECT k.app_id, $2::text::ledger.environment, e.endpoint, 0, now(), now() + make_interval(secs => $3::float8), $4::text
+FROM ledger.server_key k CROSS JOIN (VALUES ('history'), ('statuses')) AS e(endpoint)
+WHERE k.app_id = $1::int AND k.stored_at <= $5::timestamptz
+ON CONFLICT (app_id, environment, endpoint) DO UPDATE
+SET paused_until = GREATEST(b.paused_until, EXCLUDED.paused_until), refused_because = EXCLUDED.refused_because
 
 """#)
     /// Releases claimed receipts unchecked ($1 worker, $2 receipts, $3 lease tokens): they are due again at once, and the

@@ -48,6 +48,8 @@ package struct App: Sendable, Hashable {
     package let secretPauses: [StoreEnvironment: Pause]
     /// Where Apple refused the present shared secret, and no receipt can tell whether it accepts it.
     package let secretDoubts: [SecretDoubt]
+    /// Where the calls of the Server API are paused, because Apple refuses the server key or asks for fewer requests.
+    package let callPauses: [StoreEnvironment: Pause]
     /// The divisor of all delays with an accelerated App Store; 1 in production.
     package var speedup: Int
     let sealedSecret: [UInt8]?
@@ -79,6 +81,8 @@ package struct App: Sendable, Hashable {
         package let reason: String
         /// The only environment that is paused; nil for all checks of the app.
         package var environment: StoreEnvironment?
+        /// Whether Apple refuses the server key.
+        package var isOfKey = false
 
         /// The app, and the environment where it is paused alone.
         package func place(in app: BundleID) -> String {
@@ -86,21 +90,31 @@ package struct App: Sendable, Hashable {
         }
     }
 
-    /// Every pause: of all checks, then of single environments. A refused secret stops no check that the Server API makes.
-    package var pauses: [Pause] { ([pause] + (verifier == .verifyReceipt ? refusals : [])).compactMap(\.self) }
+    /// Every pause: of all checks, then of single environments. A refused secret stops no check that the Server API makes, and a
+    /// refused server key none that verifyReceipt makes.
+    package var pauses: [Pause] { [pause].compactMap(\.self) + sorted(environmentPauses) }
 
-    /// Why verifyReceipt is not asked although the checks go on, because the Server API makes them.
-    package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : refusals }
-
-    private var refusals: [Pause] {
-        [StoreEnvironment.production, .sandbox].compactMap { secretPauses[$0] }
+    /// The pauses of the channel that makes all checks.
+    private var environmentPauses: [StoreEnvironment: Pause] {
+        switch verifier {
+        case .verifyReceipt: secretPauses
+        case .serverAPI: callPauses
+        case .both: [:]
+        }
     }
 
-    /// The only environment in which scheduled checks are made, because Apple refuses the secret in the other one; nil
-    /// where no environment is paused alone.
+    /// Why verifyReceipt is not asked although the checks go on, because the Server API makes them.
+    package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : sorted(secretPauses) }
+
+    private func sorted(_ pauses: [StoreEnvironment: Pause]) -> [Pause] {
+        [StoreEnvironment.production, .sandbox].compactMap { pauses[$0] }
+    }
+
+    /// The only environment in which scheduled checks are made, because they are paused in the other one; nil where no
+    /// environment is paused alone.
     package var onlyEnvironment: StoreEnvironment? {
-        guard verifier == .verifyReceipt, secretPauses.count == 1 else { return nil }
-        return secretPauses[.production] == nil ? .production : .sandbox
+        guard environmentPauses.count == 1 else { return nil }
+        return environmentPauses[.production] == nil ? .production : .sandbox
     }
 
     /// Whether a shared secret is stored.

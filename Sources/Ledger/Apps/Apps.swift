@@ -85,11 +85,6 @@ extension LedgerApps {
         try ledger.openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
-    /// Pauses an app's calls to Apple for some seconds; a pause that ends later is kept.
-    package func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
-        _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
-    }
-
     private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
         guard let secret else { return nil }
         return try requiredSeal().seal(secret, for: bundleID.text)
@@ -232,9 +227,25 @@ extension App {
             try row.int4IfPresent("production_doubted_by").map { SecretDoubt(environment: .production, receipts: $0) },
             try row.int4IfPresent("sandbox_doubted_by").map { SecretDoubt(environment: .sandbox, receipts: $0) },
         ].compactMap(\.self)
+        let calls = [
+            StoreEnvironment.production: try Pause(ofCallsIn: .production, row, "production"),
+            .sandbox: try Pause(ofCallsIn: .sandbox, row, "sandbox"),
+        ]
+        callPauses = calls.compactMapValues { $0 }
         pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")
+    }
+}
+
+extension App.Pause {
+    /// Reads a pause of the Server API's calls; nil where there is none.
+    fileprivate init?(ofCallsIn environment: StoreEnvironment, _ row: Row, _ prefix: String) throws {
+        guard let until = try row.instantIfPresent("\(prefix)_until") else { return nil }
+        let refusal = try row.textIfPresent("\(prefix)_because")
+        self.init(
+            until: until, reason: refusal ?? "Apple asks for fewer requests", environment: environment,
+            isOfKey: refusal != nil)
     }
 }
 

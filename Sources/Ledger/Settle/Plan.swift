@@ -34,7 +34,7 @@ struct Repetition: Sendable {
 }
 
 extension SettlementRun {
-    /// How long an app pauses after Apple refused its server key, in seconds.
+    /// How long the calls of the Server API pause after Apple refused the app's key, in seconds.
     static let refusedKeyPauseSeconds: Int64 = 300
 
     /// How often to retry soon a receipt that Apple never vouched for and calls malformed (21002), which may pass:

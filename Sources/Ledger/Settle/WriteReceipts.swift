@@ -18,8 +18,8 @@ extension SettlementRun {
             Queries.writeReceipts, [.int4s(vouched.map(\.app)), .int8s(vouched.map(\.answers))], rows: rows)
     }
 
-    /// Gives back the leases that this worker still has, with the time of the next check, and pauses apps whose server key
-    /// Apple refuses. Returns the receipts that were rescheduled.
+    /// Gives back the leases that this worker still has, with the time of the next check, and pauses the calls of a server key
+    /// that Apple refuses. Returns the receipts that were rescheduled.
     func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
         var due: [ScheduleWrite] = []
         var retired: [ReceiptPlan] = []
@@ -41,18 +41,24 @@ extension SettlementRun {
                     .int8s(retired.map(\.settlement.claim.leaseToken)),
                 ])
         }
-        try pauseApps(plans, in: transaction)
+        try pauseRefusedKeys(plans, in: transaction)
         return try Set(rows.map { ReceiptID(try $0.int8("receipt_id")) })
     }
 
-    private func pauseApps(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
-        // In the same order everywhere, because two settlements may pause the same apps.
-        let reasons = Dictionary(
-            plans.compactMap { plan in plan.settlement.finding.appRefusal.map { (plan.settlement.claim.app.id, $0) } }
-        ) { first, _ in first }
-        for (app, reason) in reasons.sorted(by: { $0.key < $1.key }) {
+    /// Pauses the calls of the Server API where Apple refuses the key, in the environment in which it did.
+    private func pauseRefusedKeys(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        let refused = plans.filter { $0.settlement.finding.appRefusal != nil }.map(\.settlement)
+        // In the same order everywhere, because two settlements may pause the same calls.
+        let places = Dictionary(grouping: refused) { "\($0.claim.app.id) \($0.callEnvironment.rawValue)" }
+        for (_, settlements) in places.sorted(by: { $0.key < $1.key }) {
+            guard let first = settlements.first else { continue }
             try transaction.query(
-                Queries.pauseApp, [.int4(app), .float8(Double(Self.refusedKeyPauseSeconds)), .text(reason)])
+                Queries.pauseRefusedCalls,
+                [
+                    .int4(first.claim.app.id), .text(first.callEnvironment.rawValue),
+                    .float8(Double(Self.refusedKeyPauseSeconds)), .text(first.finding.appRefusal),
+                    .instant(first.claim.claimedAt),
+                ])
         }
     }
 
@@ -62,6 +68,11 @@ extension SettlementRun {
             subscriptions[key].map { $0.version > $0.stored?.version ?? 0 } ?? false
         }
     }
+}
+
+extension Settlement {
+    /// The environment in which Apple is asked about the receipt.
+    fileprivate var callEnvironment: StoreEnvironment { claim.environment ?? .production }
 }
 
 extension ReceiptPlan {

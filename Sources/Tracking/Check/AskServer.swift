@@ -10,6 +10,9 @@ extension Tracker {
         guard let id = question.transactionID else {
             return .unasked("No transaction id of it is known.", endpoint)
         }
+        if let pause = claim.app.callPauses[claim.environment ?? .production], pause.isOfKey {
+            return .heldBack(from: endpoint, because: pause.reason)
+        }
         let key: ServerKey
         do {
             guard let stored = try ledger.apps.serverKey(of: claim.app) else {
@@ -49,7 +52,7 @@ extension Tracker {
         return wait > 0 ? wait : nil
     }
 
-    /// Stops calls where Apple asks for it (4290000), and claims of an app that asks nothing else.
+    /// Stops calls where Apple asks for it (4290000), and so the claims of an app that asks nothing else.
     private func heed(_ answer: AppStoreAnswer, of app: App) async {
         guard answer.httpStatus == 429, let seconds = answer.retryAfterSeconds, seconds > 0,
             let endpoint = answer.lastEndpoint
@@ -57,10 +60,6 @@ extension Tracker {
         await attempt("wait as Apple asks") {
             try await ledger.claims.pauseCalls(
                 CallKind(endpoint), of: app, in: StoreEnvironment(answer.environment), seconds: seconds)
-            guard app.verifier == .serverAPI else { return }
-            try await ledger.apps.pause(
-                app.id, seconds: min(seconds, LedgerClaims.callPauseSecondsMax),
-                because: "Apple asks for fewer requests")
         }
     }
 }

@@ -58,13 +58,18 @@ extension Tracker {
         let answer = await receiptAnswer(about: claim)
         guard question.asksServer, question.compares || !answer.isVerdict else { return AppleAnswer(answer) }
         let other = await serverAnswer(about: claim, question)
+        if other.isHeldBack { return AppleAnswer(answer) }
         // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
         return answer.isVerdict ? AppleAnswer(answer, compared: other) : AppleAnswer(other)
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
-        guard claim.secretPause == nil else { return .heldBack(from: endpoint) }
+        guard claim.secretPause == nil else {
+            return .heldBack(
+                from: endpoint,
+                because: "Apple refuses the app's shared secret (21004); receipts wait until it accepts it.")
+        }
         do {
             let secrets = try ledger.apps.secrets(of: claim.app)
             conditions.clear(.sealedSecret(claim.app.bundleID))
@@ -92,11 +97,10 @@ extension Claim {
 }
 
 extension AppStoreAnswer {
-    /// No answer: Apple refuses the app's secret, so that it is not asked.
-    fileprivate static func heldBack(from endpoint: Endpoint) -> AppStoreAnswer {
+    /// No answer: Apple refuses the app's secret or key, so that it is not asked.
+    static func heldBack(from endpoint: Endpoint, because reason: String) -> AppStoreAnswer {
         var answer = AppStoreAnswer(
-            environment: endpoint, httpStatus: nil, body: [], response: nil,
-            failure: "Apple refuses the app's shared secret (21004); receipts wait until it accepts it.", calls: 0,
+            environment: endpoint, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         answer.isHeldBack = true
         return answer

@@ -40,7 +40,8 @@ extension Tracker {
     /// Records a pause of all checks of an app.
     private func see(pauseOf app: App) {
         let isFailing = app.rateLimit.failures > CallRateLimit.failuresTolerated
-        let reason = app.pause?.reason ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
+        let calls = app.verifier == .serverAPI ? app.callPauses.values.first?.reason : nil
+        let reason = app.pause?.reason ?? calls ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
         conditions.see(.pause(app.bundleID), reason)
     }
 }

@@ -13,7 +13,8 @@ struct ServerCheckTests {
         SELECT r.outcome, s.attempts, r.rejections FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
         """
 
-    @Test("The id of a transaction asks the Server API for everything; a refused key pauses the app and is no attempt")
+    @Test(
+        "The id of a transaction asks the Server API for everything; a refused key pauses its calls and is no attempt")
     func keyRefused() async throws {
         try await ServerLine.with { line in
             let receipt = try await line.pointer("2000000000000001")
@@ -26,8 +27,47 @@ struct ServerCheckTests {
             #expect(asked.askFirst == .production && line.receipts.callCount == 0)
             #expect(try await line.rows(Self.state) == ["0 0"])
             let app = try await line.served.ledger.apps.app(ServedLedger.app)
-            #expect(app.pause?.reason.contains("401") == true)
+            #expect(app.pause == nil && app.pauses == [], "verifyReceipt is asked on")
+            #expect(app.callPauses[.production]?.reason.contains("401") == true && app.callPauses[.sandbox] == nil)
+            _ = try await line.tracker.check(receipt)
+            #expect(line.server.asked.count == 1, "nothing is asked meanwhile")
+            #expect(try await line.rows(Self.state) == ["0 0"])
             #expect(line.journal.lines.contains { $0.contains("the Server API cannot be asked") })
+        }
+    }
+
+    @Test("A refused key stops only the checks of its channel and environment, until it is replaced or removed")
+    func refusedWhere() async throws {
+        try await ServerLine.with { line in
+            let (ledger, receipt) = (line.served.ledger, try await line.pointer("1"))
+            func refuse() async throws {
+                line.server.say(.keyRefused, httpStatus: 401)
+                _ = try await line.tracker.check(receipt)
+                try await line.served.run("UPDATE ledger.poll_schedule SET due_at = now()")
+            }
+            func due(sandbox: Bool = false) async throws -> Int {
+                try await line.served.run("UPDATE ledger.poll_schedule SET is_sandbox = \(sandbox)")
+                return try await ledger.claims.due(limit: 10).reduce(0) { $0 + $1.receipts }
+            }
+            try await refuse()
+            #expect(try await due() == 1)
+            try await line.verify(by: .serverAPI)
+            #expect(try await ledger.apps.app(ServedLedger.app).pauses.map(\.environment) == [.production])
+            #expect(try await ledger.apps.app(ServedLedger.app).onlyEnvironment == .sandbox)
+            #expect(try await due() == 0)
+            #expect(try await due(sandbox: true) == 1)
+            let because = "SELECT paused_because LIKE '%401%' AS why FROM perennial.receipt_now"
+            #expect(try await line.rows(because) == [""], "the sandbox goes on")
+            #expect(try await due() == 0)
+            #expect(try await line.rows(because) == ["true"])
+            try await line.storeKey()
+            #expect(try await due() == 1, "another key ends the pause")
+            try await refuse()
+            #expect(try await due() == 0)
+            try await line.verify(by: .verifyReceipt)
+            try await ledger.apps.removeServerKey(of: ServedLedger.app)
+            let app = try await ledger.apps.app(ServedLedger.app)
+            #expect(app.callPauses == [:] && app.serverKey == nil)
         }
     }
 
@@ -65,7 +105,8 @@ struct ServerCheckTests {
             try await line.verify(by: .serverAPI)
             _ = try await line.tracker.check(receipt)
             app = try await line.served.ledger.apps.app(ServedLedger.app)
-            #expect(app.pause?.reason == "Apple asks for fewer requests")
+            #expect(app.pauses.map(\.reason) == ["Apple asks for fewer requests"])
+            #expect(app.pauses.map(\.environment) == [.production], "the sandbox goes on")
         }
     }
 

@@ -63,9 +63,7 @@ struct ServerLine: Sendable {
 
     static func with(_ body: @escaping @Sendable (ServerLine) async throws -> Void) async throws {
         try await ServedLedger.with { served in
-            let key = P256.Signing.PrivateKey().pemRepresentation
-            try await served.ledger.apps.storeServerKey(
-                try ConnectKey(pem: key, id: "K", issuer: "I"), of: ServedLedger.app)
+            try await storeKey(in: served)
             let (receipts, server, journal) = (ScriptedStore(), ScriptedServer(), Journal())
             var client = receipts.client
             client.server = server.client
@@ -75,6 +73,15 @@ struct ServerLine: Sendable {
                 ServerLine(served: served, tracker: tracker, journal: journal, server: server, receipts: receipts))
         }
     }
+
+    private static func storeKey(in served: ServedLedger) async throws {
+        let key = P256.Signing.PrivateKey().pemRepresentation
+        try await served.ledger.apps.storeServerKey(
+            try ConnectKey(pem: key, id: "K", issuer: "I"), of: ServedLedger.app)
+    }
+
+    /// Gives the app another key.
+    func storeKey() async throws { try await Self.storeKey(in: served) }
 
     /// Stores an upload of the id of a transaction.
     func pointer(_ id: String, by customer: String = "kim") async throws -> ReceiptID {

@@ -2,14 +2,19 @@
 -- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
--- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, only receipts of the
--- other one count, as in claim.sql; such a pause ends by a trial alone (secret_trial). Each row, and the row without an
+-- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, or the calls of the Server API
+-- are paused there and the app asks nothing else, only receipts of the other one count, as in claim.sql; a pause for the secret ends
+-- by a trial alone (secret_trial). Each row, and the row without an
 -- app when nothing is due, has the time this kept the database busy: the caller's own clock would include the wait for a
 -- connection.
 WITH held AS MATERIALIZED (
     SELECT t.app_id, bool_or(t.environment = 'Production') AS production, bool_or(t.environment = 'Sandbox') AS sandbox
-    FROM ledger.secret_trial t JOIN ledger.app p USING (app_id)
-    WHERE t.paused_since IS NOT NULL AND p.verifier = 'verify_receipt'
+    FROM (
+        SELECT t.app_id, t.environment, 'verify_receipt' AS verifier FROM ledger.secret_trial t WHERE t.paused_since IS NOT NULL
+        UNION ALL
+        SELECT c.app_id, c.environment, 'server_api' FROM ledger.call_budget c
+        WHERE c.endpoint IN ('statuses', 'history') AND c.paused_until > now()) t
+    JOIN ledger.app p USING (app_id, verifier)
     GROUP BY t.app_id
 ), asked AS MATERIALIZED (
     SELECT a.app_id, GREATEST(a.failures, g.failures) > 0 AS is_tried,
