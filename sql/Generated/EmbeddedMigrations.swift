@@ -7819,6 +7819,14 @@ LEFT JOIN ledger.app_budget b USING (app_id)
 LEFT JOIN ledger.poll_schedule s USING (receipt_id);
 
 """#),
+        SQLFile("0056_ownerless_receipts", #"""
+-- Receipts that no customer sent, and the tokens of erased customers.
+
+CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id) WHERE form = 'transaction_id';
+COMMENT ON INDEX ledger.receipt_of_transaction IS
+    'Finds the receipts of an app that notifications made, when its server key comes or goes';
+
+"""#),
         SQLFile("0057_placed_orders_refused_secrets", #"""
 -- Placing an order decides payments anew, so that it does not matter whether an order or its purchase is stored first; and
 -- what a customer only points at is not owned. A refused secret that no receipt can prove stays visible.

@@ -402,6 +402,17 @@ ON CONFLICT (app_id) DO UPDATE SET rate = EXCLUDED.rate, burst = EXCLUDED.burst,
 RETURNING b.app_id
 
 """#)
+    /// Returns the receipts of app $1 that are only the id of a transaction, sent by no customer: notifications made them.
+    package static let findOwnerless = SQLFile("find_ownerless", #"""
+-- Returns the receipts of app $1 that are only the id of a transaction, sent by no customer: notifications made them.
+SELECT r.receipt_id
+FROM ledger.receipt r
+WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+ORDER BY r.receipt_id
+
+"""#)
     /// Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
     package static let findProbeReceipts = SQLFile("find_probe_receipts", #"""
 -- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
@@ -680,6 +691,27 @@ WHERE t.try_at <= now() AND (t.paused_since IS NOT NULL OR t.refused_at IS NOT N
         SELECT FROM ledger.secret_trial k WHERE k.app_id = t.app_id AND k.proved_at IS NOT NULL))
   AND a.app_id = t.app_id AND a.removed_at IS NULL AND t.app_id = COALESCE($2::int, t.app_id)
 RETURNING t.app_id, t.environment::text AS environment, t.refused_at, t.paused_since IS NOT NULL AS paused, now() AS began_at
+
+"""#)
+    /// Has receipts ($1), which no customer sent, asked about at once where they hold what no receipt polls.
+    package static let takeUpOwnerless = SQLFile("take_up_ownerless", #"""
+-- Has receipts ($1), which no customer sent, asked about at once where they hold what no receipt polls.
+INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
+FROM ledger.receipt r
+WHERE r.receipt_id = ANY($1::bigint[])
+  AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
+               WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
+    OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
+               WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
+ORDER BY r.receipt_id
+ON CONFLICT DO NOTHING
+
+"""#)
+    /// Takes receipts ($1) out of the schedule; their rows are locked, and nothing is polled through them.
+    package static let unschedule = SQLFile("unschedule", #"""
+-- Takes receipts ($1) out of the schedule; their rows are locked, and nothing is polled through them.
+DELETE FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
 
 """#)
     /// Records an action: API key $1 or operating-system user $2, action $3, about app $4 (null: the receipt's), its
@@ -3505,10 +3537,28 @@ ORDER BY i.incident_id DESC
     /// Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
     package static let statusNotifications = SQLFile("status_notifications", #"""
 -- Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
--- whether each has a server key, so that a worker takes them up.
-SELECT a.bundle_id, count(DISTINCT (n.environment, n.original_transaction_id)) AS subjects, k.app_id IS NOT NULL AS has_key
-FROM ledger.notification n JOIN ledger.app a USING (app_id) LEFT JOIN ledger.server_key k USING (app_id)
-WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
+-- whether each has a server key, so that a worker takes them up. Without one that includes what a receipt that a notification made
+-- showed while there was a key, and no receipt polls now.
+WITH known AS (
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'unpolled'
+    UNION
+    SELECT o.app_id, o.environment, o.original_transaction_id
+    FROM ledger.app a
+    JOIN ledger.receipt r ON r.app_id = a.app_id AND r.form = 'transaction_id' AND r.erased_at IS NULL
+    CROSS JOIN LATERAL (
+        SELECT s.app_id, s.environment, s.original_transaction_id
+        FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
+        WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL AND s.version > 0
+        UNION ALL
+        SELECT p.app_id, p.environment, p.original_transaction_id
+        FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
+        WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL AND p.version > 0) o
+    WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+)
+SELECT a.bundle_id, count(*) AS subjects, k.app_id IS NOT NULL AS has_key
+FROM known n JOIN ledger.app a USING (app_id) LEFT JOIN ledger.server_key k USING (app_id)
+WHERE a.removed_at IS NULL
 GROUP BY a.bundle_id, k.app_id ORDER BY a.bundle_id
 
 """#)
@@ -3795,6 +3845,21 @@ JOIN ledger.app a USING (app_id)
 WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
 ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
+
+"""#)
+    /// What receipts ($2) of app $1 were asked about, and no other receipt polls, is known by notification only again.
+    package static let giveUp = SQLFile("give_up", #"""
+-- What receipts ($2) of app $1 were asked about, and no other receipt polls, is known by notification only again.
+UPDATE ledger.notification n SET effect = 'unpolled'
+WHERE n.app_id = $1::int AND n.effect IN ('asked', 'planned')
+  AND NOT EXISTS (
+      SELECT FROM ledger.subscription s
+      WHERE s.app_id = n.app_id AND s.environment = n.environment AND s.original_transaction_id = n.original_transaction_id
+        AND s.polled_by <> ALL($2::bigint[]))
+  AND NOT EXISTS (
+      SELECT FROM ledger.purchase p
+      WHERE p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
+        AND p.polled_by <> ALL($2::bigint[]))
 
 """#)
     /// Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number. Those whose details are
@@ -4754,6 +4819,7 @@ LEFT JOIN LATERAL (
            OR t.sender < 2 AND c.sender > t.sender AND l.omitted_at IS NULL)
       AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL(CASE WHEN t.purchase_id IS NULL THEN $12::bigint[] ELSE $13::bigint[] END)
       AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
+      AND (r.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = r.app_id))
     ORDER BY l.omitted_at IS NOT NULL, c.sender DESC, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true
 
 """#)
@@ -6203,7 +6269,8 @@ WITH asked AS MATERIALIZED (
         OR p.polled_by IS NULL AND EXISTS (
             SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
             LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)))
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)
+              AND (o.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = o.app_id))))
 ), holder AS NOT MATERIALIZED (
     SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
     UNION ALL
@@ -6559,7 +6626,7 @@ ORDER BY key
     /// Verify: returns unscheduled receipts after $1 up to $2 for which Apple's last answer was not usable, or none ever
     package static let verifyScheduled = SQLFile("verify_scheduled", #"""
 -- Verify: returns unscheduled receipts after $1 up to $2 for which Apple's last answer was not usable, or none ever
--- was.
+-- was. Those that notifications made wait for a server key.
 SELECT r.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, r.receipt_id,
        CASE WHEN r.asked_at IS NULL THEN 'Apple was never asked about it, and it is not scheduled'
@@ -6569,6 +6636,9 @@ JOIN ledger.app a USING (app_id)
 WHERE r.receipt_id > $1::bigint AND r.receipt_id <= $2::bigint AND r.erased_at IS NULL
   AND COALESCE(r.outcome, 'indeterminate') = 'indeterminate'
   AND NOT EXISTS (SELECT FROM ledger.poll_schedule p WHERE p.receipt_id = r.receipt_id)
+  AND NOT (r.form = 'transaction_id' AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = r.app_id)
+    AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+    AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id))
 ORDER BY r.receipt_id
 
 """#)
@@ -6614,7 +6684,7 @@ ORDER BY key
     /// Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits
     package static let verifySubscriptions = SQLFile("verify_subscriptions", #"""
 -- Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits
--- for its time and Apple responds. candidate: a receipt that could poll where none does.
+-- for its time and Apple responds. candidate: a receipt that could poll where none does; the Server API needs a key.
 SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
        s.version, ledger.as_of(s, p) AS as_of, ledger.checked_at(s, p) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, p) AS next_check_at, s.renewal, ledger.renewal_as_of(s, p) AS renewal_as_of,
@@ -6628,6 +6698,7 @@ SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environm
            SELECT c.receipt_id FROM ledger.receipt_subscription l JOIN ledger.receipt c USING (receipt_id)
            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
            WHERE l.subscription_id = s.subscription_id AND ledger.can_poll(c, q)
+             AND (c.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = c.app_id))
            ORDER BY c.receipt_created_at DESC NULLS LAST, c.receipt_id DESC LIMIT 1) END AS candidate
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)

@@ -1,3 +1,4 @@
+import Crypto
 import Subscriptions
 import TestSupport
 import Testing
@@ -127,6 +128,37 @@ struct OwnerlessTests {
             #expect(try await test.owners() == "p ann")
             #expect(try await test.deliveries().contains("1 purchase due ann 100"))
             #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("Without the server key what it alone polls is known by notification only, and another key takes it up")
+    func keyless() async throws {
+        try await withLedger(in: reused) { test in
+            func storeKey() async throws {
+                try await test.ledger.apps.storeServerKey(
+                    try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
+                    of: test.app.bundleID)
+            }
+            try await storeKey()
+            let ann = try await test.show(
+                .receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding
+            ).receiptID
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+            let waiting = try await notified("3000", test)
+            try await test.ledger.apps.removeServerKey(of: test.app.bundleID)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 -"])
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(ann)"])
+            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [1])
+            #expect(try await test.violations() == [])
+            try await storeKey()
+            #expect(
+                try await test.rows("SELECT receipt_id FROM ledger.poll_schedule ORDER BY 1")
+                    == [ann, pointed].map(\.description).sorted(), "\(waiting) is asked about by its notification")
+            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [])
+            try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
         }
     }
 }

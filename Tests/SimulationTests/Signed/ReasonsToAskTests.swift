@@ -141,10 +141,7 @@ struct ReasonsToAskTests {
             try await app.expectSound()
             #expect(try await app.served.ledger.intake.takeUpUnpolled() == false)
             #expect(try await app.effects() == ["unpolled", "unpolled"])
-            let key = P256.Signing.PrivateKey().pemRepresentation
-            try await app.served.ledger.apps.storeServerKey(
-                try ConnectKey(pem: key, id: "K1", issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app
-            )
+            try await storeKey(app)
             _ = try await app.served.ledger.intake.takeUpUnpolled()
             #expect(try await app.effects() == ["asked", "asked"])
             let asked = try await app.rows(
@@ -153,7 +150,23 @@ struct ReasonsToAskTests {
                 FROM ledger.receipt JOIN ledger.poll_schedule USING (receipt_id) WHERE form = 'transaction_id' ORDER BY 1
                 """)
             #expect(asked == ["transaction_id 1 4", "transaction_id 7 4"])
+            // Without the key nobody can be asked about them.
+            try await app.served.ledger.apps.removeServerKey(of: ServedLedger.app)
+            #expect(try await app.effects() == ["unpolled", "unpolled"])
+            #expect(try await app.served.ledger.operations.status().unpolled.map(\.subjects) == [1])
+            #expect(try await schedule(app).count == 1, "the customer's receipt alone")
+            try await app.expectSound()
+            try await storeKey(app)
+            _ = try await app.served.ledger.intake.takeUpUnpolled()
+            #expect(try await app.effects() == ["asked", "asked"])
+            #expect(try await schedule(app).count == 3)
         }
+    }
+
+    private func storeKey(_ app: SignedApp) async throws {
+        let key = P256.Signing.PrivateKey().pemRepresentation
+        try await app.served.ledger.apps.storeServerKey(
+            try ConnectKey(pem: key, id: "K1", issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app)
     }
 
     @Test("With a key it is asked about at once; without one the receipts of the customer whom its token names are")

@@ -69,4 +69,5 @@ LEFT JOIN LATERAL (
            OR t.sender < 2 AND c.sender > t.sender AND l.omitted_at IS NULL)
       AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL(CASE WHEN t.purchase_id IS NULL THEN $12::bigint[] ELSE $13::bigint[] END)
       AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
+      AND (r.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = r.app_id))
     ORDER BY l.omitted_at IS NOT NULL, c.sender DESC, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true

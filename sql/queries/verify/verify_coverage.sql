@@ -21,7 +21,8 @@ WITH asked AS MATERIALIZED (
         OR p.polled_by IS NULL AND EXISTS (
             SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
             LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)))
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)
+              AND (o.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = o.app_id))))
 ), holder AS NOT MATERIALIZED (
     SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
     UNION ALL
