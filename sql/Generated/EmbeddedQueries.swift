@@ -1506,17 +1506,11 @@ FROM unnest($1::bigint[], $2::text[]) AS n (receipt_id, revision)
 WHERE r.receipt_id = n.receipt_id
 
 """#)
-    /// Customer: counts what customers ($1) own, and the receipts that they uploaded or that were sent for their orders;
+    /// Customer: counts what customers ($1) own; repeated once everything is locked.
     package static let countOwned = SQLFile("count_owned", #"""
--- Customer: counts what customers ($1) own, and the receipts that they uploaded or that were sent for their orders;
--- repeated once everything is locked.
-SELECT (SELECT count(*) FROM ledger.ownership o
-        WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known) AND upper_inf(o.valid)) AS things,
-       (SELECT count(*) FROM (
-            SELECT u.receipt_id FROM ledger.upload u WHERE u.customer_id = ANY($1::bigint[])
-            UNION
-            SELECT x.receipt_id FROM ledger.purchase_order o JOIN ledger.order_receipt x USING (order_id)
-            WHERE o.customer_id = ANY($1::bigint[])) n) AS receipts
+-- Customer: counts what customers ($1) own; repeated once everything is locked.
+SELECT count(*) AS things FROM ledger.ownership o
+WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known) AND upper_inf(o.valid)
 
 """#)
     /// Manual grants: ends at $3 the grants of entitlement $2 (null: of all) to customer $1, by $4 because of $5; returns
@@ -1611,7 +1605,7 @@ WHERE r.receipt_id = ANY($1::bigint[])
     package static let eraseTokens = SQLFile("erase_tokens", #"""
 -- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
 -- channels said differently and what support calls asked about it, unless another customer owns it now; also wherever a
--- token is one of the customers' names or orders.
+-- token is one of the customers' names or orders. Their digests are listed, so that no later answer brings them back.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -1633,6 +1627,18 @@ WITH names AS MATERIALIZED (
               AND upper_inf(w.known) AND upper_inf(w.valid) AND w.customer_id <> ALL($1::bigint[]))
        OR (COALESCE(s.app_id, p.app_id), lower(COALESCE(s.app_account_token, p.app_account_token)))
             IN (SELECT app_id, name FROM names)
+), listed AS (
+    INSERT INTO ledger.erased_token (app_id, digest)
+    SELECT t.app_id, sha256(convert_to(t.token, 'UTF8'))
+    FROM (
+        SELECT n.app_id, n.name AS token FROM names n
+        UNION
+        SELECT s.app_id, lower(p.app_account_token)
+        FROM theirs JOIN ledger.subscription s USING (subscription_id) JOIN ledger.period p USING (subscription_id)
+        UNION
+        SELECT p.app_id, lower(p.app_account_token) FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE t.token IS NOT NULL
+    ON CONFLICT DO NOTHING
 ), periods AS (
     UPDATE ledger.period p SET app_account_token = NULL
     WHERE p.app_account_token IS NOT NULL
@@ -1929,10 +1935,10 @@ WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known)
 ORDER BY upper(o.valid) DESC NULLS FIRST, o.ownership_id DESC LIMIT $2::int
 
 """#)
-    /// Erase: returns the receipts of customers ($1), uploaded or sent for their orders, and whether they are of no other
+    /// Erase: returns the receipts of customers ($1), uploaded, sent for their orders, or made by notifications about what they own, and
     package static let readReceiptsOf = SQLFile("read_receipts_of", #"""
--- Erase: returns the receipts of customers ($1), uploaded or sent for their orders, and whether they are of no other
--- customer.
+-- Erase: returns the receipts of customers ($1), uploaded, sent for their orders, or made by notifications about what they own, and
+-- whether they are of no other customer.
 SELECT n.receipt_id,
        NOT EXISTS (SELECT FROM ledger.upload o
                    WHERE o.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]))
@@ -1942,7 +1948,25 @@ FROM (
     SELECT u.receipt_id FROM ledger.upload u WHERE u.customer_id = ANY($1::bigint[])
     UNION
     SELECT x.receipt_id FROM ledger.purchase_order o JOIN ledger.order_receipt x USING (order_id)
-    WHERE o.customer_id = ANY($1::bigint[])) n
+    WHERE o.customer_id = ANY($1::bigint[])
+    UNION
+    -- A notification made it, and it holds nothing of another customer.
+    SELECT r.receipt_id
+    FROM ledger.ownership o
+    CROSS JOIN LATERAL (
+        SELECT l.receipt_id FROM ledger.receipt_subscription l WHERE l.subscription_id = o.subscription_id
+        UNION ALL
+        SELECT l.receipt_id FROM ledger.receipt_purchase l WHERE l.purchase_id = o.purchase_id) l
+    JOIN ledger.receipt r ON r.receipt_id = l.receipt_id AND r.form = 'transaction_id' AND r.erased_at IS NULL
+    WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known) AND upper_inf(o.valid)
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+      AND NOT EXISTS (
+          SELECT FROM ledger.receipt_subscription t JOIN ledger.ownership w USING (subscription_id)
+          WHERE t.receipt_id = r.receipt_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.customer_id <> ALL($1::bigint[]))
+      AND NOT EXISTS (
+          SELECT FROM ledger.receipt_purchase t JOIN ledger.ownership w USING (purchase_id)
+          WHERE t.receipt_id = r.receipt_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.customer_id <> ALL($1::bigint[]))) n
 ORDER BY n.receipt_id
 
 """#)
@@ -3995,13 +4019,19 @@ VALUES ($1::int, now(), $2::smallint, $3::text, $4::text, $5::text::ledger.envir
 -- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer or after the check under way:
 -- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
 -- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
--- becomes verified.
+-- becomes verified. Texts with the account token of an erased customer are not stored, and what they are about is not taken up.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
 ), news AS MATERIALIZED (
     SELECT FROM clock WHERE $9::boolean AND NOT EXISTS (
         SELECT FROM ledger.notification n
         WHERE n.app_id = $1::int AND n.apple_id = $4::text AND n.signed_at IS NOT NULL)
+), token AS MATERIALIZED (
+    SELECT EXISTS (
+            SELECT FROM ledger.erased_token e
+            WHERE e.app_id = $1::int AND e.digest = sha256(convert_to($11::text, 'UTF8')))
+       AND NOT EXISTS (
+            SELECT FROM ledger.customer c WHERE c.app_id = $1::int AND c.name IN ($11::text, upper($11::text))) AS is_erased
 ), subject AS MATERIALIZED (
     SELECT s.polled_by AS receipt_id,
            $2::text = 'DID_RENEW' AND s.expires_at > clock.at + interval '1 hour' AS waits
@@ -4048,19 +4078,21 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO ledger.notification AS n (
     app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, signed_at, effect,
-    check_at, texts, transaction_id, account_token)
+    check_at, texts, body, transaction_id, account_token)
 SELECT $1::int, clock.at, 2, $2::text, $3::text, $4::text, $5::text::ledger.environment, $6::text, $7::timestamptz,
        CASE WHEN NOT $9::boolean THEN 'no_facts'
             WHEN EXISTS (SELECT FROM wanted) THEN 'asked'
             WHEN EXISTS (SELECT FROM subject) THEN 'planned'
+            WHEN token.is_erased THEN 'no_facts'
             ELSE 'unpolled' END,
-       (SELECT min(w.at) FROM wanted w), $8::bytea, $10::text, $11::text
-FROM clock
+       (SELECT min(w.at) FROM wanted w), CASE WHEN NOT token.is_erased THEN $8::bytea END,
+       CASE WHEN token.is_erased THEN 'null'::json END, $10::text, CASE WHEN NOT token.is_erased THEN $11::text END
+FROM clock CROSS JOIN token
 ON CONFLICT (app_id, apple_id) DO UPDATE SET
     kind = EXCLUDED.kind, subkind = EXCLUDED.subkind, environment = EXCLUDED.environment,
     original_transaction_id = EXCLUDED.original_transaction_id, signed_at = EXCLUDED.signed_at, effect = EXCLUDED.effect,
     check_at = EXCLUDED.check_at, texts = EXCLUDED.texts, transaction_id = EXCLUDED.transaction_id,
-    account_token = EXCLUDED.account_token, reason = NULL, body = NULL
+    account_token = EXCLUDED.account_token, reason = NULL, body = EXCLUDED.body
     WHERE n.signed_at IS NULL
 RETURNING n.notification_id, n.effect
 
@@ -4273,8 +4305,8 @@ WHERE o.order_id = $1::text::uuid
     /// Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
     package static let findOrderCustomers = SQLFile("find_order_customers", #"""
 -- Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
--- of the order whose token it is, else the one whose id it is.
-SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered
+-- of the order whose token it is, else the one whose id it is. Tokens of erased customers name nobody (is_erased).
+SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered, false AS is_erased
 FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
 CROSS JOIN LATERAL (
     SELECT o.customer_id, true AS is_ordered, NULL::text AS name FROM ledger.purchase_order o
@@ -4287,6 +4319,11 @@ CROSS JOIN LATERAL (SELECT c.merged_into FROM ledger.customer c WHERE c.customer
 CROSS JOIN LATERAL (
     SELECT h.customer_id, h.name FROM ledger.customer h
     WHERE h.customer_id = COALESCE(c.merged_into, named.customer_id) OFFSET 0) head
+UNION ALL
+SELECT t.app_id, t.token, NULL, NULL, NULL, true
+FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
+JOIN ledger.erased_token e ON e.app_id = t.app_id AND e.digest = sha256(convert_to(t.token, 'UTF8'))
+WHERE NOT EXISTS (SELECT FROM ledger.customer c WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)))
 
 """#)
     /// Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.

@@ -53,7 +53,6 @@ struct LockedCustomers {
         names = try Self.find(texts, appID: appID, in: transaction)
         guard let now = try transaction.query(Queries.countOwned, [ids]).first, names == found,
             try now.int8("things") == run.thingsOwned(by: Set(found.map(\.customer))),
-            try now.int8("receipts") == uploaded.all.count,
             try UploadedReceipts(of: ids, in: transaction) == uploaded
         else { throw LedgerError(.busy, "What the customer has is changing at this moment; try again.") }
     }
@@ -67,7 +66,7 @@ struct LockedCustomers {
     }
 }
 
-/// The receipts that the customers uploaded, or that were sent for their orders.
+/// The receipts that the customers uploaded, that were sent for their orders, or that notifications made about what they own.
 private struct UploadedReceipts: Equatable {
     /// Receipts that are of no other customer.
     let sole: [ReceiptID]

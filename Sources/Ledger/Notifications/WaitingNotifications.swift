@@ -108,7 +108,7 @@ extension SettlementRun {
 
     /// Whether a receipt is asked about because of a notification, and no answer shows what that states.
     private func isAwaited(of receipt: ReceiptID) -> Bool {
-        waiting.contains { $0.effect == .asked && !$0.isShown && polls(receipt, $0.subject) }
+        waiting.contains { $0.evidence != nil && $0.effect == .asked && !$0.isShown && polls(receipt, $0.subject) }
     }
 
     private func polls(_ receipt: ReceiptID, _ subject: SubscriptionRowKey) -> Bool {

@@ -21,12 +21,14 @@ struct OrderCustomers: Sendable {
     private static let tokenBytesMax = 255
 
     private let named: [Token: Named]
+    /// The tokens of erased customers.
+    private let erased: Set<Token>
 
     /// No tokens.
-    static let none = OrderCustomers(named: [:])
+    static let none = OrderCustomers(named: [:], erased: [])
 
-    private init(named: [Token: Named]) {
-        self.named = named
+    private init(named: [Token: Named], erased: Set<Token>) {
+        (self.named, self.erased) = (named, erased)
     }
 
     /// Finds the customers whom the tokens of a batch name: those in its answers, and those that are stored of the same
@@ -49,12 +51,16 @@ struct OrderCustomers: Sendable {
 
     private init(_ tokens: Set<Token>, in transaction: Transaction) throws {
         guard !tokens.isEmpty else {
-            named = [:]
+            self.init(named: [:], erased: [])
             return
         }
         let rows = try transaction.query(
             Queries.findOrderCustomers, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
-        named = try rows.reduce(into: [:]) { named, row in
+        let erased = Set(
+            try rows.filter { try $0.bool("is_erased") }.map {
+                Token(appID: try $0.int4("app_id"), text: try $0.text("token"))
+            })
+        let named: [Token: Named] = try rows.filter { try !$0.bool("is_erased") }.reduce(into: [:]) { named, row in
             let token = Token(appID: try row.int4("app_id"), text: try row.text("token"))
             named[token] = Named(
                 claim: OwnershipClaim(
@@ -62,6 +68,7 @@ struct OrderCustomers: Sendable {
                     imported: false, isNew: false),
                 isOrdered: try row.bool("is_ordered"))
         }
+        self.init(named: named, erased: erased)
     }
 
     private static func tokens(in evidence: Evidence?, of app: App) -> [Token] {
@@ -70,6 +77,35 @@ struct OrderCustomers: Sendable {
 
     private static func token(_ text: String, appID: Int32) -> Token? {
         text.utf8.count <= tokenBytesMax ? Token(appID: appID, text: text.lowercased()) : nil
+    }
+
+    /// Finds the customers whom the tokens of rows name.
+    init(of rows: [(appID: Int32, rows: [TransactionRow])], in transaction: Transaction) throws {
+        let tokens = rows.flatMap { entry in
+            entry.rows.compactMap { row in row.appAccountToken.flatMap { Self.token($0, appID: entry.appID) } }
+        }
+        try self.init(Set(tokens), in: transaction)
+    }
+
+    /// Returns rows without the account tokens of erased customers, which must not be stored again.
+    func withoutErased(_ rows: [TransactionRow], appID: Int32) -> [TransactionRow] {
+        guard !erased.isEmpty else { return rows }
+        return rows.map { row in
+            guard let token = row.appAccountToken.flatMap({ Self.token($0, appID: appID) }), erased.contains(token)
+            else { return row }
+            var row = row
+            row.appAccountToken = nil
+            return row
+        }
+    }
+
+    /// Returns the same answer without the account tokens of erased customers, and then without its body, which has them too.
+    func withoutErased(_ settlement: Settlement) -> Settlement {
+        guard var evidence = settlement.evidence else { return settlement }
+        let rows = withoutErased(evidence.transactions, appID: settlement.claim.app.id)
+        guard rows != evidence.transactions else { return settlement }
+        evidence.transactions = rows
+        return settlement.saying(evidence)
     }
 
     /// Whether no token names a customer.

@@ -72,10 +72,31 @@ struct Replay {
             guard let last = try rows.last?.int8("observation_id") else { break }
             after = last
         }
+        try forgetErased(in: transaction)
         try hearNotifications(about: known, bought, reading: read, in: transaction)
         for target in known.values where slices[target.key] != nil {
             slices[target.key]? += target.elsewhere.map {
                 (place: Place(asOf: $0.asOf, receipt: .max, observation: .max), slice: $0)
+            }
+        }
+    }
+
+    /// Leaves out the account tokens of erased customers, which a body may still have that is of other customers too.
+    private mutating func forgetErased(in transaction: Transaction) throws {
+        var said: [(appID: Int32, rows: [TransactionRow])] = []
+        for (key, heard) in slices { said += heard.map { (key.appID, $0.slice.transactions) } }
+        for (key, heard) in purchases { said += heard.map { (key.appID, $0.slice.transactions) } }
+        let customers = try OrderCustomers(of: said, in: transaction)
+        for (key, heard) in slices {
+            for index in heard.indices {
+                slices[key]?[index].slice.transactions = customers.withoutErased(
+                    heard[index].slice.transactions, appID: key.appID)
+            }
+        }
+        for (key, heard) in purchases {
+            for index in heard.indices {
+                purchases[key]?[index].slice.transactions = customers.withoutErased(
+                    heard[index].slice.transactions, appID: key.appID)
             }
         }
     }

@@ -33,6 +33,14 @@ struct Settlement: Sendable {
         return Settlement(claim: claim, finding: .indeterminate(failure), body: [], latestReceipt: nil, server: server)
     }
 
+    /// Returns the same answer with other evidence and without its body.
+    func saying(_ evidence: Evidence) -> Settlement {
+        Settlement(
+            claim: claim, finding: .verified(evidence), body: [], latestReceipt: latestReceipt,
+            fingerprint: fingerprint,
+            server: server)
+    }
+
     /// The evidence, when Apple vouches for the receipt.
     var evidence: Evidence? {
         switch finding {

@@ -79,6 +79,7 @@ struct SettlementRun {
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
         orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
+        self.batch = self.batch.map { orderCustomers.withoutErased($0) }
         sharedClaims = try sharedClaims(in: transaction)
         setAsideWhatIsDoubtful()
         waiting = try waitingNotifications(reading: read, in: transaction)

@@ -180,6 +180,60 @@ struct EraseTests {
         }
     }
 
+    @Test("No later answer or notification brings an account token back, until the customer is back too")
+    func tokens() async throws {
+        try await withLedger(in: reused) { test in
+            let token = try await test.ledger.apps.openNotifications(of: test.app.bundleID)
+            let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
+            let ours = try await test.upload("ours", by: "bob")
+            try await test.upload("mine", by: Self.token)
+            try await test.check(ours, monthly(test, asOf: -4))
+            #expect(try await test.owner() == Self.token)
+            try await erase(Self.token, in: test)
+            #expect(try await test.dumped().contains(Self.token) == false)
+            try await check(ours, .verified(monthly(test, asOf: -3).evidence), in: test)
+            #expect(try await test.owner() == "bob", "the token names nobody")
+            for (number, subject) in [("1", "1000"), ("2", "9000")] {
+                let notification = VerifiedNotification(
+                    kind: "REFUND", subkind: nil, appleID: number, environment: .production,
+                    originalTransactionID: OriginalTransactionID(subject), transactionID: TransactionID(subject),
+                    accountToken: Self.token.uppercased(), signedAt: test.at(-1), texts: Array("text-of-ann".utf8),
+                    holdsFacts: true)
+                let effect = try await test.ledger.intake.keep(notification, for: app)
+                #expect(effect == (subject == "1000" ? .asked : .noFacts), "\(subject)")
+            }
+            let after = try await test.dumped()
+            for trace in [Self.token, hex("text-of-ann"), hex(Self.token), "secret-body", hex("secret-body")] {
+                #expect(!after.contains(trace), "\(trace) is back")
+            }
+            #expect(try await test.violations() == [])
+            try await test.upload("again", by: Self.token)
+            try await check(ours, .verified(monthly(test, asOf: -2).evidence), in: test)
+            #expect(
+                try await test.text("SELECT app_account_token FROM ledger.subscription") == Self.token,
+                "it names a customer again")
+        }
+    }
+
+    @Test("A receipt that a notification made goes with the only customer who owns what it holds")
+    func ownerless() async throws {
+        try await withLedger(in: reused) { test in
+            let first = Answer(from: test.at(-9), asOf: test.at(-3))
+            try await test.check(try await test.upload("a"), first)
+            let upload = Upload(
+                appID: test.app.id, customer: nil, receipt: Array("2000".utf8), imported: false, form: .transactionID,
+                transactionID: "2000")
+            let pointed = try #require(try await test.ledger.intake.store([upload]).first).receiptID
+            let second = first.but { ($0.subscription, $0.product, $0.asOf) = ("2000", "plus", test.at(-2)) }
+            try await test.check(
+                pointed, together([first.but { $0.asOf = test.at(-2) }, second]), server: Showing.transactionID.read)
+            #expect(try await test.owner(of: "2000") == "ann")
+            #expect(try await erase("ann", in: test).receipts == 2)
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == [])
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A receipt that another customer uploaded too stays, and polls on")
     func shared() async throws {
         try await withLedger(in: reused) { test in

@@ -1,6 +1,6 @@
 -- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
 -- channels said differently and what support calls asked about it, unless another customer owns it now; also wherever a
--- token is one of the customers' names or orders.
+-- token is one of the customers' names or orders. Their digests are listed, so that no later answer brings them back.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -22,6 +22,18 @@ WITH names AS MATERIALIZED (
               AND upper_inf(w.known) AND upper_inf(w.valid) AND w.customer_id <> ALL($1::bigint[]))
        OR (COALESCE(s.app_id, p.app_id), lower(COALESCE(s.app_account_token, p.app_account_token)))
             IN (SELECT app_id, name FROM names)
+), listed AS (
+    INSERT INTO ledger.erased_token (app_id, digest)
+    SELECT t.app_id, sha256(convert_to(t.token, 'UTF8'))
+    FROM (
+        SELECT n.app_id, n.name AS token FROM names n
+        UNION
+        SELECT s.app_id, lower(p.app_account_token)
+        FROM theirs JOIN ledger.subscription s USING (subscription_id) JOIN ledger.period p USING (subscription_id)
+        UNION
+        SELECT p.app_id, lower(p.app_account_token) FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE t.token IS NOT NULL
+    ON CONFLICT DO NOTHING
 ), periods AS (
     UPDATE ledger.period p SET app_account_token = NULL
     WHERE p.app_account_token IS NOT NULL

@@ -3,13 +3,19 @@
 -- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer or after the check under way:
 -- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
 -- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
--- becomes verified.
+-- becomes verified. Texts with the account token of an erased customer are not stored, and what they are about is not taken up.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
 ), news AS MATERIALIZED (
     SELECT FROM clock WHERE $9::boolean AND NOT EXISTS (
         SELECT FROM ledger.notification n
         WHERE n.app_id = $1::int AND n.apple_id = $4::text AND n.signed_at IS NOT NULL)
+), token AS MATERIALIZED (
+    SELECT EXISTS (
+            SELECT FROM ledger.erased_token e
+            WHERE e.app_id = $1::int AND e.digest = sha256(convert_to($11::text, 'UTF8')))
+       AND NOT EXISTS (
+            SELECT FROM ledger.customer c WHERE c.app_id = $1::int AND c.name IN ($11::text, upper($11::text))) AS is_erased
 ), subject AS MATERIALIZED (
     SELECT s.polled_by AS receipt_id,
            $2::text = 'DID_RENEW' AND s.expires_at > clock.at + interval '1 hour' AS waits
@@ -56,18 +62,20 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO ledger.notification AS n (
     app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, signed_at, effect,
-    check_at, texts, transaction_id, account_token)
+    check_at, texts, body, transaction_id, account_token)
 SELECT $1::int, clock.at, 2, $2::text, $3::text, $4::text, $5::text::ledger.environment, $6::text, $7::timestamptz,
        CASE WHEN NOT $9::boolean THEN 'no_facts'
             WHEN EXISTS (SELECT FROM wanted) THEN 'asked'
             WHEN EXISTS (SELECT FROM subject) THEN 'planned'
+            WHEN token.is_erased THEN 'no_facts'
             ELSE 'unpolled' END,
-       (SELECT min(w.at) FROM wanted w), $8::bytea, $10::text, $11::text
-FROM clock
+       (SELECT min(w.at) FROM wanted w), CASE WHEN NOT token.is_erased THEN $8::bytea END,
+       CASE WHEN token.is_erased THEN 'null'::json END, $10::text, CASE WHEN NOT token.is_erased THEN $11::text END
+FROM clock CROSS JOIN token
 ON CONFLICT (app_id, apple_id) DO UPDATE SET
     kind = EXCLUDED.kind, subkind = EXCLUDED.subkind, environment = EXCLUDED.environment,
     original_transaction_id = EXCLUDED.original_transaction_id, signed_at = EXCLUDED.signed_at, effect = EXCLUDED.effect,
     check_at = EXCLUDED.check_at, texts = EXCLUDED.texts, transaction_id = EXCLUDED.transaction_id,
-    account_token = EXCLUDED.account_token, reason = NULL, body = NULL
+    account_token = EXCLUDED.account_token, reason = NULL, body = EXCLUDED.body
     WHERE n.signed_at IS NULL
 RETURNING n.notification_id, n.effect
