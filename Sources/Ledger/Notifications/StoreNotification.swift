@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension LedgerIntake {
-    /// The minimum interval between two checks of one subscription that notifications request, in seconds.
+    /// The minimum interval between a check of a receipt and the next one that notifications request, in seconds.
     static let secondsApart = 60.0
     /// The minimum of these delays with an accelerated App Store, in seconds.
     static let delaySecondsMin = 0.25

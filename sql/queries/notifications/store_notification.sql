@@ -1,6 +1,6 @@
 -- Stores a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original
 -- transaction id, $8 body, $9 about another app, $12 why it is not verified). Moves the next check of the item it names forward to $10 seconds from
--- now, or to $11 seconds after the last check that a notification requested. A repetition does nothing. The receipt
+-- now, or to $11 seconds after the last answer about the receipt or after the check under way. A repetition does nothing. The receipt
 -- that polls the item does the check; a receipt in quarantine keeps its schedule.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
@@ -17,17 +17,16 @@ WITH clock AS MATERIALIZED (
     FROM news, ledger.purchase p
     WHERE NOT $9::boolean AND p.app_id = $1::int AND p.environment = $6::text::ledger.environment
       AND p.original_transaction_id = $7::text AND p.polled_by IS NOT NULL
-), before AS MATERIALIZED (
-    SELECT max(n.check_at) AS check_at
-    FROM ledger.notification n, clock
-    WHERE n.app_id = $1::int AND n.original_transaction_id = $7::text
-      AND n.environment = $6::text::ledger.environment
-      AND n.received_at > clock.at - make_interval(secs => 2 * $11::float8 + $10::float8)
 ), wanted AS MATERIALIZED (
-    SELECT CASE WHEN before.check_at > clock.at THEN before.check_at
-                ELSE GREATEST(clock.at + make_interval(secs => $10::float8),
-                              before.check_at + make_interval(secs => $11::float8)) END AS at
-    FROM before, clock
+    SELECT GREATEST(
+               clock.at + make_interval(secs => $10::float8),
+               max(CASE WHEN s.leased_by IS NOT NULL AND s.due_at > clock.at THEN clock.at
+                        ELSE GREATEST(r.asked_at, s.confirmed_at) END) + make_interval(secs => $11::float8)) AS at
+    FROM clock
+    LEFT JOIN polled ON true
+    LEFT JOIN ledger.receipt r USING (receipt_id)
+    LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+    GROUP BY clock.at
 ), locked AS MATERIALIZED (
     SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > clock.at) AS keeps_pace
     FROM ledger.poll_schedule s, clock
