@@ -20,7 +20,7 @@ struct AgreementTests {
 
     /// Expects that the ledger tells the story of each customer as the simulator does, of all or of some.
     static func expectAgreement(
-        in world: PretendWorld, of known: Set<String>? = nil, renewalsMin: Int, ownersMayBeMissing: Bool = false
+        in world: PretendWorld, of known: Set<String>? = nil, renewalsMin: Int
     ) async throws {
         let reported = try await world.reported()
         var renewals = 0
@@ -29,9 +29,7 @@ struct AgreementTests {
             guard known?.contains(customer.customer) ?? true else { continue }
             for truth in customer.subscriptions {
                 let owner = reported.subscriptions[truth.originalTransactionID]?.customer
-                #expect(
-                    owner == customer.customer || owner == nil && ownersMayBeMissing,
-                    "owner of \(truth.originalTransactionID)")
+                #expect(owner == customer.customer, "owner of \(truth.originalTransactionID)")
                 try agree(truth, customer, reported, renewals: &renewals)
             }
         }
