@@ -7820,7 +7820,7 @@ LEFT JOIN ledger.poll_schedule s USING (receipt_id);
 
 """#),
         SQLFile("0056_ownerless_receipts", #"""
--- Receipts that no customer sent, and the tokens of erased customers.
+-- Receipts that no customer sent, the tokens of erased customers, and since when products give their units.
 
 CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id) WHERE form = 'transaction_id';
 COMMENT ON INDEX ledger.receipt_of_transaction IS
@@ -7837,6 +7837,10 @@ COMMENT ON TABLE ledger.erased_token IS
     'no customer has that name';
 COMMENT ON COLUMN ledger.erased_token.app_id IS 'The app';
 COMMENT ON COLUMN ledger.erased_token.digest IS 'SHA-256 of the name or token in lower case';
+
+-- What was delivered is compared with the catalog, unless that changed since.
+ALTER TABLE ledger.product ADD COLUMN units_since timestamptz NOT NULL DEFAULT now();
+COMMENT ON COLUMN ledger.product.units_since IS 'Since when it gives these units of this credit';
 
 """#),
         SQLFile("0057_placed_orders_refused_secrets", #"""

@@ -915,7 +915,7 @@ WITH given AS MATERIALIZED (
         AND p.valid @> clock.at
     WHERE (n.price_milliunits, n.currency) IS DISTINCT FROM (p.price_milliunits, p.currency)
 )
-INSERT INTO ledger.product (
+INSERT INTO ledger.product AS product (
     app_id, product_id, group_id, level, period, price_milliunits, currency, kind, credit, units, delivers_since, slot,
     slot_place)
 SELECT $1::int, n.* FROM given n
@@ -925,7 +925,9 @@ ON CONFLICT (app_id, product_id) DO UPDATE
 SET group_id = EXCLUDED.group_id, level = EXCLUDED.level, period = EXCLUDED.period,
     price_milliunits = EXCLUDED.price_milliunits, currency = EXCLUDED.currency, kind = EXCLUDED.kind,
     credit = EXCLUDED.credit, units = EXCLUDED.units, delivers_since = EXCLUDED.delivers_since, slot = EXCLUDED.slot,
-    slot_place = EXCLUDED.slot_place
+    slot_place = EXCLUDED.slot_place,
+    units_since = CASE WHEN (product.credit, product.units) IS DISTINCT FROM (EXCLUDED.credit, EXCLUDED.units)
+                       THEN EXCLUDED.units_since ELSE product.units_since END
 
 """#)
     /// Moves the next checks of receipts ($1) forward where the channels differ about what they poll and may agree soon: to
@@ -6656,6 +6658,23 @@ JOIN ledger.app a ON a.app_id = i.app_id
 -- What is taken back was given to the same customer; a part of a refund may be less.
 WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
    OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.purchase_id = d.purchase_id AND o.customer_id = d.customer_id)
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of other units than the catalog gives', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.product c ON c.app_id = i.app_id AND c.product_id = i.product_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- A settlement beside the change of a catalog still reads the former one.
+WHERE c.kind = 'consumable' AND d.created_at > c.units_since + interval '10 minutes'
+  AND (d.credit, d.units) IS DISTINCT FROM (c.credit, c.units::bigint * i.quantity)
 ORDER BY key
 
 """#)
@@ -6714,6 +6733,13 @@ JOIN ledger.app a ON a.app_id = i.app_id
 -- What is taken back was given to the same customer; a part of a refund may be less.
 WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
    OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.subscription_id AND o.customer_id = d.customer_id)
 ORDER BY key
 
 """#)

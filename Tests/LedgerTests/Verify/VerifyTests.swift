@@ -134,6 +134,9 @@ struct VerifyTests {
                 (VALUES (5, 1, 'purchase'), (6, 2, 'refund')) t (units, turn, reason)
             """),
         Broken(
+            .deliveries, "is of a customer who never owned it",
+            "UPDATE ledger.delivery SET customer_id = 2 WHERE subscription_id IS NOT NULL AND turn = 1"),
+        Broken(
             .events, "a later version than",
             "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),
         Broken(.events, "has no place", "DELETE FROM ledger.event_feed WHERE position = 1"),
@@ -204,6 +207,23 @@ struct VerifyTests {
             #expect(violation.bundleID == "com.example.app" && violation.environment == .production)
             #expect(violation.originalTransactionID == "1000")
             #expect(violation.sentence.hasPrefix("\(broken.invariant.rawValue): com.example.app Production 1000: "))
+        }
+    }
+
+    @Test("A delivery of other units than the catalog gives is found, unless the catalog may have changed since")
+    func units() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            try await test.check(try await test.upload("a"), test.bought([("p", "coins")]))
+            try await test.run("UPDATE ledger.product SET units_since = now() - interval '1 hour'")
+            #expect(try await test.violations([.deliveries]) == [])
+            try await test.run("UPDATE ledger.delivery SET units = 101")
+            let found = try await test.violations([.deliveries])
+            #expect(found.map(\.detail) == ["delivery 1 is of other units than the catalog gives"])
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 101)
+            try await test.sell([coins])
+            #expect(try await test.violations([.deliveries]) == [])
         }
     }
 

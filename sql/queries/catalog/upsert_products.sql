@@ -26,7 +26,7 @@ WITH given AS MATERIALIZED (
         AND p.valid @> clock.at
     WHERE (n.price_milliunits, n.currency) IS DISTINCT FROM (p.price_milliunits, p.currency)
 )
-INSERT INTO ledger.product (
+INSERT INTO ledger.product AS product (
     app_id, product_id, group_id, level, period, price_milliunits, currency, kind, credit, units, delivers_since, slot,
     slot_place)
 SELECT $1::int, n.* FROM given n
@@ -36,4 +36,6 @@ ON CONFLICT (app_id, product_id) DO UPDATE
 SET group_id = EXCLUDED.group_id, level = EXCLUDED.level, period = EXCLUDED.period,
     price_milliunits = EXCLUDED.price_milliunits, currency = EXCLUDED.currency, kind = EXCLUDED.kind,
     credit = EXCLUDED.credit, units = EXCLUDED.units, delivers_since = EXCLUDED.delivers_since, slot = EXCLUDED.slot,
-    slot_place = EXCLUDED.slot_place
+    slot_place = EXCLUDED.slot_place,
+    units_since = CASE WHEN (product.credit, product.units) IS DISTINCT FROM (EXCLUDED.credit, EXCLUDED.units)
+                       THEN EXCLUDED.units_since ELSE product.units_since END

@@ -32,4 +32,21 @@ JOIN ledger.app a ON a.app_id = i.app_id
 -- What is taken back was given to the same customer; a part of a refund may be less.
 WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
    OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.purchase_id = d.purchase_id AND o.customer_id = d.customer_id)
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of other units than the catalog gives', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.product c ON c.app_id = i.app_id AND c.product_id = i.product_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- A settlement beside the change of a catalog still reads the former one.
+WHERE c.kind = 'consumable' AND d.created_at > c.units_since + interval '10 minutes'
+  AND (d.credit, d.units) IS DISTINCT FROM (c.credit, c.units::bigint * i.quantity)
 ORDER BY key

@@ -32,4 +32,11 @@ JOIN ledger.app a ON a.app_id = i.app_id
 -- What is taken back was given to the same customer; a part of a refund may be less.
 WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
    OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.subscription_id AND o.customer_id = d.customer_id)
 ORDER BY key
