@@ -171,7 +171,7 @@ struct EraseTests {
             #expect(try await test.entitled(at: test.at(-2)) == nothing, "what was before was another customer's")
             #expect(
                 try await test.events() == [
-                    [1, 0, "subscription.started"], [2, 0, "ownership.assigned"], [5, 0, "ownership.assigned"],
+                    [1, 0, "subscription.started"], [2, 0, "ownership.assigned"], [4, 0, "ownership.assigned"],
                 ])
             #expect(
                 try await test.text(

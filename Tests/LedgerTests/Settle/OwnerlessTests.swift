@@ -70,7 +70,7 @@ struct OwnerlessTests {
     @Test("A customer's receipt that holds the same takes over, although neither answer of now names it")
     func replaced() async throws {
         try await withLedger(in: reused) { test in
-            let kim = try await test.show(.signedTransaction, "1000", by: "kim", both(test, asOf: -3)).receiptID
+            let kim = try await test.show(.receipt, "1000", by: "kim", both(test, asOf: -3)).receiptID
             let pointed = try await notified("2000", test)
             try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
             try await test.run("UPDATE ledger.subscription SET polled_by = \(pointed)")
