@@ -4306,7 +4306,7 @@ WHERE o.order_id = $1::text::uuid
     /// Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
     package static let findOrderCustomers = SQLFile("find_order_customers", #"""
 -- Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
--- of the order whose token it is, else the one whose id it is. Tokens of erased customers name nobody (is_erased).
+-- of the order whose token it is, else the one whose id it is. Tokens of erased customers name none (is_erased).
 SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered, false AS is_erased
 FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
 CROSS JOIN LATERAL (
@@ -5622,7 +5622,7 @@ SELECT clock_timestamp() AS recorded_at
     /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
     package static let readLinked = SQLFile("read_linked", #"""
 -- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
--- which nobody can be believed to own something; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
+-- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
 -- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
@@ -5674,10 +5674,9 @@ WHERE p.subscription_id = ANY($1::bigint[])
 ORDER BY p.subscription_id, p.period_id
 
 """#)
-    /// Settlement: returns who uploaded other receipts that hold what receipts hold by which nobody can be believed to own something,
+    /// Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
     package static let readSharedUploads = SQLFile("read_shared_uploads", #"""
--- Settlement: returns who uploaded other receipts that hold what receipts hold by which nobody can be believed to own something,
--- the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
+-- Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
 -- customer waits, or is seen.
 SELECT n.receipt_id, u.customer_id, c.name, u.imported, NOT r.vouched AND r.form <> 'signed_transaction' AS is_pointer
 FROM (

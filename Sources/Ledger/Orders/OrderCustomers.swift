@@ -60,7 +60,8 @@ struct OrderCustomers: Sendable {
             try rows.filter { try $0.bool("is_erased") }.map {
                 Token(appID: try $0.int4("app_id"), text: try $0.text("token"))
             })
-        let named: [Token: Named] = try rows.filter { try $0.bool("is_erased") == false }.reduce(into: [:]) { named, row in
+        let named: [Token: Named] = try rows.filter { try $0.bool("is_erased") == false }.reduce(into: [:]) {
+            named, row in
             let token = Token(appID: try row.int4("app_id"), text: try row.text("token"))
             named[token] = Named(
                 claim: OwnershipClaim(

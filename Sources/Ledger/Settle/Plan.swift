@@ -107,7 +107,7 @@ extension SettlementRun {
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
-    /// Whether the bare id of a transaction shows what nobody owns yet: another receipt may show meanwhile whose it is.
+    /// Whether the bare id of a transaction shows what has no owner yet: another receipt may show meanwhile whose it is.
     private func awaitsOwner(
         _ settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft]
     ) -> Bool {

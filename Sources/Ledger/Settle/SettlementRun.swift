@@ -15,7 +15,7 @@ struct SettlementRun {
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
     let ownershipClaims: [ReceiptID: [OwnershipClaim]]
-    /// The uploads of other receipts that hold what receipts hold by which nobody can be believed to own something.
+    /// The uploads of other receipts that share contents with the bare ids of transactions.
     private(set) var sharedClaims: [ReceiptID: [OwnershipClaim]] = [:]
     /// The customers whom account tokens name.
     private(set) var orderCustomers: OrderCustomers

@@ -2,8 +2,8 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What nobody can be believed to own by its receipt: the receipt is the bare id of a transaction, from a notification or from a
-/// customer who only points at it. The customers who sent other receipts with the same contents own what it shows first.
+/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner. The customers who
+/// sent other receipts with the same contents own what it shows first.
 extension SettlementRun {
     /// The claims by which an answer's contents get owners: those of its receipt, and for the bare id of a transaction those of
     /// the receipts that share contents with it. They can only get what has no owner, and who only points comes last.

@@ -1,5 +1,5 @@
 -- Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
--- of the order whose token it is, else the one whose id it is. Tokens of erased customers name nobody (is_erased).
+-- of the order whose token it is, else the one whose id it is. Tokens of erased customers name none (is_erased).
 SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered, false AS is_erased
 FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
 CROSS JOIN LATERAL (

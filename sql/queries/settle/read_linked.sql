@@ -1,5 +1,5 @@
 -- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
--- which nobody can be believed to own something; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
+-- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
 -- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)

@@ -1,5 +1,4 @@
--- Settlement: returns who uploaded other receipts that hold what receipts hold by which nobody can be believed to own something,
--- the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
+-- Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
 -- customer waits, or is seen.
 SELECT n.receipt_id, u.customer_id, c.name, u.imported, NOT r.vouched AND r.form <> 'signed_transaction' AS is_pointer
 FROM (
