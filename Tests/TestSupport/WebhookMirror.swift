@@ -9,9 +9,16 @@ package struct Heard: Decodable, Sendable {
         package let entitlement: String
         package let granted: Bool
         package let until: String?
-        package let product_id: String?
+        package var product_id: String?
         package let basis: String
         package let environment: String
+    }
+
+    /// A stretch of time with access.
+    package struct Stretch: Decodable, Sendable, Hashable {
+        package let entitlement: String
+        package let from: String?
+        package let until: String?
     }
 
     /// A charge, a refund or a proration.
@@ -36,6 +43,7 @@ package struct Heard: Decodable, Sendable {
         package let customer: String?
         package let previous_customer: String?
         package let entitlements: [Right]?
+        package let access: [Stretch]?
         package let position: Int64
         package let feed: String
         package let feed_since: String
@@ -53,7 +61,7 @@ package struct Heard: Decodable, Sendable {
 package final class WebhookMirror: Sendable {
     private struct Memory {
         var taken: [(id: String, heard: Heard)] = []
-        var rights: [String: (since: String, position: Int64, rights: [Heard.Right])] = [:]
+        var rights: [String: (since: String, position: Int64, rights: [Heard.Right], access: [Heard.Stretch])] = [:]
     }
 
     private let memory = Mutex(Memory())
@@ -65,13 +73,15 @@ package final class WebhookMirror: Sendable {
     package func take(_ id: String, _ heard: Heard) {
         memory.withLock { memory in
             memory.taken.append((id, heard))
-            guard let customer = heard.data.customer, let rights = heard.data.entitlements else { return }
+            guard let customer = heard.data.customer, let rights = heard.data.entitlements,
+                let access = heard.data.access
+            else { return }
             if let known = memory.rights[customer],
                 (known.since, known.position) >= (heard.data.feed_since, heard.data.position)
             {
                 return
             }
-            memory.rights[customer] = (heard.data.feed_since, heard.data.position, rights)
+            memory.rights[customer] = (heard.data.feed_since, heard.data.position, rights, access)
         }
     }
 
@@ -101,7 +111,8 @@ package final class WebhookMirror: Sendable {
             Statement(
                 name: "entitlements to mirror",
                 sql: """
-                    SELECT customer, entitlement, granted, ledger.iso8601(until) AS until, product_id, basis, environment
+                    SELECT customer, entitlement, granted, ledger.iso8601(until) AS until, basis, environment,
+                           CASE WHEN granted THEN product_id END AS product_id
                     FROM perennial.entitlement_now
                     """))
         var now: [String: Set<Heard.Right>] = [:]
@@ -112,10 +123,43 @@ package final class WebhookMirror: Sendable {
                     until: try row.textIfPresent("until"), product_id: try row.textIfPresent("product_id"),
                     basis: try row.text("basis"), environment: try row.text("environment")))
         }
-        let mirror = rights.mapValues(Set.init)
+        // Of several that do not grant, the one that was asked about last is named, and messages do not know which.
+        let mirror = rights.mapValues { rights in
+            Set(
+                rights.map { right in
+                    var right = right
+                    if !right.granted { right.product_id = nil }
+                    return right
+                })
+        }
         return Set(now.keys).union(mirror.keys).subtracting(except).sorted().compactMap { customer in
             let (real, seen) = (now[customer] ?? [], mirror[customer] ?? [])
             return real == seen ? nil : "\(customer) has \(real), and the mirror \(seen)"
         }
+    }
+
+    /// What customers may use at an instant by the clock alone, each as `customer entitlement`.
+    package func granted(at now: String) -> Set<String> {
+        // Instants of one form compare as text.
+        memory.withLock { memory in
+            Set(
+                memory.rights.flatMap { customer, known in
+                    known.access.filter { ($0.from ?? now) <= now && ($0.until ?? "a") > now }
+                        .map { "\(customer) \($0.entitlement)" }
+                })
+        }
+    }
+
+    /// The access about which the mirror by the clock and `perennial.entitlement_now` differ at this moment.
+    package func differencesByClock(from database: Database) async throws -> [String] {
+        let rows = try await database.query(
+            Statement(
+                name: "access to mirror",
+                sql: """
+                    SELECT ledger.iso8601(now()) AS now, e.customer || ' ' || e.entitlement AS granted
+                    FROM (SELECT) one LEFT JOIN perennial.entitlement_now e ON e.granted
+                    """))
+        let real = Set(try rows.compactMap { try $0.textIfPresent("granted") })
+        return try granted(at: rows[0].text("now")).symmetricDifference(real).sorted()
     }
 }

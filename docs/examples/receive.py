@@ -7,13 +7,19 @@ import json
 import os
 import pathlib
 import sqlite3
+from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(pathlib.Path(os.environ["WEBHOOK_SECRET_FILE"]).read_text().strip())
 mirror = sqlite3.connect(os.environ.get("MIRROR", "mirror.db"))
-mirror.execute("CREATE TABLE IF NOT EXISTS customer (app, name, since, position, rights, PRIMARY KEY (app, name))")
+mirror.execute("CREATE TABLE IF NOT EXISTS customer (app, name, since, position, access, PRIMARY KEY (app, name))")
+
+
+def now(access):  # What may be used at this moment, by the clock alone. Instants of one form compare as text.
+    at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return [x["entitlement"] for x in access if (x["from"] or at) <= at and (x["until"] is None or x["until"] > at)]
 
 
 class Receiver(BaseHTTPRequestHandler):  # By HTTP/1.0: a connection ends with its answer, so that none blocks another.
@@ -23,19 +29,19 @@ class Receiver(BaseHTTPRequestHandler):  # By HTTP/1.0: a connection ends with i
             data = webhook.verify(body, dict(self.headers.items()))["data"]
         except WebhookVerificationError:
             return self.answer(400, "The signature is wrong.")
-        if data.get("customer") is not None and data["entitlements"] is not None:
+        if data.get("customer") is not None and data["access"] is not None:
             with mirror:  # Only what is newer counts, so a message that comes late or twice does no harm.
                 mirror.execute(
                     "INSERT INTO customer VALUES (?, ?, ?, ?, ?) ON CONFLICT (app, name) DO UPDATE SET"
-                    " since = excluded.since, position = excluded.position, rights = excluded.rights"
+                    " since = excluded.since, position = excluded.position, access = excluded.access"
                     " WHERE (excluded.since, excluded.position) > (customer.since, customer.position)",
                     (data["event"]["app"], data["customer"], data["feed_since"], data["position"],
-                     json.dumps(data["entitlements"])))
+                     json.dumps(data["access"])))
         self.answer(204)
 
     def do_GET(self):
-        rows = mirror.execute("SELECT app, name, rights FROM customer ORDER BY app, name").fetchall()
-        self.answer(200, json.dumps([{"app": a, "customer": c, "entitlements": json.loads(r)} for a, c, r in rows]))
+        rows = mirror.execute("SELECT app, name, access FROM customer ORDER BY app, name").fetchall()
+        self.answer(200, json.dumps([{"app": a, "customer": c, "entitlements": now(json.loads(r))} for a, c, r in rows]))
 
     def answer(self, status, text=""):
         self.send_response(status)

@@ -6922,7 +6922,8 @@ SET violations = EXCLUDED.violations, repaired = EXCLUDED.repaired, checked_at =
 WITH held AS MATERIALIZED (
     SELECT w AS webhook, w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR UPDATE
 ), next AS MATERIALIZED (
-    SELECT h.webhook_id, ledger.webhook_next(h.webhook, l.stream_of, l.stream_id, l.position) AS position
+    SELECT h.webhook_id, (
+        SELECT min(f) FROM ledger.webhook_following(h.webhook, l.stream_of, l.stream_id, l.position) f) AS position
     FROM held h JOIN ledger.webhook_line l USING (webhook_id)
     WHERE l.stream_of = $3::text AND l.stream_id = $4::bigint AND l.position = $5::bigint
 ), moved AS (

@@ -104,21 +104,26 @@ struct WebhookCallTests {
     private func expectNewest(
         from process: Process, at port: Int, _ secret: WebhookSecret, by client: HTTPClient
     ) async throws {
-        func send(_ position: Int, _ rights: String, signedBy secret: WebhookSecret) async -> WebhookOutcome {
+        func stretch(_ name: String, until: String = "9999-01-01T00:00:00.000Z") -> String {
+            #"{"entitlement":"\#(name)","from":null,"until":"\#(until)"}"#
+        }
+        func send(_ position: Int, _ access: String, signedBy secret: WebhookSecret) async -> WebhookOutcome {
             let body = """
-                {"type":"subscription.renewed","data":{"event":{"app":"a"},"customer":"ann","entitlements":[\(rights)],
+                {"type":"subscription.renewed","data":{"event":{"app":"a"},"customer":"ann","access":[\(access)],
                  "position":\(position),"feed_since":"2026-01-01T00:00:00.000Z"}}
                 """
             return await WebhookSender.live(client).send(
                 WebhookCall(
                     url: "http://127.0.0.1:\(port)/", id: "msg_\(position)", body: Array(body.utf8), secrets: [secret]))
         }
-        while process.isRunning, await send(1, "1", signedBy: secret) != .delivered {
+        while process.isRunning, await send(1, stretch("one"), signedBy: secret) != .delivered {
             try await Task.sleep(for: .milliseconds(100))
         }
-        #expect(await send(9, "9", signedBy: secret) == .delivered)
-        #expect(await send(5, "5", signedBy: secret) == .delivered)
-        guard case .failed(let failure) = await send(10, "10", signedBy: WebhookSecret()) else {
+        #expect(
+            await send(9, "\(stretch("new")),\(stretch("over", until: "2026-01-01T00:00:00.000Z"))", signedBy: secret)
+                == .delivered)
+        #expect(await send(5, stretch("old"), signedBy: secret) == .delivered)
+        guard case .failed(let failure) = await send(10, stretch("false"), signedBy: WebhookSecret()) else {
             Issue.record("a wrong signature was taken")
             return
         }
@@ -126,7 +131,7 @@ struct WebhookCallTests {
         let answer = try await client.execute(
             HTTPClientRequest(url: "http://127.0.0.1:\(port)/"), timeout: .seconds(10))
         let mirror = String(buffer: try await answer.body.collect(upTo: 1 << 20))
-        #expect(mirror == #"[{"app": "a", "customer": "ann", "entitlements": [9]}]"#)
+        #expect(mirror == #"[{"app": "a", "customer": "ann", "entitlements": ["new"]}]"#)
     }
 
     @Test("URLs in every disguise are judged by where they lead")

@@ -29,27 +29,6 @@ struct WebhookTests {
         }
     }
 
-    @Test("What is stored and what the history says are the same entitlements, at every event")
-    func storedAsHistory() async throws {
-        try await withLedger(connections: 4) { test in
-            var random = Seeded(seed: 2)
-            try await test.live(50, &random)
-            try await test.expectRows(
-                """
-                WITH newest AS (
-                    SELECT e.customer_id, max(e.recorded_at) AS at FROM ledger.event e
-                    WHERE e.customer_id IS NOT NULL GROUP BY e.customer_id)
-                SELECT n.customer_id FROM newest n JOIN ledger.customer c USING (customer_id)
-                WHERE ledger.entitlements_known(n.customer_id, n.at) <> COALESCE((
-                    SELECT jsonb_agg(jsonb_build_object(
-                        'entitlement', x.entitlement, 'granted', x.granted, 'until', ledger.iso8601(x.until),
-                        'product_id', x.product_id, 'state', x.state, 'reason', x.reason, 'environment', x.environment,
-                        'basis', x.basis, 'ended_at', ledger.iso8601(x.ended_at)) ORDER BY x.entitlement COLLATE "C")
-                    FROM ledger.entitlements(ARRAY[n.customer_id], n.at, n.at) x WHERE c.merged_into IS NULL), '[]')
-                """, [])
-        }
-    }
-
     @Test("An event that is never taken holds back its own stream, and a skip lets it go on")
     func poison() async throws {
         try await withLedger(connections: 4) { test in
@@ -257,38 +236,6 @@ struct WebhookTests {
         }
     }
 
-    @Test("A transfer names both customers, and money is that of perennial.revenue_event, once")
-    func contents() async throws {
-        try await withLedger(connections: 4) { test in
-            try await test.ledger.apps.applyCatalog(
-                [CatalogProduct(id: "monthly", priceMilliunits: 4_990, currency: "EUR", entitlements: ["gold"])],
-                to: test.app.bundleID)
-            try await test.check(
-                try await test.upload("a", by: "ann"), Answer(from: test.at(-40), periods: 2, asOf: test.at(-2)))
-            try await test.check(
-                try await test.upload("a", by: "bob"), Answer(from: test.at(-40), periods: 2, asOf: test.at(-1)))
-            try await test.check(
-                try await test.upload("a", by: "bob"),
-                Answer(from: test.at(-40), periods: 2, asOf: test.at(-0.5)).but { $0.refunded = (1, test.at(-0.6)) })
-            try await test.ledger.feed.sequenceAll()
-            let (id, receiver) = (try await test.addWebhook(), PretendReceiver())
-            try await test.runOwner(receiver) { try await test.isIdle(id) }
-            let moved = try #require(receiver.taken.first { $0.heard.type == "ownership.transferred" }?.heard.data)
-            #expect(moved.customer == "bob" && moved.previous_customer == "ann")
-            let lost = try #require(receiver.taken.first { $0.heard.type == "entitlements.changed" }?.heard.data)
-            #expect(lost.customer == "ann" && lost.entitlements?.contains(where: \.granted) == false)
-            let money = receiver.taken.compactMap(\.heard.data.money).joined()
-            let expected = try await test.row(
-                "SELECT count(*), COALESCE(sum(amount_milliunits), 0) FROM perennial.revenue_event")
-            #expect(
-                [Cell.count(money.count), .number(Double(money.compactMap(\.amount_milliunits).reduce(0, +)))]
-                    == expected)
-            let refund = try #require(receiver.taken.first { $0.heard.type == "refund.granted" }?.heard.data)
-            #expect(refund.money?.map(\.kind) == ["refund"])
-            #expect(try await test.differences(of: receiver) == [])
-        }
-    }
-
     @Test("After a restore messages keep their ids, and each counts although its position does not rise")
     func restored() async throws {
         try await withLedger(connections: 4) { test in
@@ -307,32 +254,6 @@ struct WebhookTests {
             #expect(feeds.count == 2)
             #expect(receiver.memory.rights["ann"]?.map(\.entitlement).contains("gold") == true)
             #expect(try await test.differences(of: receiver) == [])
-        }
-    }
-
-    @Test("A message has at most 20 kB, whatever a customer has: the rights come before the money")
-    func size() async throws {
-        try await withLedger(connections: 4) { test in
-            // Each receipt has more charges than a message takes.
-            for name in ["ann", "bob"] {
-                try await test.check(
-                    try await test.upload(name, by: name),
-                    Answer(from: test.at(-30 * 150), periods: 150, asOf: test.at(-2)).but {
-                        ($0.subscription, $0.line) = (OriginalTransactionID(name), name)
-                    })
-            }
-            for number in 0..<90 {
-                try await grant("\(String(repeating: "é", count: 40))\(number)", to: "bob", in: test)
-            }
-            try await test.ledger.feed.sequenceAll()
-            let (id, receiver) = (try await test.addWebhook(), PretendReceiver())
-            let longest = Mutex(0)
-            receiver.watch { call in longest.withLock { $0 = max($0, call.body.count) } }
-            try await test.runOwner(receiver) { try await test.isIdle(id) }
-            let taken = receiver.taken.map(\.heard.data)
-            #expect(taken.count > 90 && longest.withLock { 12_000...20_000 ~= $0 }, "\(longest.withLock { $0 })")
-            #expect(taken.filter { $0.money == nil }.allSatisfy { $0.entitlements?.count == 1 })
-            #expect(taken.contains { $0.money == nil } && taken.contains { $0.entitlements == nil })
         }
     }
 
