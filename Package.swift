@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "Tracking",
             dependencies: [
-                "Subscriptions", "AppStore", "Ledger", asyncHTTPClient, crypto, deque, nioCore, nioHTTP1, nioSSL,
+                "Subscriptions", "AppStore", "Ledger", crypto, deque, nioCore, nioHTTP1, nioPosix, nioSSL,
                 serviceLifecycle, logging, metrics,
             ],
             swiftSettings: optimizedSettings),

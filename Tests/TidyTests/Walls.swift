@@ -37,7 +37,7 @@ struct Wall {
             ["Subscriptions", "AppStore", "Ledger", "DequeModule", "ServiceLifecycle", "Logging", "Metrics"],
             plus: foundation.union(toolchain)),
         "Sources/Tracking/Webhooks": Wall(
-            ["Subscriptions", "Ledger", "AppStore", "AsyncHTTPClient", "Crypto", "Logging"], families: ["NIO"],
+            ["Subscriptions", "Ledger", "AppStore", "Crypto", "Logging"], families: ["NIO"],
             plus: foundation.union(toolchain)),
         "Sources/Server": Wall(
             [

@@ -11,6 +11,12 @@ package struct WebhookAddress: Sendable, Hashable {
     package let host: String
     /// Whether it is `https`.
     package let isSecure: Bool
+    /// The port.
+    package let port: Int
+    /// What a request asks for: the path with the query.
+    package let target: String
+    /// The host and the port, as a request names them.
+    package let authority: String
 
     /// Reads a URL; throws `invalid`, with what to do, for one that webhooks may not have.
     ///
@@ -36,6 +42,10 @@ package struct WebhookAddress: Sendable, Hashable {
         self.url = url
         self.host = host
         isSecure = scheme == "https"
+        port = parts.port ?? (isSecure ? 443 : 80)
+        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        target = path + (parts.percentEncodedQuery.map { "?\($0)" } ?? "")
+        authority = (host.contains(":") ? "[\(host)]" : host) + (parts.port.map { ":\($0)" } ?? "")
         if let address = IPAddress(host) {
             if let refusal = address.refusal(secure: isSecure) { throw refuse(refusal) }
         } else if host.isNumeric {
@@ -85,6 +95,8 @@ package struct IPAddress: Sendable, Hashable {
             return .never
         }
         if bytes.dropLast().allSatisfy({ $0 == 0 }) { return bytes[15] == 1 ? .inside : .never }
+        // Local NAT64 and Teredo hide an IPv4 address.
+        if bytes.starts(with: [0x00, 0x64, 0xFF, 0x9B]) || bytes.starts(with: [0x20, 0x01, 0, 0]) { return .never }
         if bytes[0] == 0xFF || bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80 { return .never }
         let isPrivate = bytes[0] & 0xFE == 0xFC || bytes[0] == 0xFE && bytes[1] & 0xC0 == 0xC0
         return isPrivate ? .inside : .outside
@@ -92,20 +104,26 @@ package struct IPAddress: Sendable, Hashable {
 
     private func reachOfFour(_ one: UInt8, _ two: UInt8, _ three: UInt8, _ four: UInt8) -> Reach {
         switch (one, two, three, four) {
-        case (168, 63, 129, 16), (100, 100, 100, 200), (0, _, _, _), (169, 254, _, _), (224..., _, _, _): .never
+        // The services of Azure, Alibaba and Oracle about the machine that asks, and what is no machine's address.
+        case (168, 63, 129, 16), (100, 100, 100, 200), (192, 0, 0, _), (0, _, _, _), (169, 254, _, _),
+            (224..., _, _, _):
+            .never
         case (10, _, _, _), (127, _, _, _), (172, 16...31, _, _), (192, 168, _, _), (100, 64...127, _, _): .inside
         default: .outside
         }
     }
 
-    /// The IPv4 address that an IPv6 address carries: mapped, compatible, translated (NAT64) or 6to4.
+    /// The IPv4 address that an IPv6 address carries: mapped, translated (SIIT, NAT64), compatible, 6to4 or ISATAP.
     private var carriedFour: IPAddress? {
-        let zeros = bytes.prefix(10).allSatisfy { $0 == 0 }
-        if zeros, bytes[10] == 0xFF, bytes[11] == 0xFF { return IPAddress(bytes: bytes[12...]) }
-        if zeros, bytes[10] == 0, bytes[11] == 0, bytes[12] != 0 { return IPAddress(bytes: bytes[12...]) }
-        if bytes.starts(with: [0x00, 0x64, 0xFF, 0x9B]) { return IPAddress(bytes: bytes[12...]) }
-        if bytes.starts(with: [0x20, 0x02]) { return IPAddress(bytes: bytes[2..<6]) }
-        return nil
+        let isEmpty = bytes.prefix(8).allSatisfy { $0 == 0 }
+        let middle = Array(bytes[8..<12])
+        let isCarried =
+            isEmpty && [[0, 0, 0xFF, 0xFF], [0xFF, 0xFF, 0, 0]].contains(middle)
+            || isEmpty && middle == [0, 0, 0, 0] && bytes[12] != 0
+            || bytes.starts(with: [0x00, 0x64, 0xFF, 0x9B, 0, 0])
+            || [[0, 0, 0x5E, 0xFE], [2, 0, 0x5E, 0xFE]].contains(middle)
+        if isCarried { return IPAddress(bytes: bytes[12...]) }
+        return bytes.starts(with: [0x20, 0x02]) ? IPAddress(bytes: bytes[2..<6]) : nil
     }
 }
 

@@ -1,10 +1,10 @@
 import AppStore
-package import AsyncHTTPClient
 import Crypto
 import Foundation
 package import Ledger
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 package import NIOSSL
 import Subscriptions
 
@@ -62,10 +62,6 @@ package struct WebhookCall: Sendable {
 package struct WebhookSender: Sendable {
     /// The longest time of a call, in seconds.
     package static let callSecondsMax = 15.0
-    /// The most bytes of an answer that are read, and thrown away; a longer answer ends its connection.
-    static let answerBytesMax = 64 * 1024
-    /// The longest time for that after the status came, in seconds.
-    static let drainSecondsMax = 1.0
 
     /// Makes a call; never throws.
     package let send: @Sendable (WebhookCall) async -> WebhookOutcome
@@ -77,55 +73,25 @@ package struct WebhookSender: Sendable {
 }
 
 extension WebhookSender {
-    /// Returns the options of the client that makes the calls. It judges each connection before a message is sent: a name
-    /// may mean another machine than at the last look.
-    package static func clientConfiguration(
-        trusting roots: NIOSSLTrustRoots? = nil,
-        judging peer: @escaping @Sendable (IPAddress, _ isSecure: Bool) -> String? = { $0.refusal(secure: $1) }
-    ) -> HTTPClient.Configuration {
+    /// A sender over connections of its own; a call has `callSeconds`. `judge` says why an address may not be reached.
+    package static func live(
+        trusting roots: NIOSSLTrustRoots? = nil, callSeconds: Double = callSecondsMax,
+        judging judge: @escaping @Sendable (IPAddress, _ isSecure: Bool) -> String? = { $0.refusal(secure: $1) }
+    ) throws -> WebhookSender {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let roots { tls.trustRoots = roots }
-        var configuration = HTTPClient.Configuration()
-        configuration.tlsConfiguration = tls
-        configuration.redirectConfiguration = .disallow
-        configuration.timeout = .init(connect: .seconds(5), read: .seconds(Int64(callSecondsMax)))
-        configuration.httpVersion = .http1Only
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
-            LedgerWebhooks.concurrencyAllowed.upperBound
-        configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.connectionPool.idleTimeout = .seconds(30)
-        configuration.http1_1ConnectionDebugInitializer = { channel in
-            let isSecure = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
-            guard let address = channel.remoteAddress?.ipAddress.flatMap({ IPAddress($0) }) else {
-                return Self.refuse(channel, "leads to no address.")
-            }
-            guard let refusal = peer(address, isSecure) else { return channel.eventLoop.makeSucceededVoidFuture() }
-            return Self.refuse(channel, refusal)
-        }
-        return configuration
-    }
-
-    private static func refuse(_ channel: any Channel, _ why: String) -> EventLoopFuture<Void> {
-        channel.close(promise: nil)
-        return channel.eventLoop.makeFailedFuture(RefusedPeer(reason: "The URL \(why)"))
-    }
-
-    /// A sender over a client with `clientConfiguration`; a call has `callSeconds`.
-    package static func live(_ client: HTTPClient, callSeconds: Double = callSecondsMax) -> WebhookSender {
-        WebhookSender { call in
+        tls.applicationProtocols = ["http/1.1"]
+        let connections = WebhookConnections(tls: try NIOSSLContext(configuration: tls), judge: judge)
+        return WebhookSender { call in
             do {
-                _ = try WebhookAddress(call.url)
+                let address = try WebhookAddress(call.url)
                 let seconds = Int(Date().timeIntervalSince1970)
-                var request = HTTPClientRequest(url: call.url)
-                request.method = .POST
-                request.headers = [
+                let headers: HTTPHeaders = [
                     "content-type": "application/json", "user-agent": "perennial", "webhook-id": call.id,
                     "webhook-timestamp": "\(seconds)", "webhook-signature": call.signature(at: seconds),
                 ]
-                request.body = .bytes(ByteBuffer(bytes: call.body))
-                let answer = try await client.execute(
-                    request, deadline: .now() + .nanoseconds(Int64(callSeconds * 1e9)))
-                await Self.drain(answer.body)
+                let answer = try await connections.post(
+                    call.body, headers, to: address, within: .nanoseconds(Int64(callSeconds * 1e9)))
                 return Self.outcome(of: answer)
             } catch {
                 return .failed(WebhookFailure(Self.sentence(for: error)))
@@ -133,60 +99,41 @@ extension WebhookSender {
         }
     }
 
-    private static func outcome(of answer: HTTPClientResponse) -> WebhookOutcome {
-        let status = Int(answer.status.code)
-        switch status {
-        case 200..<300: return .delivered
-        case 410: return .gone
+    private static func outcome(of answer: WebhookAnswer) -> WebhookOutcome {
+        switch answer.status {
+        case 200..<300: .delivered
+        case 410: .gone
         case 300..<400:
-            return .failed(
+            .failed(
                 WebhookFailure(
-                    status: status, "It answered \(status), a redirect, and none is followed; set its final URL."))
+                    status: answer.status,
+                    "It answered \(answer.status), a redirect, and none is followed; set its final URL."))
         default:
-            let asked = RetryAfter.seconds(in: answer.headers, now: Date()).map { min($0, 86_400) }
-            return .failed(WebhookFailure(status: status, "It answered \(status).", retryAfterSeconds: asked))
+            .failed(
+                WebhookFailure(
+                    status: answer.status, "It answered \(answer.status).",
+                    retryAfterSeconds: RetryAfter.seconds(in: answer.headers, now: Date()).map { min($0, 86_400) }))
         }
     }
 
-    /// Reads the rest of an answer, so that its connection serves again. An answer that is long or slow is dropped with its
-    /// connection: the status has counted by then.
-    private static func drain(_ body: HTTPClientResponse.Body) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                var count = 0
-                do {
-                    for try await part in body {
-                        count += part.readableBytes
-                        guard count <= Self.answerBytesMax else { return }
-                    }
-                } catch {}
-            }
-            group.addTask { try? await Task.sleep(for: .seconds(Self.drainSecondsMax)) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
+    /// Why a call failed, in words for operators, without names of our parts.
     private static func sentence(for error: any Error) -> String {
-        if let refused = error as? RefusedPeer { return refused.reason }
-        if let error = error as? LedgerError { return error.message }
-        if let error = error as? HTTPClientError {
-            switch error {
-            case .deadlineExceeded, .readTimeout: return "It did not answer within \(Int(callSecondsMax)) seconds."
-            case .connectTimeout: return "No connection was made within 5 seconds."
-            case .remoteConnectionClosed: return "It closed the connection without an answer."
-            default: return "The call failed: \(error.shortDescription)."
+        switch error {
+        case let error as LedgerError: error.message
+        case let error as WebhookCallError: error.sentence
+        case let error as NIOConnectionError:
+            if let refused = (error.dnsAError ?? error.dnsAAAAError) as? WebhookCallError {
+                refused.sentence
+            } else {
+                "No connection was made; see that the receiver listens at the port of the URL."
             }
+        case ChannelError.connectTimeout: "No connection was made within 5 seconds."
+        case HTTPParserError.invalidEOFState: WebhookCallError.closed.sentence
+        case is HTTPParserError: "What it answered is no HTTP."
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            "The TLS handshake failed, or its certificate is not one to trust; see that it is valid for the host."
+        default: "The connection broke before an answer came."
         }
-        if error is NIOSSLError || error is NIOSSLExtraError || "\(type(of: error))".contains("SSL") {
-            return
-                "The TLS handshake failed, or its certificate is not one to trust; see that it is valid for the host."
-        }
-        if let error = error as? IOError { return "The network failed: \(error)." }
-        if "\(type(of: error))".contains("NIOConnectionError") {
-            return "No connection was made; see that the host is known and listens."
-        }
-        return "The call failed: \(type(of: error))."
     }
 }
 
@@ -203,9 +150,4 @@ extension Tracker {
                 body: Array(#"{"type":"webhook.test","timestamp":"\#(now)","data":{"webhook":\#(id)}}"#.utf8),
                 secrets: secrets))
     }
-}
-
-/// A connection to a machine that webhooks must not reach.
-private struct RefusedPeer: Error {
-    let reason: String
 }

@@ -34,21 +34,14 @@ func withTracker<Result: Sendable>(
                 productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,
                 deadline: options.deadline)
             let server = ServerAPIClient.live(serverOptions, client: client, verifier: signedTexts)
-            // On threads of their own: a thread looks up one name at a time, and a receiver's name may take long.
-            return try await HTTPClient.withHTTPClient(
-                eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-                configuration: WebhookSender.clientConfiguration()
-            ) { receivers in
-                try await body(
-                    Tracker(
-                        ledger: ledger,
-                        appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
-                        options: TrackerOptions(
-                            leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
-                            callsMax: options.connectionsPerHostMax),
-                        logger: logger, metrics: metrics, signedTexts: signedTexts,
-                        webhookSender: .live(receivers)))
-            }
+            return try await body(
+                Tracker(
+                    ledger: ledger,
+                    appStore: .live(options, client: client, server: server) { logger.warning("\($0)") },
+                    options: TrackerOptions(
+                        leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
+                        callsMax: options.connectionsPerHostMax),
+                    logger: logger, metrics: metrics, signedTexts: signedTexts, webhookSender: try .live()))
         }
         try await thread.shutdownGracefully()
         return result

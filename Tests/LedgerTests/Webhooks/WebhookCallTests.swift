@@ -96,13 +96,11 @@ struct WebhookCallTests {
         ]) { $1 }
         try process.run()
         defer { process.terminate() }
-        try await HTTPClient.withHTTPClient(configuration: WebhookSender.clientConfiguration()) { client in
-            try await expectNewest(from: process, at: port, secret, by: client)
-        }
+        try await expectNewest(from: process, at: port, secret, by: try .live())
     }
 
     private func expectNewest(
-        from process: Process, at port: Int, _ secret: WebhookSecret, by client: HTTPClient
+        from process: Process, at port: Int, _ secret: WebhookSecret, by sender: WebhookSender
     ) async throws {
         func stretch(_ name: String, until: String = "9999-01-01T00:00:00.000Z") -> String {
             #"{"entitlement":"\#(name)","from":null,"until":"\#(until)"}"#
@@ -112,7 +110,7 @@ struct WebhookCallTests {
                 {"type":"subscription.renewed","data":{"event":{"app":"a"},"customer":"ann","access":[\(access)],
                  "position":\(position),"feed_since":"2026-01-01T00:00:00.000Z"}}
                 """
-            return await WebhookSender.live(client).send(
+            return await sender.send(
                 WebhookCall(
                     url: "http://127.0.0.1:\(port)/", id: "msg_\(position)", body: Array(body.utf8), secrets: [secret]))
         }
@@ -128,7 +126,7 @@ struct WebhookCallTests {
             return
         }
         #expect(failure.status == 400)
-        let answer = try await client.execute(
+        let answer = try await HTTPClient.shared.execute(
             HTTPClientRequest(url: "http://127.0.0.1:\(port)/"), timeout: .seconds(10))
         let mirror = String(buffer: try await answer.body.collect(upTo: 1 << 20))
         #expect(mirror == #"[{"app": "a", "customer": "ann", "entitlements": ["new"]}]"#)
@@ -146,7 +144,10 @@ struct WebhookCallTests {
             "https://[::]/", "https://[fe80::1]/", "https://[ff02::1]/", "https://[fd00:ec2::254]/",
             "https://[fd20:ce::254]/",
             "https://[::ffff:169.254.169.254]/", "https://[::ffff:a9fe:a9fe]/", "https://[64:ff9b::a9fe:a9fe]/",
-            "https://[2002:a9fe:a9fe::]/", "http://8.8.8.8/", "http://[2001:4860:4860::8888]/",
+            "https://[2002:a9fe:a9fe::]/", "https://[::169.254.169.254]/", "https://[::ffff:0:169.254.169.254]/",
+            "https://[64:ff9b:1::a9fe:a9fe]/", "https://[2001:0:1::1]/", "https://[2001:db8::5efe:169.254.169.254]/",
+            "https://0.1.2.3/", "https://192.0.0.192/", "https://169.254.169.254./", "https://[::0.0.0.2]/",
+            "http://8.8.8.8/", "http://[2001:4860:4860::8888]/",
             "https://example.com/" + String(repeating: "a", count: 2_000),
         ]
         for url in refused { #expect(throws: LedgerError.self, "\(url)") { try WebhookAddress(url) } }
@@ -171,26 +172,33 @@ struct WebhookCallTests {
             (.text("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"), "redirect"),
             (.text("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"), "gone"),
             (.text("HTTP/1.1 503 Busy\r\nRetry-After: 9999999\r\nContent-Length: 0\r\n\r\n"), "It answered 503."),
-            (.text("no HTTP at all\r\n\r\n"), "failed"),
+            (.text("no HTTP at all\r\n\r\n"), "no HTTP"),
+            (.text("HTTP/1.1 99 No\r\n\r\n"), "no HTTP"),
             (.reset, "closed the connection"),
             (.silence, "within 15 seconds"),
-            (.drip("HTTP/1.1 200 OK\r\n"), "within 15 seconds"),
+            (.drip("HTTP/1.1 200 OK\r\n"), "delivered"),
+            (.drip("HTTP/1.1 200 "), "delivered"),
+            (.drip("HTTP/1.1 200"), "no HTTP"),
+            (.drip("HTTP/1.1 500 Internal Server Error\r\n"), "It answered 500."),
+            (.endless("HTTP/1.1 204 "), "delivered"),
+            (.endless("HTTP/1.1 500 "), "It answered 500."),
+            (.endless("HTTP/1.1 503 Busy\r\nX: "), "It answered 503."),
+            (.endless("HTTP/1.1 103 "), "closed the connection"),
+            (.endless(""), "no HTTP"),
         ]
-        let results = try await HTTPClient.withHTTPClient(configuration: WebhookSender.clientConfiguration()) {
-            client in
-            try await withThrowingTaskGroup(of: (Int, WebhookOutcome).self) { group in
-                for (index, one) in cases.enumerated() {
-                    group.addTask {
-                        try await BadReceiver.with(one.answer) { port in
-                            let call = WebhookCall(
-                                url: "http://127.0.0.1:\(port)/", id: "msg_1", body: Array("{}".utf8),
-                                secrets: [WebhookSecret()])
-                            return (index, await WebhookSender.live(client, callSeconds: 6).send(call))
-                        }
+        let sender = try WebhookSender.live(callSeconds: 6)
+        let results = try await withThrowingTaskGroup(of: (Int, WebhookOutcome).self) { group in
+            for (index, one) in cases.enumerated() {
+                group.addTask {
+                    try await BadReceiver.with(one.answer) { port in
+                        let call = WebhookCall(
+                            url: "http://127.0.0.1:\(port)/", id: "msg_1", body: Array("{}".utf8),
+                            secrets: [WebhookSecret()])
+                        return (index, await sender.send(call))
                     }
                 }
-                return try await group.reduce(into: [Int: WebhookOutcome]()) { $0[$1.0] = $1.1 }
             }
+            return try await group.reduce(into: [Int: WebhookOutcome]()) { $0[$1.0] = $1.1 }
         }
         for (index, one) in cases.enumerated() {
             let outcome = try #require(results[index])
@@ -198,36 +206,69 @@ struct WebhookCallTests {
             case .delivered: #expect(one.expected == "delivered", "\(one.answer)")
             case .gone: #expect(one.expected == "gone", "\(one.answer)")
             case .failed(let failure):
-                #expect(failure.reason.contains(one.expected) || one.expected == "failed", "\(one.answer): \(failure)")
-                if failure.status == 503 { #expect(failure.retryAfterSeconds == 86_400) }
+                #expect(failure.reason.contains(one.expected), "\(one.answer): \(failure)")
+                if case .text = one.answer, failure.status == 503 { #expect(failure.retryAfterSeconds == 86_400) }
                 #expect(failure.reason.hasSuffix("."))
             }
         }
     }
 
-    @Test("A name that leads inward at the second look gets no byte")
-    func rebinding() async throws {
-        let judged = Mutex<[String]>([])
-        var configuration = WebhookSender.clientConfiguration { address, isSecure in
-            judged.withLock { $0.append("\(isSecure)") }
-            return address == IPAddress("127.0.0.1") ? "leads to a machine that must not be reached." : nil
+    @Test("A call that is cancelled ends at once, and a connection serves many calls")
+    func cancelled() async throws {
+        let sender = try WebhookSender.live()
+        let started = ContinuousClock.now
+        try await BadReceiver.with(.silence) { port in
+            let call = WebhookCall(
+                url: "http://127.0.0.1:\(port)/", id: "msg_1", body: Array("{}".utf8), secrets: [WebhookSecret()])
+            let calling = Task { await sender.send(call) }
+            try await Task.sleep(for: .milliseconds(100))
+            calling.cancel()
+            _ = await calling.value
         }
-        configuration.dnsOverride = ["outside.example": "127.0.0.1"]
-        let bytes = Mutex(0)
-        let note: @Sendable (Int) -> Void = { count in bytes.withLock { $0 += count } }
-        let outcome = try await HTTPClient.withHTTPClient(configuration: configuration) { client in
-            try await BadReceiver.with(.text("HTTP/1.1 204 No Content\r\n\r\n"), onBytes: note) { port in
-                let call = WebhookCall(
-                    url: "http://outside.example:\(port)/", id: "msg_1", body: Array("{}".utf8),
-                    secrets: [WebhookSecret()])
-                return await WebhookSender.live(client).send(call)
+        #expect(ContinuousClock.now - started < .seconds(5))
+        let connections = Mutex(0)
+        try await BadReceiver.with(
+            .text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
+            onBytes: { count in connections.withLock { $0 += count == 0 ? 1 : 0 } }
+        ) { port in
+            for number in 0..<5 {
+                let outcome = await sender.send(
+                    WebhookCall(
+                        url: "http://127.0.0.1:\(port)/a?b=\(number)", id: "msg_\(number)", body: Array("{}".utf8),
+                        secrets: [WebhookSecret()]))
+                #expect(outcome == .delivered)
             }
         }
-        #expect(outcome.sentence == "The URL leads to a machine that must not be reached.")
-        #expect(judged.withLock { $0 } == ["false"] && bytes.withLock { $0 } == 0)
-        #expect(IPAddress("169.254.169.254")?.refusal(secure: true) != nil)
-        #expect(IPAddress("93.184.216.34")?.refusal(secure: false) != nil)
-        #expect(IPAddress("93.184.216.34")?.refusal(secure: true) == nil)
+        #expect(connections.withLock { $0 } == 1)
+    }
+
+    @Test("A name that leads inward gets no byte, with TLS or without", arguments: ["http", "https"])
+    func inward(scheme: String) async throws {
+        let judged = Mutex<[IPAddress]>([])
+        let wasSecure = Mutex<Set<Bool>>([])
+        // Now at the look-up, now on the connected peer, as if the name meant another machine by then.
+        for allowed in 0...1 {
+            let bytes = Mutex(0)
+            judged.withLock { $0 = [] }
+            let sender = try WebhookSender.live { address, isSecure in
+                wasSecure.withLock { _ = $0.insert(isSecure) }
+                return judged.withLock { judged in
+                    judged.append(address)
+                    let count = judged.count { $0 == address }
+                    return count > allowed ? "leads to a machine that must not be reached." : nil
+                }
+            }
+            let note: @Sendable (Int) -> Void = { count in bytes.withLock { $0 += count } }
+            let outcome = try await BadReceiver.with(.text("HTTP/1.1 204 No Content\r\n\r\n"), onBytes: note) { port in
+                await sender.send(
+                    WebhookCall(
+                        url: "\(scheme)://localhost:\(port)/", id: "msg_1", body: Array("{}".utf8),
+                        secrets: [WebhookSecret()]))
+            }
+            #expect(outcome.sentence == "The URL leads to a machine that must not be reached.", "\(outcome)")
+            #expect(bytes.withLock { $0 } == 0)
+            #expect(wasSecure.withLock { $0 } == [scheme == "https"])
+        }
     }
 
     /// Runs Python; returns its status and what it printed.
@@ -288,12 +329,15 @@ enum BadReceiver {
             self.onBytes = onBytes
         }
 
+        func channelActive(context: ChannelHandlerContext) { onBytes(0) }
+
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             onBytes(unwrapInboundIn(data).readableBytes)
+            if case .text(let text) = answer { return write(text, context) }
             guard !hasAnswered else { return }
             hasAnswered = true
             switch answer {
-            case .text(let text): write(text, context)
+            case .text: break
             case .endless(let beginning):
                 write(beginning, context)
                 pour(context)

@@ -1,5 +1,4 @@
 import AppStoreSimulator
-import AsyncHTTPClient
 import Ledger
 import NIOSSL
 import Testing
@@ -24,14 +23,10 @@ import Tracking
         ]
         for (certificate, words) in expected {
             identity.show(certificate)
-            let outcome = try await HTTPClient.withHTTPClient(
-                configuration: WebhookSender.clientConfiguration(trusting: roots)
-            ) { client in
-                await WebhookSender.live(client).send(
-                    WebhookCall(
-                        url: "https://localhost:\(listening)/hook", id: "msg_1", body: Array("{}".utf8),
-                        secrets: [try WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]))
-            }
+            let outcome = await (try WebhookSender.live(trusting: roots)).send(
+                WebhookCall(
+                    url: "https://localhost:\(listening)/hook", id: "msg_1", body: Array("{}".utf8),
+                    secrets: [try WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]))
             #expect(outcome.sentence.contains(words), "\(certificate): \(outcome)")
         }
     }

@@ -1,0 +1,280 @@
+import Foundation
+import Ledger
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// What a receiver answered: its status as soon as that is enough, else with its headers.
+struct WebhookAnswer: Sendable {
+    let status: Int
+    var headers = HTTPHeaders()
+}
+
+/// Why no answer came.
+enum WebhookCallError: Error {
+    case late, closed, unknownHost
+    case refused(String)
+
+    var sentence: String {
+        switch self {
+        case .late: "It did not answer within \(Int(WebhookSender.callSecondsMax)) seconds."
+        case .closed: "It closed the connection without an answer."
+        case .unknownHost: "No connection was made; see that the host of the URL is known."
+        case .refused(let why): "The URL \(why)"
+        }
+    }
+}
+
+/// The connections to receivers. Each address is judged after the name is looked up, and again on the connected peer, before
+/// a byte leaves. A connection whose answer was read to its end serves again for a while.
+final class WebhookConnections: Sendable {
+    private static let connectTimeout = TimeAmount.seconds(5)
+    private static let idleTimeout = TimeAmount.seconds(30)
+
+    private let tls: NIOSSLContext
+    private let judge: @Sendable (IPAddress, _ isSecure: Bool) -> String?
+    private let idle = Mutex<[String: [any Channel]]>([:])
+
+    init(tls: NIOSSLContext, judge: @escaping @Sendable (IPAddress, _ isSecure: Bool) -> String?) {
+        self.tls = tls
+        self.judge = judge
+    }
+
+    /// Sends a body; throws where no status came in time.
+    func post(
+        _ body: [UInt8], _ headers: HTTPHeaders, to address: WebhookAddress, within time: TimeAmount
+    ) async throws -> WebhookAnswer {
+        let deadline = NIODeadline.now() + time
+        if let channel = idle.withLock({ idle in
+            idle[address.place]?.removeAll { !$0.isActive }
+            return idle[address.place]?.popLast()
+        }) {
+            // It may have been closed meanwhile: then another one is made.
+            do {
+                return try await exchange(body, headers, address, on: channel, by: deadline)
+            } catch WebhookCallError.closed { try Task.checkCancellation() }
+        }
+        let channel = try await connect(to: address)
+        return try await exchange(body, headers, address, on: channel, by: deadline)
+    }
+
+    private func exchange(
+        _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on channel: any Channel,
+        by deadline: NIODeadline
+    ) async throws -> WebhookAnswer {
+        var head = HTTPRequestHead(version: .http1_1, method: .POST, uri: address.target, headers: headers)
+        head.headers.add(name: "host", value: address.authority)
+        head.headers.add(name: "content-length", value: "\(body.count)")
+        let answer = channel.eventLoop.makePromise(of: WebhookAnswer.self)
+        let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
+            channel.pipeline.fireErrorCaught(WebhookCallError.late)
+        }
+        let turn = WebhookTurn(head: head, body: ByteBuffer(bytes: body), answer: answer) { [self] isOver in
+            timer.cancel()
+            guard isOver else { return channel.close(promise: nil) }
+            idle.withLock { $0[address.place, default: []].append(channel) }
+        }
+        channel.writeAndFlush(turn).whenFailure { answer.fail($0 is ChannelError ? WebhookCallError.closed : $0) }
+        return try await withTaskCancellationHandler {
+            try await answer.futureResult.get()
+        } onCancel: {
+            channel.close(promise: nil)
+        }
+    }
+
+    private func connect(to address: WebhookAddress) async throws -> any Channel {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let (isSecure, host) = (address.isSecure, address.host)
+        return try await ClientBootstrap(group: loop)
+            .connectTimeout(Self.connectTimeout)
+            .resolver(JudgedAddresses(loop) { [judge] in judge($0, isSecure) })
+            .connect(host: host, port: address.port)
+            .flatMapThrowing { [tls, judge] channel in
+                let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+                if let refusal = peer.map({ judge($0, isSecure) }) ?? "leads to no address." {
+                    channel.close(promise: nil)
+                    throw WebhookCallError.refused(refusal)
+                }
+                let pipeline = channel.pipeline.syncOperations
+                if isSecure {
+                    try pipeline.addHandler(
+                        NIOSSLClientHandler(context: tls, serverHostname: IPAddress(host) == nil ? host : nil))
+                }
+                try pipeline.addHandler(StatusGate())
+                try pipeline.addHTTPClientHandlers()
+                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange()])
+                return channel
+            }.get()
+    }
+}
+
+/// Looks a host up. One address that a webhook may not reach refuses them all.
+private final class JudgedAddresses: Resolver, Sendable {
+    private let four: EventLoopPromise<[SocketAddress]>
+    private let six: EventLoopPromise<[SocketAddress]>
+    private let judge: @Sendable (IPAddress) -> String?
+
+    init(_ loop: any EventLoop, _ judge: @escaping @Sendable (IPAddress) -> String?) {
+        four = loop.makePromise()
+        six = loop.makePromise()
+        self.judge = judge
+    }
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { four.futureResult }
+
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        // A lookup may take long: on the queue of all it delays no other one.
+        DispatchQueue.global().async { [self] in
+            do {
+                let texts = Self.look(up: host)
+                guard !texts.isEmpty else { throw WebhookCallError.unknownHost }
+                for text in texts {
+                    guard let address = IPAddress(text) else { throw WebhookCallError.unknownHost }
+                    if let refusal = judge(address) { throw WebhookCallError.refused(refusal) }
+                }
+                let found = try texts.map { try SocketAddress(ipAddress: $0, port: port) }
+                four.succeed(found.filter { $0.protocol == .inet })
+                six.succeed(found.filter { $0.protocol == .inet6 })
+            } catch {
+                four.fail(error)
+                six.fail(error)
+            }
+        }
+        return six.futureResult
+    }
+
+    func cancelQueries() {}
+
+    /// The addresses of a host as text, each once.
+    private static func look(up host: String) -> [String] {
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, nil, nil, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var found: [String] = []
+        for entry in sequence(first: list, next: { $0?.pointee.ai_next }) {
+            guard let entry = entry?.pointee else { break }
+            var text = [CChar](repeating: 0, count: 256)
+            guard getnameinfo(entry.ai_addr, entry.ai_addrlen, &text, 256, nil, 0, NI_NUMERICHOST) == 0 else {
+                continue
+            }
+            let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if !found.contains(address) { found.append(address) }
+        }
+        return found
+    }
+}
+
+/// One call on a connection. `end` says whether the connection serves again.
+private struct WebhookTurn: Sendable {
+    let head: HTTPRequestHead
+    let body: ByteBuffer
+    let answer: EventLoopPromise<WebhookAnswer>
+    let end: @Sendable (_ isOver: Bool) -> Void
+}
+
+/// The status of an answer, read before its headers end.
+private struct EarlyStatus { let code: Int }
+
+/// Reads the status before the decoder, and ends a connection whose answer is too long, wherever it is long.
+private final class StatusGate: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    /// The most bytes of an answer that are read.
+    static let answerBytesMax = 64 * 1024
+    private var count = 0
+    private var line: [UInt8] = []
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        (count, line) = (0, [])
+        context.write(data, promise: promise)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let bytes = unwrapInboundIn(data)
+        count += bytes.readableBytes
+        // HTTP/1.1 200 and a blank, or the end of the line.
+        let length = 13
+        if line.count < length {
+            line += bytes.readableBytesView.prefix(length - line.count)
+            if line.count == length, line.starts(with: Array("HTTP/1.".utf8)), [0x20, 0x0D, 0x0A].contains(line[12]),
+                let code = Int(String(decoding: line[9..<12], as: UTF8.self)), code >= 200
+            {
+                context.fireUserInboundEventTriggered(EarlyStatus(code: code))
+            }
+        }
+        guard count <= Self.answerBytesMax else { return context.close(promise: nil) }
+        context.fireChannelRead(data)
+    }
+}
+
+/// Makes the calls of one connection, one after the other.
+private final class Exchange: ChannelDuplexHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundIn = WebhookTurn
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private var turn: WebhookTurn?
+    private var status: Int?
+    private var servesAgain = false
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let turn = unwrapOutboundIn(data)
+        (self.turn, status, servesAgain) = (turn, nil, false)
+        context.write(wrapOutboundOut(.head(turn.head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(turn.body))), promise: nil)
+        context.write(wrapOutboundOut(.end(nil)), promise: promise)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let early as EarlyStatus:
+            status = early.code
+            // Nothing that follows changes it.
+            if 200..<300 ~= early.code || early.code == 410 { turn?.answer.succeed(WebhookAnswer(status: early.code)) }
+        case is IdleStateHandler.IdleStateEvent: if turn == nil { context.close(promise: nil) }
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            servesAgain = head.isKeepAlive
+            turn?.answer.succeed(WebhookAnswer(status: Int(head.status.code), headers: head.headers))
+        case .body: break
+        case .end: finish(isOver: servesAgain)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        fail(WebhookCallError.closed)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        fail(error)
+        context.close(promise: nil)
+    }
+
+    /// Ends the call: a status that was read counts, whatever came after it.
+    private func fail(_ error: any Error) {
+        if let status { turn?.answer.succeed(WebhookAnswer(status: status)) } else { turn?.answer.fail(error) }
+        finish(isOver: false)
+    }
+
+    private func finish(isOver: Bool) {
+        let ended = turn
+        turn = nil
+        ended?.end(isOver)
+    }
+}
+
+extension WebhookAddress {
+    /// What connections are kept by.
+    fileprivate var place: String { "\(isSecure) \(authority)" }
+}
