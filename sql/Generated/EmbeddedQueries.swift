@@ -6915,44 +6915,6 @@ ON CONFLICT (name) DO UPDATE
 SET violations = EXCLUDED.violations, repaired = EXCLUDED.repaired, checked_at = EXCLUDED.checked_at
 
 """#)
-    /// Worker: the event at the head of stream $3, $4 of webhook $1 is done, under fence $2: the stream waits for its next event, or
-    package static let advanceWebhookLine = SQLFile("advance_webhook_line", #"""
--- Worker: the event at the head of stream $3, $4 of webhook $1 is done, under fence $2: the stream waits for its next event, or
--- for none and its line goes. The lock orders this after a move that another event of the stream is part of.
-WITH held AS MATERIALIZED (
-    SELECT w AS webhook, w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR UPDATE
-), next AS MATERIALIZED (
-    SELECT h.webhook_id, (
-        SELECT min(f) FROM ledger.webhook_following(h.webhook, l.stream_of, l.stream_id, l.position) f) AS position
-    FROM held h JOIN ledger.webhook_line l USING (webhook_id)
-    WHERE l.stream_of = $3::text AND l.stream_id = $4::bigint AND l.position = $5::bigint
-), moved AS (
-    UPDATE ledger.webhook_line l
-    SET position = n.position, attempts = 0, next_at = clock_timestamp(), since = clock_timestamp(), status = NULL,
-        reason = NULL
-    FROM next n
-    WHERE l.webhook_id = n.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND n.position IS NOT NULL
-), gone AS (
-    DELETE FROM ledger.webhook_line l USING next n
-    WHERE l.webhook_id = n.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND n.position IS NULL)
-SELECT h.webhook_id FROM held h
-
-"""#)
-    /// Worker: a call about the head of stream $3, $4 of webhook $1 failed, under fence $2: it waits for $6 seconds, because of
-    package static let failWebhookLine = SQLFile("fail_webhook_line", #"""
--- Worker: a call about the head of stream $3, $4 of webhook $1 failed, under fence $2: it waits for $6 seconds, because of
--- status $7 and reason $8. $5 is its position. No row: another worker has it.
-WITH held AS (
-    SELECT w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR SHARE
-), failed AS (
-    UPDATE ledger.webhook_line l
-    SET attempts = l.attempts + 1, next_at = clock_timestamp() + make_interval(secs => $6::float8), status = $7::smallint,
-        reason = $8::text
-    FROM held h
-    WHERE l.webhook_id = h.webhook_id AND l.stream_of = $3::text AND l.stream_id = $4::bigint AND l.position = $5::bigint)
-SELECT h.webhook_id FROM held h
-
-"""#)
     /// Returns the stream of webhook $1 whose first undelivered event is at position $2.
     package static let findWebhookLine = SQLFile("find_webhook_line", #"""
 -- Returns the stream of webhook $1 whose first undelivered event is at position $2.
@@ -7036,23 +6998,27 @@ GROUP BY n.customer_id, c.app_id, c.name
 ORDER BY n.customer_id
 
 """#)
-    /// Worker: returns what waits for webhook $1 and is due, or with $3 everything, at most $2, with the messages. No message: the
+    /// Worker: returns the streams that wait for webhook $1 and are due, or with $3 all, at most $2, with their next events and
     package static let readWebhookLines = SQLFile("read_webhook_lines", #"""
--- Worker: returns what waits for webhook $1 and is due, or with $3 everything, at most $2, with the messages. No message: the
--- event is for no webhook any more.
+-- Worker: returns the streams that wait for webhook $1 and are due, or with $3 all, at most $2, with their next events and
+-- messages, together about $2. No message: no event of the stream is for the webhook any more.
 WITH due AS MATERIALIZED (
-    SELECT l.position, l.stream_of, l.stream_id, l.attempts
-    FROM ledger.webhook_line l
+    SELECT l.stream_of, l.stream_id, l.position AS line, l.attempts, w AS webhook
+    FROM ledger.webhook_line l JOIN ledger.webhook w USING (webhook_id)
     WHERE l.webhook_id = $1::int AND ($3::bool OR l.next_at <= clock_timestamp())
     ORDER BY l.next_at LIMIT $2::int
+), found AS MATERIALIZED (
+    SELECT d.stream_of, d.stream_id, d.line, COALESCE(f.position, d.line) AS position,
+           CASE WHEN COALESCE(f.position, d.line) = d.line THEN d.attempts ELSE 0 END AS attempts, f.position IS NOT NULL AS is_taken
+    FROM due d
+    LEFT JOIN LATERAL (
+        SELECT n AS position FROM ledger.webhook_following(d.webhook, d.stream_of, d.stream_id, d.line - 1) n
+        LIMIT GREATEST(1, $2::int / (SELECT count(*) FROM due))) f ON true
 )
-SELECT d.position, d.stream_of, d.stream_id, d.attempts, m.identity, m.body
-FROM due d
-LEFT JOIN ledger.webhook_messages(ARRAY(
-    SELECT d.position FROM due d
-    JOIN ledger.event_feed f USING (position) JOIN ledger.event e USING (event_id)
-    JOIN ledger.webhook w ON w.webhook_id = $1::int
-    WHERE ledger.webhook_takes(w, e))) m USING (position)
+SELECT f.position, f.stream_of, f.stream_id, f.line, f.attempts, m.identity, m.body
+FROM found f
+LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM found n WHERE n.is_taken)) m USING (position)
+ORDER BY f.position
 
 """#)
     /// Returns what waits for webhook $1, the oldest first, at most $2.
@@ -7164,6 +7130,36 @@ WHERE w.webhook_id = $1::int
     package static let setWebhookSecrets = SQLFile("set_webhook_secrets", #"""
 -- Sets the sealed secrets of webhook $1: present $2 and previous $3.
 UPDATE ledger.webhook w SET sealed_secret = $2::bytea, sealed_previous_secret = $3::bytea WHERE w.webhook_id = $1::int
+
+"""#)
+    /// Worker: of the streams ($3, $4) of webhook $1 that wait at $5, the events up to $6 (null: none) are done, under fence $2.
+    package static let settleWebhookLines = SQLFile("settle_webhook_lines", #"""
+-- Worker: of the streams ($3, $4) of webhook $1 that wait at $5, the events up to $6 (null: none) are done, under fence $2.
+-- Each waits for its next event, or for none and its line goes. Where there is $7, the next one failed: it waits for $7
+-- seconds, because of status $8 and reason $9. The lock orders this after a move that another event of a stream is part of.
+-- No row: another worker has it.
+WITH held AS MATERIALIZED (
+    SELECT w AS webhook, w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR UPDATE
+), news AS MATERIALIZED (
+    SELECT h.webhook_id, n.*, CASE WHEN n.done IS NULL THEN n.position ELSE (
+               SELECT min(f) FROM ledger.webhook_following(h.webhook, n.stream_of, n.stream_id, n.done) f) END AS head
+    FROM held h
+    CROSS JOIN unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[], $8::smallint[], $9::text[])
+        AS n(stream_of, stream_id, position, done, seconds, status, reason)
+), moved AS (
+    UPDATE ledger.webhook_line l
+    SET position = t.head, status = t.status, reason = t.reason,
+        attempts = CASE WHEN t.done IS NULL THEN l.attempts ELSE 0 END + (t.seconds IS NOT NULL)::int,
+        since = CASE WHEN t.done IS NULL THEN l.since ELSE clock_timestamp() END,
+        next_at = clock_timestamp() + make_interval(secs => COALESCE(t.seconds, 0))
+    FROM news t
+    WHERE l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
+      AND l.position = t.position AND t.head IS NOT NULL
+), gone AS (
+    DELETE FROM ledger.webhook_line l USING news t
+    WHERE l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
+      AND l.position = t.position AND t.head IS NULL)
+SELECT h.webhook_id FROM held h
 
 """#)
 }

@@ -6,11 +6,6 @@ import Subscriptions
 package struct WebhookStream: Sendable, Hashable {
     let of: String
     let id: Int64
-
-    /// The parameters of a statement about the event at the head of a stream.
-    func parameters(at position: Int64, of held: HeldWebhook) -> [Parameter] {
-        held.parameters + [.text(of), .int8(id), .int8(position)]
-    }
 }
 
 /// A webhook that one worker leases. Its fence guards each write: another worker's lease, and any change by hand, makes
@@ -23,6 +18,16 @@ package struct HeldWebhook: Sendable {
     let position: Int64
 
     var parameters: [Parameter] { [.int4(id), .int8(fence)] }
+
+    /// The parameters of the statement about what became of streams.
+    func parameters(about lines: [WebhookLine]) -> [Parameter] {
+        parameters + [
+            .texts(lines.map(\.stream.of)), .int8s(lines.map(\.stream.id)), .int8s(lines.map(\.position)),
+            .int8s(lines.map(\.done)), .float8s(lines.map(\.seconds)),
+            .int2s(lines.map { $0.failure?.status.flatMap { Int16(exactly: $0) } }),
+            .texts(lines.map(\.failure?.reason)),
+        ]
+    }
 }
 
 /// How a leased webhook stands.
@@ -55,6 +60,8 @@ package struct WebhookMessage: Sendable {
     package let stream: WebhookStream
     /// Its position in the feed.
     package let position: Int64
+    /// Where its stream waits; nil: it does not, or the event is of a window.
+    package let line: Int64?
     /// The failed calls about it.
     package let attempts: Int
     /// The id of the message, the same at each attempt; nil where there is no body.
@@ -71,21 +78,24 @@ package struct WebhookWindow: Sendable {
     package let end: Int64
 }
 
-/// A stream that begins to wait.
+/// A stream that begins to wait, or what became of one that waits.
 package struct WebhookLine: Sendable {
     let stream: WebhookStream
     let position: Int64
+    let done: Int64?
     let attempts: Int
-    let seconds: Double
+    let seconds: Double?
     let failure: WebhookFailure?
 
-    /// A stream that waits from an event on, which is sent in some seconds.
+    /// A stream that waits from an event on. What waited may be done up to `done`; where the event after it failed, it is sent
+    /// again in `seconds`.
     package init(
-        _ stream: WebhookStream, from position: Int64, attempts: Int = 0, seconds: Double = 0,
+        _ stream: WebhookStream, from position: Int64, done: Int64? = nil, attempts: Int = 0, seconds: Double? = nil,
         failure: WebhookFailure? = nil
     ) {
         self.stream = stream
         self.position = position
+        self.done = done
         self.attempts = attempts
         self.seconds = seconds
         self.failure = failure
@@ -109,10 +119,6 @@ package struct WebhookFailure: Sendable, Hashable {
         self.status = status
         self.reason = reason
         self.retryAfterSeconds = retryAfterSeconds
-    }
-
-    fileprivate var parameters: [Parameter] {
-        [.int2(status.flatMap { Int16(exactly: $0) }), .text(reason)]
     }
 }
 
@@ -151,17 +157,17 @@ extension LedgerWebhooks {
         let rows = try await write(
             Queries.readWebhookWindow,
             [.int4(held.id), .int8(look.position), .int8(end), .int4(Int32(Self.windowEventsMax))])
-        let messages = try rows.map { try WebhookMessage(row: $0, attempts: 0) }
+        let messages = try rows.map { try WebhookMessage(row: $0) }
         return WebhookWindow(
             messages: messages,
             end: messages.count < Self.windowEventsMax ? end : messages.last?.position ?? end)
     }
 
-    /// Returns what waits for a webhook and is due, or with `all` whatever waits, at most `limit`.
-    package func lines(of held: HeldWebhook, limit: Int, all: Bool = false) async throws -> [WebhookMessage] {
+    /// Returns what waits for a webhook and is due, or with `all` whatever waits: some events of each stream, in order.
+    package func lines(of held: HeldWebhook, all: Bool = false) async throws -> [WebhookMessage] {
         try await write(
-            Queries.readWebhookLines, [.int4(held.id), .int4(Int32(clamping: limit)), .bool(all)]
-        ).map { try WebhookMessage(row: $0, attempts: Int($0.int4("attempts"))) }
+            Queries.readWebhookLines, [.int4(held.id), .int4(Int32(Self.windowEventsMax)), .bool(all)]
+        ).map { try WebhookMessage(row: $0, line: $0.int8("line"), attempts: Int($0.int4("attempts"))) }
     }
 
     /// Moves a webhook and renews its lease; `lines` begin to wait. Returns false where this worker has it no more.
@@ -171,27 +177,16 @@ extension LedgerWebhooks {
             held.parameters + [
                 .int8(position), .float8(Self.leaseSeconds), .texts(lines.map(\.stream.of)),
                 .int8s(lines.map(\.stream.id)), .int8s(lines.map(\.position)),
-                .int4s(lines.map { Int32($0.attempts) }), .float8s(lines.map(\.seconds)),
+                .int4s(lines.map { Int32($0.attempts) }), .float8s(lines.map { $0.seconds ?? 0 }),
                 .int2s(lines.map { $0.failure?.status.flatMap { Int16(exactly: $0) } }),
                 .texts(lines.map(\.failure?.reason)),
             ]
         ).count > 0
     }
 
-    /// Says that the event at the head of a stream that waits is done. Returns false where this worker has it no more.
-    package func advance(_ held: HeldWebhook, _ stream: WebhookStream, at position: Int64) async throws -> Bool {
-        try await write(Queries.advanceWebhookLine, stream.parameters(at: position, of: held)).count > 0
-    }
-
-    /// Says that a call about the head of a stream that waits failed, and when the next one is.
-    package func fail(
-        _ held: HeldWebhook, _ stream: WebhookStream, at position: Int64, again seconds: Double,
-        _ failure: WebhookFailure
-    ) async throws -> Bool {
-        try await write(
-            Queries.failWebhookLine,
-            stream.parameters(at: position, of: held) + [.float8(seconds)] + failure.parameters
-        ).count > 0
+    /// Says what became of streams that wait. Returns false where this worker has the webhook no more.
+    package func settle(_ held: HeldWebhook, _ lines: [WebhookLine]) async throws -> Bool {
+        try await write(Queries.settleWebhookLines, held.parameters(about: lines)).count > 0
     }
 
     /// Sets a webhook's state, with its reason and the length of the rest.
@@ -211,9 +206,10 @@ extension LedgerWebhooks {
 }
 
 extension WebhookMessage {
-    fileprivate init(row: Row, attempts: Int) throws {
+    fileprivate init(row: Row, line: Int64? = nil, attempts: Int = 0) throws {
         stream = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
         position = try row.int8("position")
+        self.line = line
         self.attempts = attempts
         id = try row.textIfPresent("identity").map { "msg_" + EventIdentity(of: "webhook/\($0)").uuid }
         body = try row.textIfPresent("body").map { Array($0.utf8) }

@@ -275,8 +275,10 @@ extension LedgerWebhooks {
                     .notFound,
                     "Nothing waits for webhook \(id) at position \(position); see `perennial webhook show \(id)`.")
             }
-            let line = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
-            try transaction.query(Queries.advanceWebhookLine, line.parameters(at: position, of: held))
+            let stream = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
+            try transaction.query(
+                Queries.settleWebhookLines,
+                held.parameters(about: [WebhookLine(stream, from: position, done: position)]))
         }
     }
 

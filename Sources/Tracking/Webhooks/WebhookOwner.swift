@@ -38,29 +38,42 @@ private struct SentMessage: Sendable {
     let outcome: WebhookOutcome
 }
 
-/// A stretch of the feed on its way to a receiver.
+/// Events on their way to a receiver: a stretch of the feed, or what waits.
 private struct OpenWindow {
-    let end: Int64
+    var end: Int64 = 0
     /// What is not answered yet, by stream, in order.
     var queues: [WebhookStream: ArraySlice<WebhookMessage>] = [:]
-    /// The streams whose next event may be sent, in the order of the feed.
+    /// The streams whose next event may be sent, the first one last.
     var ready: [WebhookStream] = []
     /// Why the first event of a queue failed.
     var failures: [WebhookStream: WebhookFailure] = [:]
     /// The streams that waited when the window was read, from their first events here on.
     var leftOut: [WebhookStream: Int64] = [:]
+    /// Of what waits: where each stream did, and its last event that is done.
+    var lines: [WebhookStream: Int64] = [:]
+    var done: [WebhookStream: Int64] = [:]
 
-    init(_ window: WebhookWindow) {
-        end = window.end
-        for message in window.messages {
-            if message.body == nil {
+    init(_ messages: some Sequence<WebhookMessage>) {
+        for message in messages {
+            if message.body == nil, message.line == nil {
                 leftOut[message.stream] = leftOut[message.stream] ?? message.position
             } else {
                 if queues[message.stream] == nil { ready.append(message.stream) }
+                lines[message.stream] = message.line
                 queues[message.stream, default: []].append(message)
             }
         }
         ready.reverse()
+    }
+
+    /// Whether an event is the next one of its stream here.
+    func isNext(_ message: WebhookMessage) -> Bool { queues[message.stream]?.first?.position == message.position }
+
+    /// Notes that such an event is done: the next one of the stream may be sent, after those of others.
+    mutating func take(_ message: WebhookMessage) {
+        queues[message.stream]?.removeFirst()
+        done[message.stream] = message.position
+        if queues[message.stream]?.isEmpty == false { ready.insert(message.stream, at: 0) }
     }
 }
 
@@ -83,8 +96,9 @@ struct WebhookOwner {
 
     private var leaseEnd: ContinuousClock.Instant
     private var look: WebhookLook?
+    private var lookedAt = ContinuousClock.now
     private var window: OpenWindow?
-    private var lines: [WebhookMessage] = []
+    private var waiting: OpenWindow?
     private var inFlight: [WebhookStream: Flight] = [:]
     private var failuresInRow = 0
     private var failedStreams: Set<WebhookStream> = []
@@ -121,7 +135,7 @@ struct WebhookOwner {
             group.addTask { await Self.tick() }
             while !isLost, !Task.isCancelled, ContinuousClock.now < leaseEnd {
                 // What takes longer has a line and is sent again.
-                if isStopping(), window == nil, !inFlight.values.contains(where: \.isQuick) { break }
+                if isStopping(), window == nil, waiting == nil, !inFlight.values.contains(where: \.isQuick) { break }
                 // A failure of the database leaves everything as it was: the next round tries again.
                 let isDone = await attempt { try await work(in: &group) }
                 // A process that stops does not wait for a database that is away: the window is sent again.
@@ -151,68 +165,64 @@ struct WebhookOwner {
     }
 
     private mutating func work(in group: inout TaskGroup<SentMessage?>) async throws {
-        if isWindowDone { try await close() }
-        if window == nil, !isLost, let failure = restBecause { try await rest(1, because: failure) }
-        if window == nil, !isLost, !isStopping() { try await open() }
+        if let waiting, isDone(waiting) { try await settle(waiting) }
+        if let window, !isLost, isDone(window) { try await close(window) }
+        if window == nil, waiting == nil, !isLost, let failure = restBecause { try await rest(1, because: failure) }
+        // Beside what waits, the next look at the feed has time.
+        let isTime = waiting == nil || look == nil || ContinuousClock.now - lookedAt > .seconds(Self.lookSeconds)
+        if window == nil, isTime, !isLost, !isStopping() { try await open(in: &group) }
         guard !isLost else { return }
         begin(in: &group)
     }
 
-    /// Whether nothing of the window is to be waited for: what is slow goes on beside the next one.
-    private var isWindowDone: Bool {
-        guard let window else { return false }
-        let isSending = inFlight.values.contains { flight in
-            window.queues[flight.message.stream]?.first?.position == flight.message.position && flight.isQuick
-        }
-        if isSending { return false }
-        return isEnding || window.ready.isEmpty
+    /// Whether nothing of a window is to be waited for: what is slow goes on beside the next one.
+    private func isDone(_ window: OpenWindow) -> Bool {
+        let isSending = inFlight.values.contains { window.isNext($0.message) && $0.isQuick }
+        return !isSending && (isEnding || window.ready.isEmpty)
     }
 
-    private mutating func open() async throws {
+    private mutating func open(in group: inout TaskGroup<SentMessage?>) async throws {
         if leaseEnd - ContinuousClock.now < .seconds(Self.renewSeconds), let look { try await move(to: look.position) }
         guard !isLost, let look = try await ledger.look(at: held) else {
             isLost = true
             return
         }
-        self.look = look
+        (self.look, lookedAt) = (look, .now)
         isResting = look.state == .resting
         if isResting {
-            if !look.isResting, inFlight.isEmpty { try await probe(look) }
+            if !look.isResting, inFlight.isEmpty, !isEnding { try await probe(look, in: &group) }
             return
         }
-        if look.hasDue, lines.isEmpty {
-            lines = try await ledger.lines(of: held, limit: look.concurrency + inFlight.count)
-                .filter { inFlight[$0.stream] == nil }.reversed()
+        if look.hasDue, waiting == nil {
+            let due = OpenWindow(try await ledger.lines(of: held).filter { inFlight[$0.stream] == nil })
+            if !due.queues.isEmpty { waiting = due }
         }
         guard look.newest > look.position else { return }
-        let next = OpenWindow(try await ledger.window(of: held, look))
+        let read = try await ledger.window(of: held, look)
+        var next = OpenWindow(read.messages)
+        next.end = read.end
         guard next.queues.isEmpty, next.leftOut.isEmpty else {
             window = next
             return
         }
         try await move(to: next.end)
         // A long stretch without an event for this webhook takes no rest.
-        if !isLost, !isStopping(), inFlight.isEmpty { try await open() }
+        if !isLost, !isStopping(), inFlight.isEmpty { try await open(in: &group) }
     }
 
     /// Begins calls while there is room: at most one event of a stream at a time, windows before what waits.
     private mutating func begin(in group: inout TaskGroup<SentMessage?>) {
-        guard let look else { return }
-        let room = isProbing ? 1 : look.concurrency
+        guard let look, !isProbing else { return }
         var busy: [WebhookStream] = []
-        while inFlight.count < room, !isEnding {
+        while inFlight.count < look.concurrency, !isEnding {
             // Half of the room is for what waits, so that neither starves the other.
-            let takesLine = !lines.isEmpty && (window?.ready.isEmpty ?? true || inFlight.count % 2 == 1)
-            if takesLine {
-                guard let message = lines.popLast(), inFlight[message.stream] == nil else { continue }
+            let takesLine = window?.ready.isEmpty ?? true || inFlight.count % 2 == 1 && waiting?.ready.isEmpty == false
+            guard let stream = takesLine ? waiting?.ready.popLast() : window?.ready.popLast() else { break }
+            guard let message = (takesLine ? waiting : window)?.queues[stream]?.first else { continue }
+            if inFlight[stream] == nil {
                 send(message, look, in: &group)
-            } else {
-                guard let stream = window?.ready.popLast() else { break }
-                guard inFlight[stream] == nil, let message = window?.queues[stream]?.first else {
-                    busy.append(stream)
-                    continue
-                }
-                send(message, look, in: &group)
+            } else if !takesLine {
+                busy.append(stream)
             }
         }
         window?.ready.append(contentsOf: busy.reversed())
@@ -240,29 +250,36 @@ struct WebhookOwner {
         let wasSent = message.body != nil
         if wasSent { onOutcome(answered.outcome) }
         if isProbing { return try await takeProbe(answered) }
+        let isOfWindow = window?.isNext(message) ?? false
+        let waits = waiting?.isNext(message) ?? false
         switch answered.outcome {
         case .delivered:
             if wasSent { (failuresInRow, failedStreams, restBecause) = (0, [], nil) }
-            if isOfWindow(message) {
-                window?.queues[stream]?.removeFirst()
-                if window?.queues[stream]?.isEmpty == false { window?.ready.insert(stream, at: 0) }
+            if isOfWindow {
+                window?.take(message)
+            } else if waits {
+                waiting?.take(message)
             } else {
-                keep(try await ledger.advance(held, stream, at: message.position))
+                keep(
+                    try await ledger.settle(held, [WebhookLine(stream, from: message.position, done: message.position)])
+                )
             }
         case .gone: try await turnOff()
         case .failed(let failure):
             count(failure, of: message)
-            if isOfWindow(message) {
+            if isOfWindow {
                 window?.failures[stream] = failure
             } else if restBecause == nil, !isResting {
-                let seconds = pace.retry(after: message.attempts + 1, failure)
-                keep(try await ledger.fail(held, stream, at: message.position, again: seconds, failure))
+                if waits {
+                    waiting?.failures[stream] = failure
+                } else {
+                    let seconds = pace.retry(after: message.attempts + 1, failure)
+                    keep(
+                        try await ledger.settle(
+                            held, [WebhookLine(stream, from: message.position, seconds: seconds, failure: failure)]))
+                }
             }
         }
-    }
-
-    private func isOfWindow(_ message: WebhookMessage) -> Bool {
-        window?.queues[message.stream]?.first?.position == message.position
     }
 
     private mutating func count(_ failure: WebhookFailure, of message: WebhookMessage) {
@@ -283,8 +300,7 @@ struct WebhookOwner {
 
     /// Commits what became of the window. It ends before the first event that was not sent, so that a receiver that is away
     /// leaves few lines.
-    private mutating func close() async throws {
-        guard let window else { return }
+    private mutating func close(_ window: OpenWindow) async throws {
         var lines = window.leftOut.map { WebhookLine($0.key, from: $0.value) }
         var end = window.end
         for (stream, queue) in window.queues {
@@ -304,6 +320,21 @@ struct WebhookOwner {
         self.window = nil
     }
 
+    /// Commits what became of what waited.
+    private mutating func settle(_ waiting: OpenWindow) async throws {
+        let lines = waiting.queues.keys.compactMap { stream -> WebhookLine? in
+            guard let line = waiting.lines[stream] else { return nil }
+            let (done, failure) = (waiting.done[stream], waiting.failures[stream])
+            if done == nil, failure == nil { return nil }
+            let attempts = waiting.queues[stream]?.first?.attempts ?? 0
+            return WebhookLine(
+                stream, from: line, done: done, seconds: failure.map { pace.retry(after: attempts + 1, $0) },
+                failure: failure)
+        }
+        if !lines.isEmpty { keep(try await ledger.settle(held, lines)) }
+        self.waiting = nil
+    }
+
     private mutating func move(to position: Int64, lines: [WebhookLine] = []) async throws {
         let begin = ContinuousClock.now
         keep(try await ledger.move(held, to: position, lines: lines))
@@ -320,23 +351,23 @@ struct WebhookOwner {
     // MARK: - Rests
 
     private mutating func rest(_ number: Int, because failure: WebhookFailure) async throws {
-        (failuresInRow, failedStreams, restBecause, lines, isResting) = (0, [], nil, [], true)
+        (failuresInRow, failedStreams, restBecause, isResting) = (0, [], nil, true)
         keep(
             try await ledger.set(
                 held, to: .resting, because: failure.reason, rests: number, seconds: pace.rest(number, failure)))
     }
 
     /// Tries one event after a rest, another one each time: it may be the event that fails and not the receiver.
-    private mutating func probe(_ look: WebhookLook) async throws {
-        let next = OpenWindow(try await ledger.window(of: held, look))
-        let fresh = next.ready.reversed().compactMap { next.queues[$0]?.first }
-        let waiting = try await ledger.lines(of: held, limit: LedgerWebhooks.windowEventsMax, all: true)
-        let all = fresh + waiting.filter { $0.body != nil }
+    private mutating func probe(_ look: WebhookLook, in group: inout TaskGroup<SentMessage?>) async throws {
+        let next = OpenWindow(try await ledger.window(of: held, look).messages)
+        let waiting = OpenWindow(try await ledger.lines(of: held, all: true))
+        let all = [next, waiting].flatMap { window in window.ready.reversed().compactMap { window.queues[$0]?.first } }
+            .filter { $0.body != nil }
         guard !all.isEmpty else {
             return keep(try await ledger.set(held, to: .on, because: nil))
         }
-        lines = [all[max(look.rests - 1, 0) % all.count]]
         isProbing = true
+        send(all[max(look.rests - 1, 0) % all.count], look, in: &group)
     }
 
     private mutating func takeProbe(_ answered: SentMessage) async throws {
@@ -344,7 +375,8 @@ struct WebhookOwner {
         switch answered.outcome {
         case .delivered:
             // An event ahead of the position is sent again, in its order.
-            keep(try await ledger.advance(held, answered.message.stream, at: answered.message.position))
+            let (stream, position) = (answered.message.stream, answered.message.position)
+            keep(try await ledger.settle(held, [WebhookLine(stream, from: position, done: position)]))
             keep(try await ledger.set(held, to: .on, because: nil))
         case .gone: try await turnOff()
         case .failed(let failure): try await rest((look?.rests ?? 0) + 1, because: failure)

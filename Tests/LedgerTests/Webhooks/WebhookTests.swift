@@ -132,6 +132,39 @@ struct WebhookTests {
         }
     }
 
+    @Test("What waits is drained as fast as a window is")
+    func drains() async throws {
+        try await withLedger(connections: 4) { test in
+            for number in 0..<300 { try await grant("right\(number)", to: "c\(number % 20)", in: test) }
+            try await test.ledger.feed.sequenceAll()
+            let id = try await test.addWebhook()
+            let receiver = PretendReceiver { _ in
+                try? await Task.sleep(for: .milliseconds(20))
+                return .delivered
+            }
+            var seconds: [Duration] = []
+            for isWaiting in [false, true] {
+                try await test.ledger.webhooks.replay(id, from: .beginning)
+                if isWaiting {
+                    try await test.run(
+                        """
+                        UPDATE ledger.webhook SET position = (SELECT position FROM ledger.feed);
+                        INSERT INTO ledger.webhook_line (webhook_id, stream_of, stream_id, position)
+                        SELECT \(id), 'customer', e.customer_id, min(f.position)
+                        FROM ledger.event e JOIN ledger.event_feed f USING (event_id) GROUP BY e.customer_id
+                        """)
+                }
+                let began = ContinuousClock.now
+                try await test.runOwner(receiver) { try await test.isIdle(id) }
+                seconds.append(ContinuousClock.now - began)
+            }
+            #expect(receiver.positions.sorted() == (1...300).flatMap { [$0, $0] })
+            #expect(receiver.memory.disorder == [])
+            #expect(seconds[1] < seconds[0] * 2 + .seconds(1), "\(seconds)")
+            print("webhook: a window took \(seconds[0]), what waited \(seconds[1])")
+        }
+    }
+
     @Test("A change by hand takes a webhook from its worker: a replay sends everything after it once more")
     func seized() async throws {
         try await withLedger(connections: 4) { test in
