@@ -58,9 +58,9 @@ package struct Webhook: Sendable, Hashable {
     /// What an operator has to look at, in one clause; nil where nothing is wrong.
     package func trouble(at now: Instant) -> String? {
         switch state {
-        case .off: return reason.map { "is off: \($0)" }
+        case .off: return reason.map { "is off: \($0.asClause)" }
         case .resting where Double((now - stateSince).milliseconds) > Self.restSecondsTolerated * 1_000:
-            return "rests since \(stateSince.iso8601): \(reason ?? "its receiver fails")"
+            return "rests since \(stateSince.iso8601): \(reason?.asClause ?? "its receiver fails")"
         case .on, .resting:
             guard let waitingSince, Double((now - waitingSince).milliseconds) > Self.waitSecondsTolerated * 1_000 else {
                 return nil
@@ -172,7 +172,7 @@ extension LedgerWebhooks {
         concurrency: Int = concurrencyUsual, secret: WebhookSecret? = nil, from start: WebhookStart = .now
     ) async throws -> (webhook: Webhook, secret: WebhookSecret) {
         let address = try WebhookAddress(url)
-        try Self.require(kinds: kinds)
+        let kinds = try Self.known(kinds)
         try Self.require(concurrency: concurrency)
         let seal = try ledger.apps.requiredSeal()
         var app: Int32?
@@ -348,12 +348,17 @@ extension LedgerWebhooks {
             }
             return position - 1
         case .instant(let instant):
+            guard instant <= (try await ledger.now()) else {
+                throw LedgerError(
+                    .invalid, "\(instant.iso8601) is in the future; give an instant that is over, or now.")
+            }
             return try await query(Queries.findWebhookStart, [.instant(instant)]).first?.int8("position") ?? 0
         }
     }
 
-    private static func require(kinds: [String]?) throws(LedgerError) {
-        guard let kinds else { return }
+    /// Returns the kinds, each once; throws `invalid` for one that no event has.
+    private static func known(_ kinds: [String]?) throws(LedgerError) -> [String]? {
+        guard let kinds else { return nil }
         guard !kinds.isEmpty else {
             throw LedgerError(.invalid, "Name at least one kind of event, or leave kinds out.")
         }
@@ -362,6 +367,7 @@ extension LedgerWebhooks {
             let hint = known.nearest(to: strange).map { "the nearest is \($0)" } ?? "docs/lifecycle.md has them all"
             throw LedgerError(.invalid, "No event has the kind \(strange.prefix(255)); \(hint).")
         }
+        return known.filter { kinds.contains($0) }
     }
 
     private static func require(concurrency: Int) throws(LedgerError) {
@@ -373,6 +379,11 @@ extension LedgerWebhooks {
     private static func unknown(_ id: Int32) -> LedgerError {
         LedgerError(.notFound, "There is no webhook \(id); see `perennial webhook list`.")
     }
+}
+
+extension String {
+    /// A sentence as the end of another one, to which the full stop belongs.
+    fileprivate var asClause: String { prefix(1).lowercased() + dropFirst().prefix(count - (hasSuffix(".") ? 2 : 1)) }
 }
 
 extension Webhook {

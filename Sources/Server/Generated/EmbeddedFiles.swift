@@ -1212,8 +1212,8 @@ paths:
                 concurrency: {type: [integer, "null"], minimum: 1, maximum: 64, description: The most calls at a time; 16 unless given.}
                 secret: {type: [string, "null"], description: "Your own, `whsec_` and Base64 of 24 to 64 bytes; one is made unless given."}
                 from:
-                  description: "`now`, `beginning`, a position of the feed, or an instant."
-                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning]}, {type: string, format: date-time}]
+                  description: "`now` (also unless given), `beginning`, a position of the feed, or an instant that is over."
+                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning, null]}, {type: string, format: date-time}]
       responses:
         "201":
           description: The webhook with its secret.
@@ -3056,7 +3056,7 @@ pre {
 <form method="post" action="/admin/webhooks/{{id}}" class="stacked">
 <input type="hidden" name="form_token" value="{{formToken}}">
 <input type="hidden" name="action" value="skip">
-<label for="position">Its position</label>
+<label for="position">Its position, from the table above</label>
 <input id="position" name="position" inputmode="numeric" pattern="[0-9]+" required>
 <label for="reason">Why, in words for the next person who asks</label>
 <textarea id="reason" name="reason" rows="3" required maxlength="{{reasonCharactersMax}}"></textarea>

@@ -121,8 +121,8 @@ struct WebhookShowCommand: AsyncParsableCommand {
             (try await $0.webhooks.webhook(webhook.id), try await $0.webhooks.waiting(for: webhook.id, limit: 1_000))
         }
         printError(
-            "Webhook \(found.id) (\(found.shownURL)) is \(found.state.rawValue)\(found.reason.map { ": \($0)" } ?? "."), "
-                + "at position \(found.position), \(found.behind) behind the feed.")
+            "Webhook \(found.id) (\(found.shownURL)) is \(found.state.rawValue), at position \(found.position), "
+                + "\(found.behind) behind the feed.\(found.reason.map { " \($0)" } ?? "")")
         form.show(Listing(waiting))
     }
 }

@@ -97,7 +97,9 @@ struct WebhookTests {
             try await test.ledger.feed.sequenceAll()
             let (id, receiver) = (try await test.addWebhook(), PretendReceiver { _ in .gone })
             try await test.runOwner(receiver) { try await test.ledger.webhooks.webhook(id).state == .off }
-            #expect(try await test.ledger.webhooks.troubles().map(\.id) == [id])
+            let troubles = try await test.ledger.webhooks.troubles()
+            #expect(troubles.map(\.id) == [id])
+            #expect(troubles.map(\.trouble) == ["is off: its receiver answered 410, so it wants no more"])
             #expect(try await test.ledger.webhooks.lease(limit: 1).isEmpty)
             receiver.answer { _ in .delivered }
             try await test.ledger.webhooks.set(id, isOn: true)

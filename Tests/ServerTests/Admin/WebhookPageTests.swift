@@ -76,12 +76,17 @@ import Tracking
             for (fields, status) in refused {
                 #expect(try await browser.post(path, fields).status == status, "\(fields)")
             }
-            #expect(try await browser.post(path, ["form_token": token, "action": "retry"]).status == .ok)
+            let retried = try await browser.post(path, ["form_token": token, "action": "retry"])
+            #expect(retried.status == .ok && retried.text.contains("What waits is due now"))
+            try await world.ledger.webhooks.set(1, isOn: false)
+            let off = try await browser.post(path, ["form_token": token, "action": "retry"])
+            #expect(off.text.contains("It is off, so nothing is sent") && !off.text.contains("due now"))
+            try await world.ledger.webhooks.set(1, isOn: true)
             let next = try #require(try await world.ledger.webhooks.waiting(for: 1).first?.nextAt)
             #expect(next <= (try await world.ledger.now()))
             let skipped = try await browser.post(
                 path, ["form_token": token, "action": "skip", "position": "1", "confirmed": "yes", "reason": "<why>"])
-            #expect(skipped.status == .ok && skipped.text.contains("Nothing waits."))
+            #expect(skipped.status == .ok && skipped.text.contains("No stream waits."))
             #expect(try await world.ledger.webhooks.waiting(for: 1).isEmpty)
             let audit = try await world.database.query(
                 .init(
@@ -91,7 +96,8 @@ import Tracking
                         FROM perennial.audit_log WHERE action LIKE 'webhook.%' AND actor LIKE 'key %' ORDER BY 1
                         """))
             #expect(
-                try audit.map { try $0.text("line") } == ["key 1 webhook.event_skipped <why>", "key 1 webhook.retried"])
+                try audit.map { try $0.text("line") }
+                    == ["key 1 webhook.event_skipped <why>", "key 1 webhook.retried", "key 1 webhook.retried"])
         }
     }
 }

@@ -33,10 +33,14 @@ struct WebhookRouteTests {
             let secret = served.secret
             let added = try await client.send(
                 .post, Self.path, secret: secret,
-                body: #"{"url":"https://example.com/hook?token=1","app":"com.example.app","kinds":["refund.granted"]}"#)
+                body:
+                    #"{"url":"https://example.com/hook?token=1","app":"com.example.app","kinds":["refund.granted","trial.started","refund.granted"]}"#
+            )
             #expect(added.status == .created)
             let body = try AnswerBody(added)
             #expect(body.text("secret")?.hasPrefix("whsec_") == true && body.text("url") == "https://example.com/hook")
+            let kinds = try await served.ledger.webhooks.all().first?.kinds
+            #expect(kinds == ["trial.started", "refund.granted"])
             let one = "\(Self.path)/\(body.text("webhook_id") ?? "")"
             let shown = try AnswerBody(try await client.send(.get, one, secret: secret))
             #expect(shown.list("waiting_events")?.isEmpty == true && shown.text("secret") == nil)
@@ -92,7 +96,9 @@ struct WebhookRouteTests {
             #"{"url":"https://169.254.169.254/"}"#, #"{"url":"https://example.com/","kinds":["renewed"]}"#,
             #"{"url":"https://example.com/","kinds":[]}"#, #"{"url":"https://example.com/","concurrency":0}"#,
             #"{"url":"https://example.com/","secret":"whsec_c2hvcnQ="}"#, #"{"url":"https://example.com/","from":99}"#,
-            #"{"url":"https://example.com/","from":"later"}"#, #"{"url":"https://example.com/","environment":"Test"}"#,
+            #"{"url":"https://example.com/","from":"later"}"#,
+            #"{"url":"https://example.com/","from":"2999-01-01T00:00:00Z"}"#,
+            #"{"url":"https://example.com/","environment":"Test"}"#,
             #"{"url":"https://example.com/","filter":"x"}"#, #"{}"#,
             #"{"url":"https://example.com/","concurrency":1e400}"#,
             #"{"url":"https://example.com/","from":99999999999999999999}"#,

@@ -58,9 +58,9 @@ struct WebhookPage {
                 [.text("Behind the feed"), .number(webhook.behind)],
             ])
         waiting = AdminTable(
-            "What waits, the oldest first",
-            ["Position", "What", "Customer", "Subscription", "Since", "Calls", "Again", "Last error"],
-            empty: "Nothing waits.", isStacked: true,
+            "First events of the streams that wait, the oldest first",
+            ["Position", "Event", "Customer", "Subscription", "Since", "Failed calls", "Again", "Last error"],
+            empty: "No stream waits.", isStacked: true,
             events.map { one in
                 [
                     .number(one.position), .text(one.kind),
@@ -110,7 +110,12 @@ extension AdminSite {
         switch action {
         case .retry:
             try await webhooks.retry(id)
-            return try await webhookPage(context, notice: "Everything that waits is sent again now.")
+            let isOff = try await webhooks.webhook(id).state == .off
+            return try await webhookPage(
+                context,
+                notice: isOff
+                    ? "It is off, so nothing is sent; turn it on with `perennial webhook set \(id) --on`."
+                    : "What waits is due now; load the page again to see what came of it.")
         case .skip:
             guard form["confirmed"] == "yes", let position = Int64(form["position"]) else {
                 throw Problem(.invalid, "Go back, give the position and confirm the skip; nothing was changed.")
