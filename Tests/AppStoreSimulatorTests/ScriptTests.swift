@@ -34,6 +34,14 @@ import Testing
         (.resubscribes, [.purchased, .renewalDisabled, .lapsed, .resubscribed, .renewed, .renewed]),
         (.familyRevoked, [.purchased, .renewed, .revoked]),
         (.deletesAccount, [.purchased, .renewed, .accountDeleted]),
+        (.commits, [.purchased, .renewed, .renewed, .renewed, .renewed]),
+        (.commitmentCancelled, [.purchased, .renewed, .renewed, .renewalDisabled, .renewed, .renewed]),
+        (.commitmentRecovers, [.purchased, .billingFailed, .recovered, .renewed, .renewed, .renewed]),
+        (.commitmentFails, [.purchased, .billingFailed, .lapsed]),
+        (.commitmentRefunded, [.purchased, .renewed, .refunded, .renewalDisabled]),
+        (.commitmentSwitches, [.purchased, .renewed, .renewed, .renewed, .renewed, .planSwitchScheduled]),
+        (.buysSeats, [.purchased, .renewed, .seatsAdded, .seatsReduced, .seatsRefunded, .renewed, .renewed, .renewed]),
+        (.seatRevoked, [.purchased, .renewed, .revoked]),
     ]
 
     @Test("Each script has its story", arguments: stories)

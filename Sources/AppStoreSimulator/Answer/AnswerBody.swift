@@ -130,7 +130,7 @@ struct AnswerBody: Sendable {
     private func row(_ period: Period, of life: Life, seen: TransactionRow.Seen) -> TransactionRow {
         var row = TransactionRow(period: period, of: life, bundleID: bundleID, seen: seen)
         row.leavesKeysOut = quirks.contains(.missingKeys)
-        if case .byServer = seen, !life.script.isFamilyShared { row.accountToken = token(period.buyer) }
+        if case .byServer = seen, !life.script.isMember { row.accountToken = token(period.buyer) }
         return row
     }
 }

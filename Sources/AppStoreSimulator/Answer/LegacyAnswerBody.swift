@@ -14,8 +14,8 @@ struct LegacyAnswerBody: Sendable {
         var json = JSONWriter(reserving: 4096)
         json.object { json in
             json.number("status", life.phase == .subscribed ? 0 : 21006)
-            json.number("auto_renew_status", life.renewalIsOn ? 1 : 0)
-            json.text("auto_renew_product_id", life.nextProduct.identifier(in: bundleID))
+            json.number("auto_renew_status", life.nextPaymentIsOn ? 1 : 0)
+            json.text("auto_renew_product_id", life.nextPaidProduct.identifier(in: bundleID))
             if let intent = life.expirationIntent {
                 json.text("expiration_intent", String(intent))
                 json.text("is_in_billing_retry_period", life.isInRetry ? "1" : "0")

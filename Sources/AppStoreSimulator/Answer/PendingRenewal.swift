@@ -6,10 +6,10 @@ struct PendingRenewal: Sendable {
     func write(to json: inout JSONWriter) {
         guard let head = life.periods.last else { return }
         json.object { json in
-            json.text("auto_renew_product_id", life.nextProduct.identifier(in: bundleID))
+            json.text("auto_renew_product_id", life.nextPaidProduct.identifier(in: bundleID))
             json.text("product_id", head.product.identifier(in: bundleID))
             json.rowNumber("original_transaction_id", life.ids.originalTransactionID)
-            json.rowNumber("auto_renew_status", life.renewalIsOn ? "1" : "0")
+            json.rowNumber("auto_renew_status", life.nextPaymentIsOn ? "1" : "0")
             if let intent = life.expirationIntent { json.text("expiration_intent", String(intent)) }
             switch life.phase {
             case .subscribed: break

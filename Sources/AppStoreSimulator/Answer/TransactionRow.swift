@@ -68,8 +68,8 @@ struct TransactionRow: Sendable {
         purchase = period.purchase
         offer = period.offer
         offerID = period.offerID
-        webOrderLineItemID = life.script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal)
-        ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
+        webOrderLineItemID = life.script.isMember ? nil : ids.webOrderLineItemID(of: period.ordinal)
+        ownership = life.script.ownership
         switch seen {
         case .onDevice(let identity):
             // A restore gives the device's rows their own ids and their own date.

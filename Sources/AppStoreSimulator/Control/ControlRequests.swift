@@ -36,6 +36,8 @@ struct CertificateRequest: Decodable, Sendable {
 extension CustomerScript: Decodable {
     enum CodingKeys: String, CodingKey {
         case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes
+        case plan, seats, assigned
+        case namesPlan = "names_plan"
         case beginsEmpty = "begins_empty"
         case seasonEveryMonths = "season_every_months"
         case buysSeveral = "buys_several"
@@ -68,6 +70,10 @@ extension CustomerScript: Decodable {
         quirks = try values.decodeIfPresent(Set<ByteQuirk>.self, forKey: .quirks) ?? []
         hasGrace = try values.decodeIfPresent(Bool.self, forKey: .grace) ?? false
         isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
+        isAssigned = try values.decodeIfPresent(Bool.self, forKey: .assigned) ?? false
+        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan) ?? .upfront
+        seats = try values.decodeIfPresent(Int.self, forKey: .seats).map { min(Seats.countMax, max(1, $0)) }
+        namesPlan = try values.decodeIfPresent(Bool.self, forKey: .namesPlan) ?? false
         ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false
         hasRestored = try values.decodeIfPresent(Bool.self, forKey: .restored) ?? false
         chargeHabit = try values.decodeIfPresent(ChargeHabit.self, forKey: .charge) ?? .onTime

@@ -8,7 +8,7 @@ extension CustomerTruth {
         accountDeleted = account.isDeleted
         appAccountToken = world.accountToken(of: account)
         hasLegacyReceipts = account.script.sendsLegacyReceipts
-        subscriptions = account.begun.map { SubscriptionTruth($0, at: account.now, bundleID: world.bundleID) }
+        subscriptions = account.begun.map { SubscriptionTruth($0, of: account, in: world) }
         purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }.map { purchase in
             PurchaseTruth(
                 transactionID: account.ids.purchase(purchase.ordinal),
@@ -22,7 +22,8 @@ extension CustomerTruth {
 }
 
 extension SubscriptionTruth {
-    init(_ life: Life, at now: StoreTime, bundleID: String) {
+    init(_ life: Life, of account: Account, in world: World) {
+        let (now, bundleID) = (account.now, world.bundleID)
         let ids = life.ids
         let head = life.periods.last?.product ?? life.script.product
         originalTransactionID = ids.originalTransactionID
@@ -30,21 +31,33 @@ extension SubscriptionTruth {
         group = head.groupID
         appleStatus = life.status(at: now)
         access = life.access(at: now)
-        autoRenewProduct = life.nextProduct.identifier(in: bundleID)
-        autoRenewStatus = life.renewalIsOn
+        autoRenewProduct = life.nextPaidProduct.identifier(in: bundleID)
+        autoRenewStatus = life.nextPaymentIsOn
+        term = life.runningPayment.map { payment in
+            TermTruth(
+                payment: payment.number, payments: Payment.total, ends: payment.termEnds.milliseconds,
+                autoRenewStatus: life.renewalIsOn, autoRenewProduct: life.nextProduct.identifier(in: bundleID),
+                followingPlan: life.followingPlan)
+        }
+        renewalSeats = life.nextSeats
         expirationIntent = life.expirationIntent
         inBillingRetry = life.isInRetry
         graceUntil = life.graceUntil?.milliseconds
         priceConsentPending = life.priceConsent == .asked
-        ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
+        ownership = life.script.ownership
         periods = life.periods.map { period in
-            PeriodTruth(
+            let signed = SignedTransaction(period, of: life, account, in: world)
+            return PeriodTruth(
                 transactionID: ids.transactionID(of: period.ordinal),
-                webOrderLineItemID: life.script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal),
+                webOrderLineItemID: life.script.isMember ? nil : ids.webOrderLineItemID(of: period.ordinal),
                 product: period.product.identifier(in: bundleID), booked: period.bookedAt.milliseconds,
                 purchase: period.purchase.milliseconds, expires: period.expires.milliseconds, isTrial: period.isTrial,
                 offer: period.offer, cancelled: period.cancellation?.at.milliseconds,
-                upgraded: period.cancellation?.isUpgrade ?? false)
+                upgraded: period.cancellation?.isUpgrade ?? false, plan: period.plan,
+                payment: period.payment?.number, termEnds: period.payment?.termEnds.milliseconds,
+                seats: period.seats?.count, revokedSeats: period.seats?.revoked ?? 0,
+                isAddition: period.seats?.isAddition ?? false, paid: signed.paid, returned: signed.returned,
+                currency: signed.storefront.currency)
         }
         log = life.lifeEvents.map { lifeEvent in
             LifeEventTruth(

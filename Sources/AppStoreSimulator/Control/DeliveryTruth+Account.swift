@@ -29,7 +29,7 @@ extension DeliveryTruth {
     }
 
     init(_ period: Period, of life: Life, _ account: Account, in world: World) {
-        let isShared = life.script.isFamilyShared
+        let isShared = life.script.isMember
         customer = period.buyer.seat.name(of: account.index)
         product = period.product.identifier(in: world.bundleID)
         kind = .subscription
@@ -41,7 +41,7 @@ extension DeliveryTruth {
         booked = period.bookedAt.milliseconds
         purchase = period.purchase.milliseconds
         expires = period.expires.milliseconds
-        ownership = isShared ? "FAMILY_SHARED" : "PURCHASED"
+        ownership = life.script.ownership
         replaced = period.cancellations.last { $0.isUpgrade }?.at.milliseconds
         refunded = period.cancellation.flatMap { $0.isUpgrade ? nil : $0.at.milliseconds }
         refunds = period.cancellations.filter { !$0.isUpgrade }.map { refund in

@@ -36,7 +36,7 @@ package struct DeliveryTruth: Codable, Sendable {
     package var purchase: Int64
     /// The end of a period.
     package var expires: Int64?
-    /// `PURCHASED` or `FAMILY_SHARED`.
+    /// `PURCHASED`, `FAMILY_SHARED` or `ASSIGNED`.
     package var ownership: String
     /// When another product replaced a period.
     package var replaced: Int64?

@@ -61,8 +61,12 @@ package struct SubscriptionTruth: Codable, Sendable {
     package var appleStatus: AppleStatus
     /// The product of the next renewal.
     package var autoRenewProduct: String
-    /// Whether renewal is on.
+    /// Whether renewal is on; within a term, whether Apple will try the next payment.
     package var autoRenewStatus: Bool
+    /// The term of payments that runs.
+    package var term: TermTruth?
+    /// The seats with which a group renews.
+    package var renewalSeats: Int?
     /// Apple's code, 1 to 5, once the subscription ended or is in retry.
     package var expirationIntent: Int?
     /// Whether Apple retries the charge.
@@ -71,7 +75,7 @@ package struct SubscriptionTruth: Codable, Sendable {
     package var graceUntil: Int64?
     /// Whether the customer was asked for consent to a higher price and has not answered.
     package var priceConsentPending: Bool
-    /// `PURCHASED` or `FAMILY_SHARED`.
+    /// `PURCHASED`, `FAMILY_SHARED` or `ASSIGNED`.
     package var ownership: String
     /// The periods in the order they were booked.
     package var periods: [PeriodTruth]
@@ -79,7 +83,8 @@ package struct SubscriptionTruth: Codable, Sendable {
     package var log: [LifeEventTruth]
 
     enum CodingKeys: String, CodingKey {
-        case product, group, access, ownership, periods, log
+        case product, group, access, ownership, periods, log, term
+        case renewalSeats = "renewal_seats"
         case appleStatus = "apple_status"
         case originalTransactionID = "original_transaction_id"
         case autoRenewProduct = "auto_renew_product"
@@ -88,6 +93,30 @@ package struct SubscriptionTruth: Codable, Sendable {
         case inBillingRetry = "in_billing_retry"
         case graceUntil = "grace_until_ms"
         case priceConsentPending = "price_consent_pending"
+    }
+}
+
+/// A term of payments, and what the customer wants after it.
+package struct TermTruth: Codable, Sendable {
+    /// The number of the newest payment, from 1.
+    package var payment: Int
+    /// The payments of the term.
+    package var payments: Int
+    /// The end of the term.
+    package var ends: Int64
+    /// Whether the term renews: the customer's will.
+    package var autoRenewStatus: Bool
+    /// The product of the next term.
+    package var autoRenewProduct: String
+    /// The plan of what follows.
+    package var followingPlan: BillingPlan
+
+    enum CodingKeys: String, CodingKey {
+        case payment, payments
+        case ends = "ends_ms"
+        case autoRenewStatus = "auto_renew_status"
+        case autoRenewProduct = "auto_renew_product"
+        case followingPlan = "following_plan"
     }
 }
 
@@ -113,9 +142,30 @@ package struct PeriodTruth: Codable, Sendable {
     package var cancelled: Int64?
     /// Whether a product of a higher level replaced it.
     package var upgraded: Bool
+    /// How it was paid.
+    package var plan: BillingPlan
+    /// The number of a payment in its term, from 1.
+    package var payment: Int?
+    /// The end of the term, as known with this payment.
+    package var termEnds: Int64?
+    /// The seats of a group's transaction, and of a member's.
+    package var seats: Int?
+    /// How many of them were refunded.
+    package var revokedSeats: Int
+    /// Whether the seats were added within a period that has other seats.
+    package var isAddition: Bool
+    /// What the customer paid, in thousandths of the currency; nothing for a member.
+    package var paid: Int64
+    /// What the customer got back of it.
+    package var returned: Int64
+    /// The currency.
+    package var currency: String
 
     enum CodingKeys: String, CodingKey {
-        case product, upgraded, offer
+        case product, upgraded, offer, plan, payment, seats, paid, returned, currency
+        case termEnds = "term_ends_ms"
+        case revokedSeats = "revoked_seats"
+        case isAddition = "addition"
         case transactionID = "transaction_id"
         case webOrderLineItemID = "web_order_line_item_id"
         case booked = "booked_ms"

@@ -39,6 +39,18 @@ package struct CustomerAction: Codable, Sendable {
         case deleteAccount = "delete_account"
         /// The family organiser stops sharing.
         case revokeFamily = "revoke_family"
+        /// The group or the organisation takes a seat away.
+        case revokeSeat = "revoke_seat"
+        /// An account without a subscription of the group gets a seat of a group.
+        case claimSeat = "claim_seat"
+        /// The customer chooses the other plan of a yearly product for the time after the term or the period.
+        case switchPlan = "switch_plan"
+        /// A group buys more seats at once.
+        case addSeats = "add_seats"
+        /// A group renews with fewer seats.
+        case reduceSeats = "reduce_seats"
+        /// Apple refunds some seats of a group.
+        case refundSeats = "refund_seats"
         /// The end of the running period moves later.
         case extend
         /// The customer makes a one-time purchase.
@@ -73,6 +85,10 @@ package struct CustomerAction: Codable, Sendable {
     package var product: SubscriptionProduct?
     /// For `redeem_offer`, `subscribe` and `resubscribe`: the offer; nil makes `redeem_offer` take a promotional one.
     package var offer: PeriodOffer?
+    /// For `subscribe` and `resubscribe`: how a yearly product is paid; nil selects the customer's own plan.
+    package var plan: BillingPlan?
+    /// For `subscribe` and `claim_seat`: the seats of the group; for the actions about seats: how many, nil means one.
+    package var seats: Int?
     /// For `buy`: the product; nil means coins.
     package var item: OneTimeProduct?
     /// The index of the subscription within the account, from 0; nil means 0, the first one.
@@ -110,7 +126,7 @@ package struct CustomerAction: Codable, Sendable {
         case kind = "action"
         case keepsRenewal = "keep_renewal"
         case periodsAgo = "periods_ago"
-        case reason, product, seconds, offer, item, subscription, quantity, signature, jws
+        case reason, product, plan, seats, seconds, offer, item, subscription, quantity, signature, jws
         case offerID = "offer_id"
         case accountToken = "app_account_token"
         case isDeferred = "deferred"

@@ -59,6 +59,14 @@ package struct CustomerScript: Sendable {
     package var hasGrace = false
     /// Whether the subscription is a family member's share of another customer's.
     package var isFamilyShared = false
+    /// Whether the subscription is a seat that a group or an organisation gave the customer.
+    package var isAssigned = false
+    /// How a yearly product is paid.
+    package var plan = BillingPlan.upfront
+    /// The seats of the customer's group, or of the group that gave a seat; nil for one alone.
+    package var seats: Int?
+    /// Whether the signed texts name the plan of what is paid at once, too.
+    package var namesPlan = false
     /// Whether the customer also owns the lifetime purchase.
     package var ownsLifetime = false
     /// The months between purchases of coins; nil means no purchases.
@@ -97,6 +105,15 @@ package struct CustomerScript: Sendable {
         get { startOffer == .freeTrial }
         set { startOffer = newValue ? .freeTrial : nil }
     }
+
+    /// Whether another customer pays.
+    var isMember: Bool { isFamilyShared || isAssigned }
+
+    /// Whether the first purchase begins a term of payments.
+    var isPaidMonthly: Bool { plan == .monthly && product.hasPlans }
+
+    /// Apple's `inAppOwnershipType`.
+    var ownership: String { isAssigned ? "ASSIGNED" : isFamilyShared ? "FAMILY_SHARED" : "PURCHASED" }
 
     /// Creates a loyal customer of the monthly product.
     package init() {}

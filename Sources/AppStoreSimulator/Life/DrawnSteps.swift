@@ -11,21 +11,21 @@ struct DrawnSteps: Sendable {
     func steps(in period: Int, of script: CustomerScript) -> [Step] {
         guard script.isDrawn else { return [] }
         var numbers = SeededGenerator(seed: temper, stream: 1000 + UInt64(period))
-        if script.isFamilyShared {
+        if script.isMember {
             guard numbers.chance(chances.revocations) else { return [] }
-            return [step(period, numbers.between(0.1, 0.9), .revokeFamily)]
+            return [step(period, numbers.between(0.1, 0.9), script.isAssigned ? .revokeSeat : .revokeFamily)]
         }
         if period == 0, script.startOffer == .freeTrial {
             return numbers.chance(0.4) ? [step(period, numbers.between(0.2, 0.9), .disableRenewal)] : []
         }
-        return paidPeriod(period, numbers: &numbers)
+        return paidPeriod(period, of: script, numbers: &numbers)
     }
 
     /// Returns the comeback of a lapsed customer. Some customers come back after a while, a few of them for an offer.
     func comeback(
         after period: Int, of script: CustomerScript, scale: TimeScale
     ) -> (delay: Int64, action: CustomerAction)? {
-        guard script.isDrawn, !script.isFamilyShared else { return nil }
+        guard script.isDrawn, !script.isMember else { return nil }
         var numbers = SeededGenerator(seed: temper, stream: 2_000_000 + UInt64(period))
         guard numbers.chance(chances.comebacks) else { return nil }
         let delay = max(1000, scale.milliseconds(months: numbers.between(0.3, 3)))
@@ -47,9 +47,10 @@ struct DrawnSteps: Sendable {
     private enum PeriodOutcome: CaseIterable {
         case cancels, wavers, refund, olderRefund, refundReversal, billingFailure, upgrade, downgrade, crossgrade
         case extend, priceIncrease, withdrawal, unexplainedEnd, redeemedOffer, accountDeletion
+        case planSwitch, seatAddition, seatReduction, seatRefund
     }
 
-    private func chance(of turning: PeriodOutcome) -> Double {
+    private func chance(of turning: PeriodOutcome, for script: CustomerScript) -> Double {
         switch turning {
         case .cancels: chances.cancels
         case .wavers: chances.wavers
@@ -66,14 +67,20 @@ struct DrawnSteps: Sendable {
         case .unexplainedEnd: chances.unexplainedEnds
         case .redeemedOffer: chances.redeemedOffers
         case .accountDeletion: mayDeleteAccount ? chances.accountDeletions : 0
+        case .planSwitch: script.isPaidMonthly ? chances.planSwitches : 0
+        case .seatAddition: script.seats == nil ? 0 : chances.seatAdditions
+        case .seatReduction: script.seats == nil ? 0 : chances.seatReductions
+        case .seatRefund: script.seats == nil ? 0 : chances.seatRefunds
         }
     }
 
-    private func paidPeriod(_ period: Int, numbers: inout SeededGenerator) -> [Step] {
+    private func paidPeriod(
+        _ period: Int, of script: CustomerScript, numbers: inout SeededGenerator
+    ) -> [Step] {
         var draw = numbers.unit()
         let point = numbers.between(0.1, 0.8)
         for turning in PeriodOutcome.allCases {
-            let share = chance(of: turning)
+            let share = chance(of: turning, for: script)
             guard draw >= share else { return steps(of: turning, in: period, at: point, numbers: &numbers) }
             draw -= share
         }
@@ -109,6 +116,10 @@ struct DrawnSteps: Sendable {
         case .unexplainedEnd: return [step(period, point, .breakOff)]
         case .redeemedOffer: return [Step(period: period, at: point, action: redemption(&numbers))]
         case .accountDeletion: return [step(period, point, .deleteAccount)]
+        case .planSwitch: return [step(period, point, .switchPlan)]
+        case .seatAddition: return [seats(period, point, .addSeats, 1 + numbers.below(9))]
+        case .seatReduction: return [seats(period, point, .reduceSeats, 1 + numbers.below(2))]
+        case .seatRefund: return [seats(period, point, .refundSeats, 1 + numbers.below(2))]
         }
     }
 
@@ -116,6 +127,12 @@ struct DrawnSteps: Sendable {
         var action = CustomerAction(.redeemOffer)
         action.offer = numbers.chance(0.5) ? .promotional : .offerCode
         return action
+    }
+
+    private func seats(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind, _ count: Int) -> Step {
+        var action = CustomerAction(kind)
+        action.seats = count
+        return Step(period: period, at: at, action: action)
     }
 
     private func step(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind) -> Step {

@@ -6,6 +6,14 @@ struct Life: Sendable {
         case retrying(graceUntil: StoreTime?, graceIsOver: Bool, until: StoreTime)
         /// The subscription ended, with Apple's expiration intent; a revoked family share has none.
         case ended(intent: Int?, graceUntil: StoreTime?)
+
+        /// Whether it runs, or may be charged again by itself.
+        var isLive: Bool {
+            switch self {
+            case .subscribed, .retrying: true
+            case .ended: false
+            }
+        }
     }
 
     struct ScheduledStep: Sendable {
@@ -39,6 +47,10 @@ struct Life: Sendable {
     var priceIncreases = 0
     var offerBalance: OfferBalance?
     var nextProduct: SubscriptionProduct
+    /// The plan of what follows, where the product has plans.
+    var nextPlan: BillingPlan
+    /// The seats of the next renewal of a group.
+    var nextSeats: Int?
     var renewals = 0
     var accountDeletedAt: StoreTime?
     var steps: [ScheduledStep] = []
@@ -61,7 +73,10 @@ struct Life: Sendable {
         self.now = bookedAt ?? self.start
         self.buyer = buyer
         self.nextProduct = script.product
-        begin(with: script.startOffer)
+        self.nextPlan = script.plan
+        self.nextSeats = script.seats
+        // Whether an offer counts as a payment of the term is not known.
+        begin(with: script.isPaidMonthly ? nil : script.startOffer)
     }
 
     private mutating func begin(with offer: PeriodOffer?) {
@@ -86,16 +101,19 @@ struct Life: Sendable {
 
     /// Adds a period, at the price of an offer while one lasts, and all of the script's steps in it.
     mutating func book(_ product: SubscriptionProduct, purchase: StoreTime, as kind: LifeEventKind) {
-        let offer = takeOffer()
-        if priceConsent == .given { priceIncreases += 1 }
+        let payment = payment(of: product, from: purchase)
+        let isWithinTerm = payment.map { $0.number > 1 } ?? false
+        let offer = payment == nil ? takeOffer() : nil
+        if priceConsent == .given, !isWithinTerm { priceIncreases += 1 }
         let period = Period(
             ordinal: periods.count, kind: kind, product: product, bookedAt: now, purchase: purchase,
-            expires: purchase + scale.length(of: product, with: offer?.offer), offer: offer,
-            priceIncreases: priceIncreases, buyer: buyer)
+            expires: purchase + (payment == nil ? scale.length(of: product, with: offer?.offer) : scale.payment),
+            offer: offer, priceIncreases: priceIncreases, buyer: buyer, payment: payment,
+            seats: nextSeats.map { Seats(count: $0, isAddition: false) })
         periods.append(period)
-        nextProduct = product
         phase = .subscribed
-        priceConsent = nil
+        // A term keeps its price, and what was chosen for the time after it.
+        if !isWithinTerm { (nextProduct, priceConsent) = (product, nil) }
         record(kind, period: period.ordinal)
         schedule(script.steps.filter { $0.period == period.ordinal }, in: period)
         schedule(drawn.steps(in: period.ordinal, of: script), in: period)

@@ -12,7 +12,7 @@ extension Life {
         case .upgrade: try upgrade()
         case .downgrade: try downgrade(to: action.product)
         case .crossgrade: try crossgrade(to: action.product)
-        case .resubscribe: try resubscribe(with: action.product, offer: action.balance)
+        case .resubscribe: try resubscribe(with: action.product, plan: action.plan, offer: action.balance)
         case .redeemOffer: try redeem(action.balance ?? OfferBalance(.promotional, id: action.offerID))
         case .raisePrice: try raisePrice()
         case .acceptPrice: try acceptPrice()
@@ -21,16 +21,20 @@ extension Life {
         case .deleteAccount:
             accountDeletedAt = now
             record(.accountDeleted)
-        case .revokeFamily: try revokeFamily()
+        case .revokeFamily, .revokeSeat: try revoke(action.kind)
+        case .switchPlan: try switchPlan()
+        case .addSeats: try addSeats(action.seats)
+        case .reduceSeats: try reduceSeats(action.seats)
+        case .refundSeats: try refundSeats(action)
         case .extend: try extend(seconds: action.seconds)
-        case .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund, .subscribe, .requestRefund,
-            .declineRefund, .setAccountToken:
+        case .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund, .subscribe, .claimSeat,
+            .requestRefund, .declineRefund, .setAccountToken:
             throw ActionRefused("that is not about a subscription that has begun")
         }
     }
 
     func ownPeriod() throws(ActionRefused) -> Period {
-        guard !script.isFamilyShared else { throw ActionRefused("a family member cannot do this") }
+        guard !script.isMember else { throw ActionRefused("a member cannot do this") }
         guard let head = periods.last else { throw ActionRefused("nothing was bought") }
         return head
     }
@@ -53,7 +57,10 @@ extension Life {
         }
         periods[index].cancel(at: now, reason: action.reason == 1 ? 1 : 0, isUpgrade: false)
         record(.refunded, period: index)
-        guard index == head.ordinal, phase == .subscribed, action.keepsRenewal != true else { return }
+        // The refund of the newest payment ends its term, whatever the will.
+        let endsTerm = index == head.ordinal && head.payment != nil && phase.isLive
+        let ends = head.seats != nil || index == head.ordinal
+        guard ends, isOver(head), endsTerm || (phase == .subscribed && action.keepsRenewal != true) else { return }
         if renewalIsOn { record(.renewalDisabled, period: index) }
         end(intent: 1)
     }
@@ -66,6 +73,10 @@ extension Life {
         }
         guard let index = refunded else {
             throw ActionRefused("there is no refund to reverse")
+        }
+        // What Apple does with a term whose end is taken back, or with a group, is not known.
+        guard index != head.ordinal || (head.payment == nil && head.seats == nil) else {
+            throw ActionRefused("the term or the group is over")
         }
         periods[index].undoCancellation(at: now)
         record(.refundReversed, period: index)
@@ -82,6 +93,11 @@ extension Life {
             renewalIsOn = false
             record(.renewalDisabled, period: head.ordinal)
         case .retrying(let graceUntil, let graceIsOver, _):
+            if owesPayment {
+                renewalIsOn = false
+                record(.renewalDisabled, period: head.ordinal)
+                return
+            }
             // Apple's data for a customer who cancels during grace are unknown, so this is not simulated.
             guard graceUntil == nil || graceIsOver else { throw ActionRefused("not during the grace period") }
             record(.renewalDisabled, period: head.ordinal)
@@ -115,13 +131,14 @@ extension Life {
             // Within grace no day is lost; after it the new period begins with the charge.
             let isInGrace = graceUntil.map { $0 > now } ?? false
             let purchase = isInGrace ? head.expires : max(head.expires, now.wholeSecond)
-            book(nextProduct, purchase: purchase, as: .recovered)
+            book(nextPaidProduct, purchase: purchase, as: .recovered)
         case .ended: throw ActionRefused("the subscription is over")
         }
     }
 
-    private mutating func revokeFamily() throws(ActionRefused) {
-        guard script.isFamilyShared, let head = periods.last else { throw ActionRefused("nothing is shared") }
+    private mutating func revoke(_ kind: CustomerAction.Kind) throws(ActionRefused) {
+        let isMeant = kind == .revokeSeat ? script.isAssigned : script.isFamilyShared
+        guard isMeant, let head = periods.last else { throw ActionRefused("nothing is shared") }
         guard phase == .subscribed else { throw ActionRefused("the share is over") }
         periods[head.ordinal].cancel(at: now, reason: 0, isUpgrade: false)
         record(.revoked, period: head.ordinal)
@@ -130,7 +147,9 @@ extension Life {
 
     private mutating func extend(seconds: Double?) throws(ActionRefused) {
         let head = try subscribedPeriod()
-        guard !head.isTrial, head.cancellation == nil else { throw ActionRefused("this period cannot be extended") }
+        guard !head.isTrial, head.cancellation == nil, head.payment == nil, !(head.seats?.isAddition ?? false) else {
+            throw ActionRefused("this period cannot be extended")
+        }
         let wanted = seconds.map { $0 * 1000 } ?? Double(scale.length(of: head.product)) / 4
         guard wanted > 0, wanted < 90 * 86_400_000 else { throw ActionRefused("an extension is under 90 days") }
         let whole = Int64((wanted / 1000).rounded(.up)) * 1000

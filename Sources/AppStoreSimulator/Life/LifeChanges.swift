@@ -24,7 +24,9 @@ extension Life {
         try choose(product, after: head, as: .downgradeScheduled)
     }
 
-    mutating func resubscribe(with wanted: SubscriptionProduct?, offer: OfferBalance?) throws(ActionRefused) {
+    mutating func resubscribe(
+        with wanted: SubscriptionProduct?, plan: BillingPlan? = nil, offer: OfferBalance?
+    ) throws(ActionRefused) {
         let head = try ownPeriod()
         guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
         guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
@@ -35,6 +37,7 @@ extension Life {
         obstacle = nil
         renewals = 0
         offerBalance = offer
+        nextPlan = plan ?? script.plan
         book(product, purchase: now.wholeSecond, as: .resubscribed)
     }
 
@@ -49,6 +52,9 @@ extension Life {
         case .subscribed, .retrying:
             let head = try subscribedPeriod()
             guard renewalIsOn else { throw ActionRefused("renewal is off") }
+            guard head.payment == nil, head.seats == nil else {
+                throw ActionRefused("offers of terms and groups are not known")
+            }
             offerBalance = offer
             record(.offerRedeemed, period: head.ordinal)
         }
@@ -57,6 +63,7 @@ extension Life {
     private func replaceablePeriod() throws(ActionRefused) -> Period {
         let head = try subscribedPeriod()
         guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
+        guard head.seats == nil else { throw ActionRefused("what happens to the seats of a group is not known") }
         guard head.expires > now else { throw ActionRefused("the next charge is under way") }
         return head
     }
@@ -67,6 +74,7 @@ extension Life {
         if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
         renewalIsOn = true
         offerBalance = nil
+        nextPlan = .upfront
         book(product, purchase: instant, as: kind)
     }
 

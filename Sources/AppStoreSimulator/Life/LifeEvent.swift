@@ -38,6 +38,14 @@ package enum LifeEventKind: String, Codable, Sendable, CaseIterable {
     case downgradeScheduled = "downgrade_scheduled"
     /// The selection of another product was cancelled.
     case changeWithdrawn = "change_withdrawn"
+    /// The other way to pay was selected for the next renewal.
+    case planSwitchScheduled = "plan_switch_scheduled"
+    /// A group bought more seats for the running period.
+    case seatsAdded = "seats_added"
+    /// A group renews with fewer seats.
+    case seatsReduced = "seats_reduced"
+    /// Apple refunded some seats of a transaction.
+    case seatsRefunded = "seats_refunded"
     /// The next period was charged for another product.
     case changedAtRenewal = "changed_at_renewal"
     /// The customer redeemed an offer for the next renewals.

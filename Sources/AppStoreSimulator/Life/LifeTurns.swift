@@ -49,11 +49,13 @@ extension Life {
 
     /// Apple's expiration intent for a lapse at the end of the period; nil when the store will try to charge.
     var intentOfNextLapse: Int? {
-        guard renewalIsOn, periods.count < Life.periodsMax else { return 1 }
+        guard periods.count < Life.periodsMax else { return 1 }
         switch environment {
         case .sandbox: if renewals >= Life.sandboxRenewalsMax { return 1 }
         case .production: break
         }
+        guard !owesPayment else { return nil }
+        guard renewalIsOn else { return 1 }
         switch priceConsent {
         case .asked: return 3
         case .given, nil: return obstacle
@@ -79,14 +81,18 @@ extension Life {
         guard let head = periods.last else { return }
         guard !cardFails else { return startRetry(after: head) }
         renewals += 1
+        let product = nextPaidProduct
         let kind: LifeEventKind =
-            head.isTrial ? .converted : nextProduct == head.product ? .renewed : .changedAtRenewal
-        book(nextProduct, purchase: head.expires, as: kind)
+            head.isTrial ? .converted : product == head.product ? .renewed : .changedAtRenewal
+        book(product, purchase: head.expires, as: kind)
     }
 
     private mutating func startRetry(after head: Period) {
-        let graceUntil = script.hasGrace ? head.expires + scale.grace(for: head.product) : nil
-        phase = .retrying(graceUntil: graceUntil, graceIsOver: false, until: head.expires + scale.retry)
+        // A term has no grace period, and a longer retry.
+        let hasGrace = script.hasGrace && head.payment == nil
+        let graceUntil = hasGrace ? head.expires + scale.grace(for: head.product) : nil
+        let retry = head.payment == nil ? scale.retry : scale.paymentRetry
+        phase = .retrying(graceUntil: graceUntil, graceIsOver: false, until: head.expires + retry)
         record(.billingFailed, period: head.ordinal)
         if graceUntil != nil { record(.graceStarted, period: head.ordinal) }
     }

@@ -26,12 +26,17 @@ struct Period: Sendable {
     /// The number of price increases that the customer had agreed to before.
     let priceIncreases: Int
     var buyer: Buyer
+    /// Which payment of a term it is; nil where the whole period is paid at once.
+    let payment: Payment?
+    /// The seats of a group, or of the group of a member.
+    var seats: Seats?
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
     init(
         ordinal: Int, kind: LifeEventKind, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime,
-        expires: StoreTime, offer: OfferBalance?, priceIncreases: Int, buyer: Buyer
+        expires: StoreTime, offer: OfferBalance?, priceIncreases: Int, buyer: Buyer,
+        payment: Payment? = nil, seats: Seats? = nil
     ) {
         self.ordinal = ordinal
         self.kind = kind
@@ -42,6 +47,8 @@ struct Period: Sendable {
         self.offerID = offer?.id
         self.priceIncreases = priceIncreases
         self.buyer = buyer
+        self.payment = payment
+        self.seats = seats
         self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
     }
 
@@ -53,9 +60,14 @@ struct Period: Sendable {
     /// The cancellation in effect now.
     var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
 
+    /// The plan by which it was paid.
+    var plan: BillingPlan { payment == nil ? .upfront : .monthly }
+
     /// When anything about it last changed.
     var modifiedAt: StoreTime {
-        let changes = expiries.map(\.knownAt) + cancellations.flatMap { [$0.at, $0.undoneAt ?? $0.at] }
+        let changes =
+            expiries.map(\.knownAt) + cancellations.flatMap { [$0.at, $0.undoneAt ?? $0.at] }
+            + (seats?.revocations.map(\.at) ?? []) + [seats?.joinedAt ?? bookedAt]
         return changes.reduce(bookedAt) { max($0, $1) }
     }
 

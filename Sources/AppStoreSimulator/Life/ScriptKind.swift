@@ -64,6 +64,22 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case resubscribes
     /// A family member whose share is revoked in the second period.
     case familyRevoked = "family_revoked"
+    /// Pays a yearly term month by month.
+    case commits
+    /// Pays a term, turns renewal off in the third month, and lapses at its end.
+    case commitmentCancelled = "commitment_cancelled"
+    /// The second payment of a term fails; a charge succeeds later and moves the term.
+    case commitmentRecovers = "commitment_recovers"
+    /// The second payment of a term fails for good.
+    case commitmentFails = "commitment_fails"
+    /// The current payment of a term is refunded in the second month.
+    case commitmentRefunded = "commitment_refunded"
+    /// Pays a term, and chooses to pay the next year at once.
+    case commitmentSwitches = "commitment_switches"
+    /// Buys seats for a group: more in the second period, fewer from the third; some are refunded.
+    case buysSeats = "buys_seats"
+    /// Gets a seat of a group, which is revoked in the second period.
+    case seatRevoked = "seat_revoked"
     /// Deletes the account in the second period.
     case deletesAccount = "deletes_account"
 
@@ -93,6 +109,11 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .graceRecovers, .graceEnds: script.hasGrace = true
         case .downgrades: script.product = .plusMonthly
         case .familyRevoked: script.isFamilyShared = true
+        case .commits, .commitmentCancelled, .commitmentRecovers, .commitmentFails, .commitmentRefunded,
+            .commitmentSwitches:
+            (script.product, script.plan) = (.yearly, .monthly)
+        case .buysSeats: script.seats = 7
+        case .seatRevoked: (script.isAssigned, script.seats) = (true, 7)
         case .cancels, .wavers, .refunded, .refundReversed, .retryRecovers, .retryEnds, .upgrades, .resubscribes,
             .deletesAccount, .promotionalOffer, .crossgrades, .priceAccepted, .priceRefused, .withdrawn, .brokenOff,
             .olderRefunded, .extended:
@@ -105,7 +126,7 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     private var steps: [CustomerScript.Step] {
         switch self {
         case .seeded, .loyal, .trialConverts, .payAsYouGo, .payUpFront, .offerCode, .buysCoins, .newcomer,
-            .twoGroups, .sharesAccount, .legacy:
+            .twoGroups, .sharesAccount, .legacy, .commits:
             []
         case .cancels, .trialEnds: [.init(period: 0, at: 0.5, .disableRenewal)]
         case .wavers:
@@ -136,12 +157,30 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .resubscribes:
             [.init(period: 0, at: 0.5, .disableRenewal), .init(period: 0, at: 2, .resubscribe)]
         case .familyRevoked: [.init(period: 1, at: 0.5, .revokeFamily)]
+        case .commitmentCancelled: [.init(period: 2, at: 0.5, .disableRenewal)]
+        case .commitmentRecovers: [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.5, .recover)]
+        case .commitmentFails: [.init(period: 0, at: 0.5, .failBilling)]
+        case .commitmentRefunded: [.init(period: 1, at: 0.5, .refund)]
+        case .commitmentSwitches: [.init(period: 4, at: 0.5, .switchPlan)]
+        case .buysSeats:
+            [
+                .init(period: 1, at: 0.3, action: .threeSeats), .init(period: 1, at: 0.6, .reduceSeats),
+                .init(period: 1, at: 0.8, .refundSeats),
+            ]
+        case .seatRevoked: [.init(period: 1, at: 0.5, .revokeSeat)]
         case .deletesAccount: [.init(period: 1, at: 0.5, .deleteAccount)]
         }
     }
 }
 
 extension CustomerAction {
+    /// Three more seats for a group.
+    fileprivate static var threeSeats: CustomerAction {
+        var added = CustomerAction(.addSeats)
+        added.seats = 3
+        return added
+    }
+
     /// A refund of the period before the running one.
     fileprivate static var refundBefore: CustomerAction {
         var refund = CustomerAction(.refund)

@@ -20,8 +20,8 @@ extension Simulator {
     }
 
     private func write(_ life: Life, renewalChangedAt occasion: NotificationOccasion, to json: inout JSONWriter) {
-        json.text("auto_renew_product_id", life.nextProduct.identifier(in: options.bundleID))
-        json.text("auto_renew_status", life.renewalIsOn ? "true" : "false")
+        json.text("auto_renew_product_id", life.nextPaidProduct.identifier(in: options.bundleID))
+        json.text("auto_renew_status", life.nextPaymentIsOn ? "true" : "false")
         if occasion.name.type == "DID_CHANGE_RENEWAL_STATUS" {
             json.date("auto_renew_status_change_date", occasion.at)
         }

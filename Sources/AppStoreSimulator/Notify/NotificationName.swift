@@ -15,19 +15,26 @@ struct NotificationName: Sendable, Equatable {
         case .resubscribed: self.init("SUBSCRIBED", "RESUBSCRIBE")
         case .renewed, .converted, .changedAtRenewal: self.init("DID_RENEW")
         case .recovered: self.init("DID_RENEW", "BILLING_RECOVERY")
-        case .billingFailed: self.init("DID_FAIL_TO_RENEW", life.script.hasGrace ? "GRACE_PERIOD" : nil)
+        case .billingFailed:
+            // A term has no grace period.
+            let isPayment = happened.ordinal.map { life.periods[$0].payment != nil } ?? false
+            self.init("DID_FAIL_TO_RENEW", life.script.hasGrace && !isPayment ? "GRACE_PERIOD" : nil)
         case .graceEnded: self.init("GRACE_PERIOD_EXPIRED")
         case .lapsed: self.init("EXPIRED", Self.reason(of: happened.expirationIntent))
         case .renewalEnabled: self.init("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_ENABLED")
         case .renewalDisabled: self.init("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED")
         case .upgraded, .crossgraded: self.init("DID_CHANGE_RENEWAL_PREF", "UPGRADE")
-        case .downgradeScheduled, .crossgradeScheduled: self.init("DID_CHANGE_RENEWAL_PREF", "DOWNGRADE")
+        case .downgradeScheduled, .crossgradeScheduled, .planSwitchScheduled:
+            self.init("DID_CHANGE_RENEWAL_PREF", "DOWNGRADE")
         case .changeWithdrawn: self.init("DID_CHANGE_RENEWAL_PREF")
         case .offerRedeemed: self.init("OFFER_REDEEMED")
         case .priceIncreasePending: self.init("PRICE_INCREASE", "PENDING")
         case .priceIncreaseAccepted: self.init("PRICE_INCREASE", "ACCEPTED")
         case .extended: self.init("RENEWAL_EXTENDED")
         case .refunded: self.init("REFUND")
+        case .seatsAdded: self.init("DID_CHANGE_RENEWAL_PREF", "INCREASE_QUANTITY")
+        case .seatsReduced: self.init("DID_CHANGE_RENEWAL_PREF", "DECREASE_QUANTITY")
+        case .seatsRefunded: self.init("REFUND", "SEATS")
         case .refundReversed: self.init("REFUND_REVERSED")
         case .revoked: self.init("REVOKE")
         case .graceStarted, .accountDeleted: return nil

@@ -36,6 +36,14 @@ package struct CustomerTraits: Codable, Sendable {
     package var quantities = 0.0
     /// Buy a season repeatedly.
     package var seasons = 0.0
+    /// Pay a year month by month.
+    package var commitments = 0.0
+    /// Buy seats for a group.
+    package var groups = 0.0
+    /// Have a seat of another customer's group.
+    package var seats = 0.0
+    /// Have signed texts that name the plan even where a period is paid at once.
+    package var namesPlan = 0.5
     /// Get each odd form of ``ByteQuirk`` in the responses about them.
     package var quirk = 0.04
 
@@ -53,7 +61,8 @@ package struct CustomerTraits: Codable, Sendable {
         [
             \.freeTrial, \.payAsYouGo, \.payUpFront, \.offerCode, \.grace, \.familyShared, \.magazine,
             \.ownBesideShared, \.withoutSubscription, \.lifetime, \.coins, \.restored, \.secondCustomer,
-            \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quantities, \.seasons, \.quirk,
+            \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quantities, \.seasons, \.commitments,
+            \.groups, \.seats, \.namesPlan, \.quirk,
         ]
     }
 }

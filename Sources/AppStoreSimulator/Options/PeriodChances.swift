@@ -32,7 +32,15 @@ package struct PeriodChances: Codable, Sendable {
     package var unexplainedEnds = 0.005
     /// Takes a promotional offer or a code for the next renewals.
     package var redeemedOffers = 0.02
-    /// The family share is revoked.
+    /// A customer with a yearly term chooses the other plan for the time after it.
+    package var planSwitches = 0.04
+    /// A group buys more seats.
+    package var seatAdditions = 0.08
+    /// A group renews with fewer seats.
+    package var seatReductions = 0.05
+    /// A group is refunded for some seats.
+    package var seatRefunds = 0.05
+    /// The family share, or the seat of a member, is revoked.
     package var revocations = 0.1
     /// Deletes the account.
     package var accountDeletions = 0.004

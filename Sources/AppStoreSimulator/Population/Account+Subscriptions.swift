@@ -14,7 +14,14 @@ extension Account {
     /// Begins a subscription of a group in which the account has none of its own.
     mutating func subscribe(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         let product = action.product ?? .monthly
-        let isTaken = lives.contains { !$0.script.isFamilyShared && $0.script.product.groupID == product.groupID }
+        let isSeat = action.kind == .claimSeat
+        let isTaken = lives.contains { life in
+            life.script.product.groupID == product.groupID
+                && (isSeat ? life.script.isAssigned && life.phase.isLive : !life.script.isMember)
+        }
+        guard action.seats.map({ (1...Seats.countMax).contains($0) }) ?? true else {
+            throw ActionRefused("a group has 1 to \(Seats.countMax) seats")
+        }
         guard !isTaken else { throw ActionRefused("the account has a subscription of this group: resubscribe") }
         guard lives.count < AccountIDs.subscriptionsMax else {
             throw ActionRefused("the account has its most subscriptions")
@@ -25,7 +32,10 @@ extension Account {
         }
         var wanted = CustomerScript()
         wanted.product = product
-        wanted.startOffer = action.offer
+        wanted.startOffer = isSeat ? nil : action.offer
+        wanted.plan = action.plan ?? .upfront
+        wanted.isAssigned = isSeat
+        wanted.seats = action.seats ?? (isSeat ? 2 : nil)
         wanted.hasGrace = script.hasGrace
         wanted.chargeHabit = script.chargeHabit
         let drawn = DrawnSteps(
@@ -55,10 +65,11 @@ extension CustomerAction.Kind {
     /// Whether the customer buys a subscription in the app: the app then passes a token, or none.
     fileprivate var isPurchase: Bool {
         switch self {
-        case .upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe: true
+        case .upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe, .addSeats: true
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .raisePrice,
-            .acceptPrice, .withdrawProduct, .breakOff, .deleteAccount, .revokeFamily, .extend, .buy, .approve,
-            .decline, .finish, .refundPurchase, .reversePurchaseRefund, .requestRefund, .declineRefund,
+            .acceptPrice, .withdrawProduct, .breakOff, .deleteAccount, .revokeFamily, .revokeSeat, .claimSeat,
+            .switchPlan, .reduceSeats, .refundSeats, .extend, .buy, .approve, .decline, .finish, .refundPurchase,
+            .reversePurchaseRefund, .requestRefund, .declineRefund,
             .setAccountToken:
             false
         }

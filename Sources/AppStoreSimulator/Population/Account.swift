@@ -70,13 +70,13 @@ struct Account: Sendable {
         case .deleteAccount:
             deletedAt = now
             if !lives.isEmpty { try lives[0].apply(action) }
-        case .subscribe: return try subscribe(action)
+        case .subscribe, .claimSeat: return try subscribe(action)
         case .requestRefund: try requestRefund(action)
         case .declineRefund: try declineRefund(action)
         case .setAccountToken: try setAccountToken(action)
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
             .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .redeemOffer, .resubscribe,
-            .revokeFamily, .extend:
+            .revokeFamily, .revokeSeat, .switchPlan, .addSeats, .reduceSeats, .refundSeats, .extend:
             return try applyToSubscription(action)
         }
         return .changed

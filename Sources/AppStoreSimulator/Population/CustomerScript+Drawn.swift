@@ -33,6 +33,20 @@ extension CustomerScript {
         if numbers.chance(traits.seasons), !sendsLegacyReceipts { seasonEveryMonths = months }
     }
 
+    /// Adds a term of payments, a group or a seat, again by numbers of their own.
+    mutating func drawPlan(by numbers: inout SeededGenerator, traits: CustomerTraits) {
+        let (isCommitted, isGroup, isSeat) = (
+            numbers.chance(traits.commitments), numbers.chance(traits.groups), numbers.chance(traits.seats)
+        )
+        let count = 2 + numbers.below(29)
+        namesPlan = numbers.chance(traits.namesPlan)
+        guard subscribes, !sendsLegacyReceipts, !isFamilyShared, isCommitted || isGroup || isSeat else { return }
+        startOffer = nil
+        guard !isCommitted else { return (product, plan) = (.yearly, .monthly) }
+        seats = count
+        isAssigned = !isGroup
+    }
+
     /// Removes the subscriptions and adds coins, so that the customer has at least some purchases.
     private mutating func leavesOutSubscriptions() {
         subscribes = false

@@ -51,6 +51,8 @@ struct Population: Sendable {
         let fraction = numbers.unit()
         var further = SeededGenerator(seed: seed ^ 0x5EA5, stream: UInt64(index))
         script.drawPurchases(by: &further, traits: traits)
+        var newest = SeededGenerator(seed: seed ^ 0x5EA7, stream: UInt64(index))
+        script.drawPlan(by: &newest, traits: traits)
         let environment: StoreEnvironment =
             index < customers || index >= firstArrival ? .production : .sandbox
         guard index >= firstArrival else {
@@ -91,7 +93,7 @@ struct Population: Sendable {
     }
 
     private func start(of script: CustomerScript, fraction: Double, anchor: StoreTime) -> StoreTime {
-        let length = scale.length(of: script.product)
+        let length = script.isPaidMonthly ? scale.payment : scale.length(of: script.product)
         return (anchor - length * Int64(script.pastPeriods) - Int64(Double(length) * fraction)).wholeSecond
     }
 

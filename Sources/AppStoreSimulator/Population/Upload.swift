@@ -70,12 +70,13 @@ extension LifeEventKind {
     /// The upload this event causes, when the customer's device has something new to send.
     fileprivate var upload: UploadReason? {
         switch self {
-        case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded: .purchase
+        case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded, .seatsAdded: .purchase
         case .resubscribed: .resubscription
         case .renewed, .converted, .recovered, .changedAtRenewal: .renewal
         case .lapsed, .refunded, .refundReversed, .renewalDisabled, .renewalEnabled, .billingFailed, .graceStarted,
             .graceEnded, .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed,
-            .priceIncreasePending, .priceIncreaseAccepted, .revoked, .extended, .accountDeleted:
+            .priceIncreasePending, .priceIncreaseAccepted, .planSwitchScheduled, .seatsReduced, .seatsRefunded,
+            .revoked, .extended, .accountDeleted:
             nil
         }
     }

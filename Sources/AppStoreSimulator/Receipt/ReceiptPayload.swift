@@ -68,7 +68,7 @@ struct ReceiptPayload: Sendable {
     private func row(of period: Period, _ life: Life, to der: inout DERWriter) {
         let ids = life.ids
         row(to: &der) { der in
-            if !life.script.isFamilyShared {
+            if !life.script.isMember {
                 attribute(1711, to: &der) { $0.integer(Int64(ids.webOrderLineItemNumber(of: period.ordinal))) }
             }
             attribute(1708, to: &der) { $0.ia5(AppleDates.internet(period.expires(asOf: identity.creation))) }

@@ -3,7 +3,7 @@ struct HistoryFilter: Sendable {
     private let productIDs: [String]
     private let kinds: [String]
     private let groups: [String]
-    private let isShared: Bool?
+    private let ownership: String?
     private let isRevoked: Bool?
     private let start: Int64?
     private let end: Int64?
@@ -20,8 +20,8 @@ struct HistoryFilter: Sendable {
         }
         groups = call.values("subscriptionGroupIdentifier")
         guard groups.allSatisfy({ !$0.isEmpty }) else { throw .invalidGroup }
-        isShared = try Self.word(
-            call, "inAppOwnershipType", ["FAMILY_SHARED": true, "PURCHASED": false], orElse: .invalidOwnership)
+        ownership = call.values("inAppOwnershipType").first
+        guard ["FAMILY_SHARED", "PURCHASED", "ASSIGNED", nil].contains(ownership) else { throw .invalidOwnership }
         isRevoked = try Self.word(call, "revoked", ["true": true, "false": false], orElse: .invalidRevoked)
         isDescending =
             try Self.word(call, "sort", ["DESCENDING": true, "ASCENDING": false], orElse: .invalidSort) ?? false
@@ -36,7 +36,7 @@ struct HistoryFilter: Sendable {
         return (productIDs.isEmpty || productIDs.contains(transaction.productID))
             && (kinds.isEmpty || kinds.contains(transaction.kind.productType))
             && (groups.isEmpty || groups.contains(transaction.groupID ?? ""))
-            && (isShared.map { $0 == transaction.isShared } ?? true)
+            && (ownership.map { $0 == transaction.ownership } ?? true)
             && (isRevoked.map { $0 == (transaction.revocation != nil) } ?? true)
             && (start.map { purchase >= $0 } ?? true) && (end.map { purchase < $0 } ?? true)
             && (hasFinished || transaction.kind != .consumable || !transaction.isFinished)

@@ -88,7 +88,7 @@ extension Simulator {
         for account in accounts() where account.environment == environment && !account.isDeleted {
             guard countries?.contains(world.storefront(of: account).country) ?? true else { continue }
             for (number, life) in account.lives.enumerated() where life.start <= account.now {
-                guard life.phase == .subscribed, !life.script.isFamilyShared,
+                guard life.phase == .subscribed, !life.script.isMember,
                     life.periods.last?.product.identifier(in: options.bundleID) == productID
                 else { continue }
                 do {
@@ -118,7 +118,7 @@ extension Simulator {
     /// Extends the running period of a subscription; throws why Apple refuses.
     private func extend(_ number: Int, of account: Account, days: Int) throws -> SupportBook.Extension {
         let life = account.lives[number]
-        guard !life.script.isFamilyShared else { throw ServerError.familyExtension }
+        guard !life.script.isMember else { throw ServerError.familyExtension }
         guard life.phase == .subscribed, let head = life.periods.last, !head.isTrial, head.cancellation == nil else {
             throw ServerError.notExtendable
         }

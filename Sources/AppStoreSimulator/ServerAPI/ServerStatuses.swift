@@ -73,7 +73,9 @@ extension Life {
     /// Returns Apple's status at the instant the life has reached.
     func status(at now: StoreTime) -> AppleStatus {
         if isPaid(at: now) { return .active }
-        if let cancellation = periods.last?.cancellation, !cancellation.isUpgrade { return .revoked }
+        // A group can have several transactions of its newest period.
+        let newest = periods.filter { $0.expires == periods.last?.expires }
+        if newest.allSatisfy({ $0.cancellation.map { !$0.isUpgrade } ?? false }) { return .revoked }
         switch phase {
         case .subscribed: return .active
         case .retrying(let graceUntil, _, _): return graceUntil.map { now < $0 } ?? false ? .gracePeriod : .billingRetry

@@ -4,6 +4,7 @@ struct SignedRenewal: Sendable {
     let head: Period
     let accountToken: String?
     let storefront: Storefront
+    let namesPlan: Bool
     let appTransactionID: String
 
     /// Nil when the subscription has no period.
@@ -11,9 +12,10 @@ struct SignedRenewal: Sendable {
         guard let head = life.periods.last else { return nil }
         self.life = life
         self.head = head
-        accountToken = life.script.isFamilyShared ? nil : world.token(of: head.buyer, account)
+        accountToken = life.script.isMember ? nil : world.token(of: head.buyer, account)
         storefront = world.storefront(of: account)
         appTransactionID = account.ids.appTransaction
+        namesPlan = account.script.namesPlan
     }
 
     /// Writes the claims.
@@ -21,9 +23,9 @@ struct SignedRenewal: Sendable {
         json.object { json in
             if let intent = life.expirationIntent { json.number("expirationIntent", Int64(intent)) }
             json.text("originalTransactionId", life.ids.originalTransactionID)
-            json.text("autoRenewProductId", life.nextProduct.identifier(in: bundleID))
+            json.text("autoRenewProductId", life.nextPaidProduct.identifier(in: bundleID))
             json.text("productId", head.product.identifier(in: bundleID))
-            json.number("autoRenewStatus", life.renewalIsOn ? 1 : 0)
+            json.number("autoRenewStatus", life.nextPaymentIsOn ? 1 : 0)
             if life.expirationIntent != nil { json.boolean("isInBillingRetryPeriod", life.isInRetry) }
             if let consent = life.priceConsent { json.number("priceIncreaseStatus", consent == .given ? 1 : 0) }
             // The date stays after the grace period, until a charge succeeds.
@@ -33,12 +35,32 @@ struct SignedRenewal: Sendable {
             json.text("environment", life.environment.rawValue)
             json.number("recentSubscriptionStartDate", life.recentStart.milliseconds)
             json.number("renewalDate", head.expires.milliseconds)
-            json.number("renewalPrice", nextPrice)
+            json.number("renewalPrice", seatTiers?.average ?? nextPrice)
             json.text("currency", storefront.currency)
             if let accountToken { json.text("appAccountToken", accountToken) }
             json.text("appTransactionId", appTransactionID)
+            writePlan(to: &json, bundleID: bundleID)
+            guard let seatTiers else { return }
+            json.number("renewalQuantity", Int64(seatTiers.quantity))
+            json.object("multiSeatInfo") { seatTiers.write("renewalPriceTiers", to: &$0) }
         }
     }
+
+    /// Writes the plan of the next payment, and within a term what follows it.
+    private func writePlan(to json: inout JSONWriter, bundleID: String) {
+        let next: BillingPlan = life.owesPayment ? .monthly : life.followingPlan
+        if head.payment != nil || next == .monthly || namesPlan { json.text("renewalBillingPlanType", next.claim) }
+        guard let payment = life.runningPayment else { return }
+        json.object("commitmentInfo") { json in
+            json.number("commitmentAutoRenewStatus", life.renewalIsOn ? 1 : 0)
+            json.text("commitmentAutoRenewProductId", life.nextProduct.identifier(in: bundleID))
+            json.number("commitmentRenewalDate", payment.termEnds.milliseconds)
+            json.number("commitmentRenewalPrice", followingPrice)
+            json.text("commitmentRenewalBillingPlanType", life.followingPlan.claim)
+        }
+    }
+
+    private var seatTiers: SeatTiers? { life.nextSeats.map { SeatTiers($0, price: nextPrice) } }
 
     private var nextOffer: OfferClaims? {
         guard life.renewalIsOn, let balance = life.offerBalance else { return nil }
@@ -46,9 +68,15 @@ struct SignedRenewal: Sendable {
     }
 
     private var nextPrice: Int64 {
-        storefront.price(
-            of: life.nextProduct, with: nextOffer?.offer,
-            increases: life.priceIncreases + (life.priceConsent == nil ? 0 : 1))
+        guard !life.owesPayment else { return storefront.price(of: head) }
+        return followingPrice
+    }
+
+    /// The price of the first payment after the term, or of the next period.
+    private var followingPrice: Int64 {
+        let increases = life.priceIncreases + (life.priceConsent == nil ? 0 : 1)
+        if life.followingPlan == .monthly { return storefront.payment(of: life.nextProduct, increases: increases) }
+        return storefront.price(of: life.nextProduct, with: nextOffer?.offer, increases: increases)
     }
 }
 

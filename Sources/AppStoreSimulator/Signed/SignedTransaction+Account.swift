@@ -58,41 +58,45 @@ extension SignedTransaction {
     }
 
     init(_ period: Period, of life: Life, _ account: Account, in world: World) {
-        let isShared = life.script.isFamilyShared
+        let isShared = life.script.isMember
         let storefront = world.storefront(of: account)
         self.init(
             id: life.ids.transactionID(of: period.ordinal), originalID: life.ids.originalTransactionID,
             productID: period.product.identifier(in: world.bundleID), purchase: period.purchase,
             originalPurchase: life.originalPurchase, kind: .subscription,
             accountToken: isShared ? nil : world.token(of: period.buyer, account),
-            price: storefront.price(of: period.product, with: period.offer, increases: period.priceIncreases),
+            price: storefront.price(of: period),
             storefront: storefront, appTransactionID: account.ids.appTransaction, environment: life.environment,
             modifiedAt: period.modifiedAt)
         webOrderLineItemID = isShared ? nil : life.ids.webOrderLineItemID(of: period.ordinal)
         groupID = period.product.groupID
         expires = period.expires
-        self.isShared = isShared
+        ownership = life.script.ownership
+        payment = period.payment
+        plan = period.payment != nil || account.script.namesPlan ? period.plan : nil
+        termPrice = price * Int64(Payment.total)
+        seats = period.seats
+        seatTiers = period.seats.map { SeatTiers($0.count, price: price) }
+        price = seatTiers?.average ?? price
         isRenewal = period.kind.isRenewal
         offer = period.offer.map { OfferClaims(offer: $0, id: period.offerID, product: period.product) }
         guard let cancellation = period.cancellation else { return }
         isUpgraded = cancellation.isUpgrade
         // As in verifyReceipt, the sandbox gives an upgraded transaction no date.
         if !(cancellation.isUpgrade && life.environment == .sandbox) {
-            revocation = Self.revocation(cancellation, of: period, isShared: isShared)
+            revocation = takenBack(cancellation, of: period)
         }
     }
 
-    private static func revocation(
-        _ cancellation: Period.Cancellation, of period: Period, isShared: Bool
-    ) -> Revocation {
+    private func takenBack(_ cancellation: Period.Cancellation, of period: Period) -> Revocation {
         func made(_ type: String, _ percentage: Int64?) -> Revocation {
             Revocation(at: cancellation.at, reason: cancellation.reason, type: type, percentage: percentage)
         }
-        if isShared { return made("FAMILY_REVOKE", nil) }
-        guard cancellation.isUpgrade else { return made("REFUND_FULL", wholePercentage) }
+        if isShared { return made(ownership == "ASSIGNED" ? "ASSIGNMENT_REVOKE" : "FAMILY_REVOKE", nil) }
+        guard cancellation.isUpgrade else { return made("REFUND_FULL", Self.wholePercentage) }
         let length = max(1, period.expires.milliseconds - period.purchase.milliseconds)
         let left = min(length, max(0, period.expires.milliseconds - cancellation.at.milliseconds))
-        return made("REFUND_PRORATED", wholePercentage * left / length)
+        return made("REFUND_PRORATED", Self.wholePercentage * left / length)
     }
 }
 
@@ -108,7 +112,8 @@ extension LifeEventKind {
         case .purchased, .trialStarted, .offerStarted, .lapsed, .refunded, .refundReversed, .renewalDisabled,
             .renewalEnabled, .billingFailed, .graceStarted, .graceEnded, .upgraded, .crossgraded,
             .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed, .priceIncreasePending,
-            .priceIncreaseAccepted, .resubscribed, .revoked, .extended, .accountDeleted:
+            .priceIncreaseAccepted, .resubscribed, .revoked, .extended, .accountDeleted,
+            .planSwitchScheduled, .seatsAdded, .seatsReduced, .seatsRefunded:
             false
         }
     }

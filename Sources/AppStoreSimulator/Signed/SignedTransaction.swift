@@ -4,7 +4,7 @@ struct SignedTransaction: Sendable {
     struct Revocation: Sendable {
         let at: StoreTime
         let reason: Int
-        /// `REFUND_FULL`, `REFUND_PRORATED` or `FAMILY_REVOKE`.
+        /// `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or for a seat a word that Apple has not published.
         let type: String
         /// Thousandths of a percent; absent where no money is returned.
         let percentage: Int64?
@@ -21,13 +21,20 @@ struct SignedTransaction: Sendable {
     var quantity = PurchaseQuantity.one
     let kind: DeliveryKind
     let accountToken: String?
-    var isShared = false
+    var ownership = "PURCHASED"
     var isUpgraded = false
     var revocation: Revocation?
     var offer: OfferClaims?
     var isRenewal = false
-    /// Of the whole quantity, in thousandths of the currency.
-    let price: Int64
+    /// Of the whole quantity, in thousandths of the currency; for a group the average of a seat.
+    var price: Int64
+    /// The plan, where the text names one.
+    var plan: BillingPlan?
+    var payment: Payment?
+    /// What the whole term costs.
+    var termPrice: Int64 = 0
+    var seats: Seats?
+    var seatTiers: SeatTiers?
     let storefront: Storefront
     let appTransactionID: String
     let environment: StoreEnvironment
@@ -35,6 +42,19 @@ struct SignedTransaction: Sendable {
     var isFinished = false
     /// When any of this last changed.
     let modifiedAt: StoreTime
+
+    /// Whether another customer pays.
+    var isShared: Bool { ownership != "PURCHASED" }
+
+    /// What the customer paid, in thousandths of the currency: nothing for a member.
+    var paid: Int64 { isShared ? 0 : seatTiers?.total ?? price }
+
+    /// What the customer got back of it.
+    var returned: Int64 {
+        if let revocation { return paid * (revocation.percentage ?? 0) / 100_000 }
+        guard let seats else { return 0 }
+        return paid * Int64(seats.revoked) / Int64(seats.count)
+    }
 
     /// Writes the claims.
     func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
@@ -48,10 +68,10 @@ struct SignedTransaction: Sendable {
             json.number("purchaseDate", purchase.milliseconds)
             json.number("originalPurchaseDate", originalPurchase.milliseconds)
             if let expires { json.number("expiresDate", expires.milliseconds) }
-            json.number("quantity", Int64(quantity.count))
+            json.number("quantity", Int64(seats?.count ?? quantity.count))
             json.text("type", kind.type)
             if let accountToken { json.text("appAccountToken", accountToken) }
-            json.text("inAppOwnershipType", isShared ? "FAMILY_SHARED" : "PURCHASED")
+            json.text("inAppOwnershipType", ownership)
             json.number("signedDate", signedAt.milliseconds)
             if let revocation { write(revocation, to: &json) }
             if isUpgraded { json.boolean("isUpgraded", true) }
@@ -63,6 +83,30 @@ struct SignedTransaction: Sendable {
             json.number("price", price)
             json.text("currency", storefront.currency)
             json.text("appTransactionId", appTransactionID)
+            writePlan(to: &json)
+            writeSeats(to: &json)
+        }
+    }
+
+    private func writePlan(to json: inout JSONWriter) {
+        if let plan { json.text("billingPlanType", plan.claim) }
+        guard let payment else { return }
+        json.object("commitmentInfo") { json in
+            json.number("billingPeriodNumber", Int64(payment.number))
+            json.number("totalBillingPeriods", Int64(Payment.total))
+            json.number("commitmentExpiresDate", payment.termEnds.milliseconds)
+            json.number("commitmentPrice", termPrice)
+        }
+    }
+
+    private func writeSeats(to json: inout JSONWriter) {
+        guard let seats, let seatTiers else { return }
+        if seats.isOneOfSeveral { json.text("additionalTransactionReason", "SEAT_ADDITION") }
+        json.object("multiSeatInfo") { json in
+            json.text("invitationManagement", "APPLE")
+            seatTiers.write("priceTiers", to: &json)
+            // Only the purchaser's text says which seats were refunded.
+            if seats.revoked > 0, !isShared { json.number("revokedSeatQuantity", Int64(seats.revoked)) }
         }
     }
 

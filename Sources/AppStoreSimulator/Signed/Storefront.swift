@@ -39,6 +39,19 @@ struct Storefront: Sendable {
         }
     }
 
+    /// Returns the price of a period, or of one payment of a term: a twelfth of six fifths of the year.
+    func price(of period: Period) -> Int64 {
+        guard period.payment != nil else {
+            return price(of: period.product, with: period.offer, increases: period.priceIncreases)
+        }
+        return payment(of: period.product, increases: period.priceIncreases)
+    }
+
+    /// Returns the price of one payment of a term in thousandths of the currency.
+    func payment(of product: SubscriptionProduct, increases: Int) -> Int64 {
+        product.listPrice / 10 * rate * Int64(10 + increases) / 10
+    }
+
     /// Returns the price of one piece in thousandths of the currency.
     func price(of product: OneTimeProduct) -> Int64 { product.listPrice * rate }
 }

@@ -76,6 +76,12 @@ struct TimeScale: Sendable {
     /// The time for which Apple retries a failed charge, about sixty days.
     var retry: Int64 { wholeSeconds(months: 2) }
 
+    /// The length of what one payment of a term pays.
+    var payment: Int64 { length(of: .monthly) }
+
+    /// The time for which Apple retries a failed payment of a term, about ninety days.
+    var paymentRetry: Int64 { wholeSeconds(months: 3) }
+
     /// The longest time between an early charge and the expiry: a day of thirty.
     var earlyMax: Int64 { Int64(monthMilliseconds / 30) }
 

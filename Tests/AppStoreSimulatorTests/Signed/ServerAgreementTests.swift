@@ -16,6 +16,7 @@ import Testing
         options.traits.legacyReceipt = 0
         options.traits.quantities = 0.3
         options.traits.seasons = 0.1
+        (options.traits.commitments, options.traits.groups, options.traits.seats) = (0.15, 0.15, 0.1)
         return try ServerClient(Simulator(options, clock: hand.clock), hand)
     }
 
@@ -119,8 +120,9 @@ private struct Facts: Equatable {
             "subscriptionGroupIdentifier", "inAppOwnershipType", "appAccountToken",
         ].map { claims.text($0) }
         numbers = [
-            "quantity", "purchaseDate", "originalPurchaseDate", "expiresDate", "revocationDate", "revocationReason",
-        ].map { claims.number($0) }
+            claims["multiSeatInfo"] == nil ? "quantity" : "one", "purchaseDate", "originalPurchaseDate", "expiresDate",
+            "revocationDate", "revocationReason",
+        ].map { claims.number($0) ?? ($0 == "one" ? 1 : nil) }
         isUpgraded = claims["isUpgraded"] as? Bool ?? false
         switch claims["offerType"] as? Int {
         case 1 where claims.text("offerDiscountType") == "FREE_TRIAL": offer = "FREE_TRIAL"
