@@ -45,6 +45,7 @@ package struct Tracker: Sendable {
     let identity = CheckerIdentity()
     let singleFlight = SingleFlight()
     let tally = AnswerTally()
+    let unread = UnreadTally()
     let feedBell = FeedBell()
 
     /// Creates a tracker that asks `appStore`, writes to `ledger` and counts in `metrics`, by default nowhere.

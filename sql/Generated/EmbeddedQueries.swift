@@ -522,8 +522,8 @@ ORDER BY c.name LIMIT $2::int
     /// Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
     package static let removeApp = SQLFile("remove_app", #"""
 -- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
--- address of notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are
--- left.
+-- address of notifications and the counts of refused bundle ids and unread claims go, and its API keys end. Returns no row
+-- where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -538,6 +538,8 @@ WITH removed AS (
     DELETE FROM ledger.server_key k USING removed n WHERE k.app_id = n.app_id
 ), untried AS (
     DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
+), unread AS (
+    DELETE FROM ledger.unread_claim u USING removed n WHERE u.app_id = n.app_id
 ), uncounted AS (
     DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
 ), unhooked AS (
@@ -1603,11 +1605,12 @@ SET data = '', latest_receipt = NULL, digest = sha256(gen_random_uuid()::text::b
 WHERE r.receipt_id = ANY($1::bigint[])
 
 """#)
-    /// Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
+    /// Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, texts
     package static let eraseTokens = SQLFile("erase_tokens", #"""
--- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
--- channels said differently and what support calls asked about it, unless another customer owns it now; also wherever a
--- token is one of the customers' names or orders. Their digests are listed, so that no later answer brings them back.
+-- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, texts
+-- kept as examples, what channels said differently and what support calls asked about it, unless another customer owns it
+-- now; also wherever a token is one of the customers' names or orders. Their digests are listed, so that no later answer
+-- brings them back.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -1665,6 +1668,12 @@ WITH names AS MATERIALIZED (
         -- What waits may be about nothing that is known yet.
         SELECT m.notification_id
         FROM names JOIN ledger.notification m ON m.app_id = names.app_id AND m.account_token = names.name)
+), examples AS (
+    UPDATE ledger.unread_claim u SET example = NULL, original_transaction_id = NULL
+    FROM (SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+          UNION
+          SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE u.app_id = t.app_id AND u.original_transaction_id = t.original_transaction_id
 ), differences AS (
     DELETE FROM ledger.channel_difference d
     USING (
@@ -3254,11 +3263,12 @@ ORDER BY r.receipt_id DESC LIMIT $4::int
     /// For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
     package static let gaugeApps = SQLFile("gauge_apps", #"""
 -- For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
--- in the sandbox, and incidents.
+-- in the sandbox, incidents, and the claims that are not read.
 SELECT a.bundle_id, ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) AS rate, b.tokens, b.failures,
        GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, false) IS NOT NULL AS production_paused,
        GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, true) IS NOT NULL AS sandbox_paused,
-       EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL) AS has_incident
+       EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL) AS has_incident,
+       (SELECT count(*) FROM ledger.unread_claim u WHERE u.app_id = a.app_id) AS unread_claims
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 ORDER BY a.bundle_id
 
@@ -3727,7 +3737,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.secret_trial, ledger.refused_bundle, ledger.webhook_line
+    ledger.secret_trial, ledger.refused_bundle, ledger.webhook_line, ledger.unread_claim
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -3753,7 +3763,7 @@ GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
     ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.due_delivery,
-    ledger.webhook_line
+    ledger.webhook_line, ledger.unread_claim
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
@@ -5928,16 +5938,56 @@ FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::timestampt
 WHERE s.subscription_id = n.subscription_id
 
 """#)
+    /// Counts claims that are not read, of app $1: names $2, whether known and unreadable $3, in how many texts $4, an example
+    package static let countUnreadClaims = SQLFile("count_unread_claims", #"""
+-- Counts claims that are not read, of app $1: names $2, whether known and unreadable $3, in how many texts $4, an example
+-- $5 and the subscription or purchase that it is about $6. Of an app $7 names are kept, the first ones.
+WITH seen AS MATERIALIZED (
+    SELECT s.*, row_number() OVER (PARTITION BY u.name IS NULL ORDER BY s.name) AS place, u.name IS NOT NULL AS is_known
+    FROM unnest($2::text[], $3::boolean[], $4::bigint[], $5::text[], $6::text[])
+        AS s(name, is_unreadable, texts, example, original_transaction_id)
+    LEFT JOIN ledger.unread_claim u ON u.app_id = $1::int AND u.name = s.name
+), room AS MATERIALIZED (
+    SELECT $7::int - count(*) AS names FROM ledger.unread_claim u WHERE u.app_id = $1::int
+)
+INSERT INTO ledger.unread_claim AS u (app_id, name, is_unreadable, texts, example, original_transaction_id)
+SELECT $1::int, s.name, s.is_unreadable, s.texts, s.example, s.original_transaction_id
+FROM seen s, room WHERE s.is_known OR s.place <= room.names
+ORDER BY s.name
+ON CONFLICT (app_id, name) DO UPDATE SET
+    texts = u.texts + EXCLUDED.texts, last_seen_at = now(), is_unreadable = EXCLUDED.is_unreadable,
+    example = COALESCE(u.example, EXCLUDED.example),
+    original_transaction_id =
+        CASE WHEN u.example IS NULL THEN EXCLUDED.original_transaction_id ELSE u.original_transaction_id END
+
+"""#)
     /// Returns the numbers of headers of signed texts, by their digests $1.
     package static let findChains = SQLFile("find_chains", #"""
 -- Returns the numbers of headers of signed texts, by their digests $1.
 SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.digest = ANY($1::bytea[])
 
 """#)
+    /// Forgets claims that no text stated for $1 days: Apple stopped, or this version reads them.
+    package static let forgetUnreadClaims = SQLFile("forget_unread_claims", #"""
+-- Forgets claims that no text stated for $1 days: Apple stopped, or this version reads them.
+DELETE FROM ledger.unread_claim u WHERE u.last_seen_at < now() - make_interval(days => $1::int)
+
+"""#)
     /// Returns the headers with the numbers $1.
     package static let readChains = SQLFile("read_chains", #"""
 -- Returns the headers with the numbers $1.
 SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1::int[])
+
+"""#)
+    /// Returns the claims that are not read, at most $1, those of app $2 only where it is not null, and of this name $3.
+    package static let readUnreadClaims = SQLFile("read_unread_claims", #"""
+-- Returns the claims that are not read, at most $1, those of app $2 only where it is not null, and of this name $3.
+SELECT a.bundle_id, u.name, u.is_unreadable, u.texts, u.first_seen_at, u.last_seen_at,
+       CASE WHEN u.name = $3::text THEN u.example END AS example
+FROM ledger.unread_claim u JOIN ledger.app a USING (app_id)
+WHERE ($2::int IS NULL OR u.app_id = $2::int) AND ($3::text IS NULL OR u.name = $3::text)
+ORDER BY a.bundle_id, u.texts DESC, u.name
+LIMIT $1::int
 
 """#)
     /// Stores headers of signed texts that are not known yet: $1 headers, $2 their digests, each once and in order of digest.

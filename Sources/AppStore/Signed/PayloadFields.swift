@@ -18,12 +18,19 @@ struct PayloadFields {
     /// Returns the object in a member; nil if there is none.
     func object(_ name: String) -> PayloadFields? { members[name].flatMap { PayloadFields(document, at: $0) } }
 
+    /// Returns the objects of a list in a member; empty if there is none.
+    func objects(_ name: String) -> [PayloadFields] {
+        (members[name].map(document.elements) ?? []).compactMap { PayloadFields(document, at: $0) }
+    }
+
     /// Returns a text; nil if absent, null or empty.
     func text(_ name: String) -> String? { members[name].flatMap(document.scalar) }
 
     /// Returns a whole number; a fraction is rounded, because Xcode writes instants with fractions.
-    func integer(_ name: String) -> Int64? {
-        guard let text = text(name) else { return nil }
+    func integer(_ name: String) -> Int64? { text(name).flatMap(Self.integer(in:)) }
+
+    /// Returns the whole number in a text; nil for anything else.
+    static func integer(in text: String) -> Int64? {
         if let exact = LenientNumber.integer(text) { return exact }
         guard let number = Double(text), number.magnitude < 9_007_199_254_740_992 else { return nil }
         return Int64(number.rounded())

@@ -30,6 +30,8 @@ package struct LedgerGauges: Sendable {
         package let paused: Set<StoreEnvironment>
         /// Whether Apple refuses receipts in bulk.
         package let hasIncident: Bool
+        /// Claims that Apple states and this version does not read.
+        package let unreadClaims: Int64
     }
 
     /// The most receipts or events that are counted, so that a large backlog costs no more than a small one.
@@ -100,5 +102,6 @@ extension LedgerGauges.AppGauge {
         if try row.bool("sandbox_paused") { paused.insert(.sandbox) }
         self.paused = paused
         hasIncident = try row.bool("has_incident")
+        unreadClaims = try row.int8("unread_claims")
     }
 }

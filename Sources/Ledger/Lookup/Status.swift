@@ -121,6 +121,8 @@ package struct LedgerStatus: Sendable {
     package let incidents: [Incident]
     /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`.
     package let productsWithoutKind: [ProductWithoutKind]
+    /// Claims that Apple states and this version does not read.
+    package let unreadClaims: [CountedClaim]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
     package let lateDeliveries: [DueDeliveries]
     /// What is known by notification only, because no receipt polls it.
@@ -168,6 +170,7 @@ extension LedgerOperations {
                     bundleID: BundleID(try row.text("bundle_id")), id: ProductID(try row.text("product_id")),
                     isNamed: try row.bool("is_named"))
             },
+            unreadClaims: try await ledger.intake.unreadClaims(),
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
             unpolled: try await query(Queries.statusNotifications).map { row in
                 LedgerStatus.UnpolledSubjects(

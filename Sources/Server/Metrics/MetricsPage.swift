@@ -117,6 +117,7 @@ actor MetricsPage {
                 registry.gauge(.paused, place).set(app.paused.contains(environment) ? 1 : 0)
             }
             registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
+            registry.gauge(.unreadClaims, labels).set(app.unreadClaims)
         }
         for standing in gauges.invariants {
             registry.gauge(.violations, [("check", standing.name)]).set(standing.violations)

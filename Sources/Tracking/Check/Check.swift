@@ -31,6 +31,7 @@ extension Tracker {
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
         await noteSecrets(answers)
+        await noteUnread(in: answers)
         await compareChannels(of: answers)
         let batch = CheckedBatch(settled, of: answers)
         let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)

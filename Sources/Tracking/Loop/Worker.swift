@@ -138,6 +138,9 @@ package struct Worker: Service {
     /// Removes a bounded number of old notifications and workers.
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
+        await tracker.attempt("forget claims that nothing states any more") {
+            try await tracker.ledger.intake.forgetUnreadClaims()
+        }
         await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
     }
 

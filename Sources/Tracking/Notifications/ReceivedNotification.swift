@@ -33,6 +33,8 @@ extension Tracker {
                 let said = SignedNotification(payload: outer.payload, transaction: transaction, renewal: renewal)
             else { return .unverified("Its payload is not that of a notification.") }
             if let reason = Self.refusal(of: said, for: app) { return .unverified(reason) }
+            await noteUnread(
+                of: app, in: (outer.payload, text), (transaction, inner.transaction), (renewal, inner.renewal))
             return .verified(
                 VerifiedNotification(
                     said, texts: try await packed(text, [inner.transaction, inner.renewal].compactMap(\.self))))
@@ -45,6 +47,18 @@ extension Tracker {
     private func payload(of text: String?, _ admits: @Sendable () -> Bool) async throws -> [UInt8]? {
         guard let text else { return nil }
         return try await signedTexts.verify(Array(text.utf8), admittingChain: admits).payload
+    }
+
+    private func noteUnread(
+        of app: NotifiedApp, in outer: (payload: [UInt8], text: [UInt8]),
+        _ transaction: (payload: [UInt8]?, text: String?), _ renewal: (payload: [UInt8]?, text: String?)
+    ) async {
+        let subject = transaction.payload.flatMap { SignedTransaction(payload: $0)?.originalTransactionID }
+        var claims = SeenClaim.all(.notification, payload: outer.payload, text: outer.text)
+        for index in claims.indices { claims[index].subject = subject.map { OriginalTransactionID($0.storable) } }
+        claims += SeenClaim.all(.transaction, payload: transaction.payload, text: Array((transaction.text ?? "").utf8))
+        claims += SeenClaim.all(.renewal, payload: renewal.payload, text: Array((renewal.text ?? "").utf8))
+        await noteUnread(claims, of: app.id)
     }
 
     private func packed(_ text: [UInt8], _ inner: [String]) async throws -> [UInt8] {

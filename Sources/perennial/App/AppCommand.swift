@@ -14,8 +14,7 @@ struct AppCommand: AsyncParsableCommand {
         subcommands: [
             AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
             AppRotateSecretCommand.self, AppServerKeyCommand.self, AppOfferKeyCommand.self,
-            AppNotificationsCommand.self,
-            AppRemoveCommand.self,
+            AppNotificationsCommand.self, AppClaimsCommand.self, AppRemoveCommand.self,
         ])
 }
 

@@ -36,6 +36,7 @@ extension LedgerStatus {
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
         parts += productsWithoutKind.map(\.text)
+        parts += unreadLines
         parts += notificationLines
         parts += webhookTroubles.map { "Webhook \($0.id) \($0.trouble)" }
         if let until = provisional.until {
@@ -100,6 +101,7 @@ extension LedgerStatus {
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
+            "unread_claims": .array(unreadClaims.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "known_by_notification": .array(unpolled.map(\.json)),
             "late_consumption": .array(lateConsumption.map(\.json)),
@@ -214,6 +216,34 @@ extension LedgerStatus.RefusedBundle {
         [
             "bundle_id": .string(bundleID.text), "named": .string(named.text), "receipts": .integer(receipts),
             "last_at": .string(lastAt.iso8601), "only": .bool(isOnly),
+        ]
+    }
+}
+
+extension LedgerStatus {
+    /// The most claims of an app that are named.
+    private static let claimsNamed = 5
+
+    /// What Apple states and this version does not read, one sentence for each app.
+    fileprivate var unreadLines: [String] {
+        Dictionary(grouping: unreadClaims, by: \.bundleID).sorted { $0.key < $1.key }.map { bundleID, claims in
+            let named = claims.prefix(Self.claimsNamed).map { claim in
+                "\(claim.name) (\(claim.texts.of("text", "texts"))\(claim.isUnreadable ? ", unreadable" : ""))"
+            }
+            let more = claims.count > Self.claimsNamed ? " and others" : ""
+            return
+                "Unread: Apple states \(Int64(claims.count).of("claim", "claims")) about \(bundleID) that this version does "
+                + "not read: \(named.joined(separator: ", "))\(more); `perennial app claims \(bundleID)` lists them"
+        }
+    }
+}
+
+extension CountedClaim {
+    fileprivate var json: JSONValue {
+        [
+            "bundle_id": .string(bundleID.text), "claim": .string(name), "unreadable": .bool(isUnreadable),
+            "texts": .integer(texts), "first_seen_at": .string(firstSeenAt.iso8601),
+            "last_seen_at": .string(lastSeenAt.iso8601),
         ]
     }
 }

@@ -68,6 +68,8 @@ struct EraseTests {
             INSERT INTO ledger.notification
                 (app_id, received_at, version, kind, environment, original_transaction_id, effect, body)
             VALUES (\(test.app.id), now(), 2, 'REFUND', 'Production', '1000', 'unknown', '{"asked": "asked-of-ann"}');
+            INSERT INTO ledger.unread_claim (app_id, name, is_unreadable, texts, example, original_transaction_id)
+            VALUES (\(test.app.id), 'transaction.new', false, 1, 'example-of-ann', '1000');
             INSERT INTO ledger.support_call (app_id, environment, kind, subject, request)
             VALUES (\(test.app.id), 'Production', 'extend', '1000', '{"asked": "extended-for-ann"}'),
                 (\(test.app.id), 'Production', 'consumption', 'c', '{"asked": "used-by-ann"}')
@@ -98,7 +100,7 @@ struct EraseTests {
                 "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "asked-of-ann", Self.token,
                 "to merge ann", "to take from ann", "to give to ann", "to mix up ann", "to tell ann apart",
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
-                hex("secret-body"), "extended-for-ann", "used-by-ann",
+                hex("secret-body"), "extended-for-ann", "used-by-ann", "example-of-ann",
             ]
             let before = try await test.dumped()
             for trace in traces where trace != "secret-body" {

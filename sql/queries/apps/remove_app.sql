@@ -1,6 +1,6 @@
 -- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
--- address of notifications and the counts of refused bundle ids go, and its API keys end. Returns no row where receipts are
--- left.
+-- address of notifications and the counts of refused bundle ids and unread claims go, and its API keys end. Returns no row
+-- where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
     SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
@@ -15,6 +15,8 @@ WITH removed AS (
     DELETE FROM ledger.server_key k USING removed n WHERE k.app_id = n.app_id
 ), untried AS (
     DELETE FROM ledger.secret_trial t USING removed n WHERE t.app_id = n.app_id
+), unread AS (
+    DELETE FROM ledger.unread_claim u USING removed n WHERE u.app_id = n.app_id
 ), uncounted AS (
     DELETE FROM ledger.refused_bundle b USING removed n WHERE b.app_id = n.app_id
 ), unhooked AS (

@@ -1,6 +1,7 @@
--- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, what
--- channels said differently and what support calls asked about it, unless another customer owns it now; also wherever a
--- token is one of the customers' names or orders. Their digests are listed, so that no later answer brings them back.
+-- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, Apple's notifications, texts
+-- kept as examples, what channels said differently and what support calls asked about it, unless another customer owns it
+-- now; also wherever a token is one of the customers' names or orders. Their digests are listed, so that no later answer
+-- brings them back.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
     UNION
@@ -58,6 +59,12 @@ WITH names AS MATERIALIZED (
         -- What waits may be about nothing that is known yet.
         SELECT m.notification_id
         FROM names JOIN ledger.notification m ON m.app_id = names.app_id AND m.account_token = names.name)
+), examples AS (
+    UPDATE ledger.unread_claim u SET example = NULL, original_transaction_id = NULL
+    FROM (SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+          UNION
+          SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE u.app_id = t.app_id AND u.original_transaction_id = t.original_transaction_id
 ), differences AS (
     DELETE FROM ledger.channel_difference d
     USING (

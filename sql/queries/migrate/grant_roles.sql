@@ -18,7 +18,7 @@ GRANT INSERT, UPDATE ON
     ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
     ledger.order_receipt, ledger.delivery, ledger.due_delivery, ledger.delivery_queue, ledger.delivery_release,
     ledger.call_budget, ledger.signer_chain, ledger.channel_comparison, ledger.channel_difference, ledger.channel_walk,
-    ledger.secret_trial, ledger.refused_bundle, ledger.webhook_line
+    ledger.secret_trial, ledger.refused_bundle, ledger.webhook_line, ledger.unread_claim
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -44,7 +44,7 @@ GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
     ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release, ledger.due_delivery,
-    ledger.webhook_line
+    ledger.webhook_line, ledger.unread_claim
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

@@ -1,0 +1,92 @@
+import AppStore
+import Foundation
+import Ledger
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+@Suite("What Apple states and this version does not read is counted, with an example") struct UnreadClaimsTests {
+    private func counted(_ app: SignedApp) async throws -> [String] {
+        try await app.served.ledger.intake.unreadClaims().map {
+            "\($0.name) \($0.texts)\($0.isUnreadable ? " unreadable" : "")"
+        }.sorted()
+    }
+
+    @Test("A notification with new claims is counted by name, and its example verifies")
+    func notification() async throws {
+        try await SignedApp.with { app in
+            let period = app.transaction("1", from: 24, signedOn: 24, ["brandNew": 1, "price": -4])
+            try await app.post(app.notification("DID_RENEW", transaction: period, signedOn: 24))
+            let expected = ["transaction.brandNew 1", "transaction.price 1 unreadable"]
+            #expect(try await counted(app) == expected)
+            let ledger = app.served.ledger
+            let example = try #require(
+                try await ledger.intake.unreadExample(of: "transaction.brandNew", app: ServedLedger.app))
+            let text = try await app.tracker.signedTexts.verify(Array(example.utf8))
+            #expect(text.claims.contains { $0.path == "brandNew" && $0.value == "1" })
+            await #expect(throws: LedgerError.self) {
+                try await ledger.intake.unreadExample(of: "transaction.other", app: ServedLedger.app)
+            }
+            // The subtype is new, so that all that was seen since is counted too.
+            try await app.post(app.notification("NEWS", "MORE", transaction: period, signedOn: 25))
+            #expect(
+                try await counted(app) == [
+                    "notification.notificationType=NEWS 1", "notification.subtype=MORE 1", "transaction.brandNew 2",
+                    "transaction.price 2 unreadable",
+                ])
+            let status = try await ledger.operations.status()
+            #expect(status.unreadClaims.count == 4 && status.unreadClaims[0].name == "transaction.brandNew")
+            #expect(try await ledger.operations.gauges().apps.map(\.unreadClaims) == [4])
+        }
+    }
+
+    @Test("An unknown ownership gives access by its dates")
+    func access() async throws {
+        try await SignedApp.with { app in
+            let period = app.transaction("1", from: 24, signedOn: 24, ["inAppOwnershipType": "BORROWED"])
+            try await app.post(app.notification("SUBSCRIBED", transaction: period, signedOn: 24))
+            #expect(try await counted(app) == ["transaction.inAppOwnershipType=BORROWED 1"])
+        }
+    }
+
+    @Test("Names are bounded, and forgotten once nothing states them")
+    func bounded() async throws {
+        try await SignedApp.with { app in
+            let intake = app.served.ledger.intake
+            let many = (0..<300).map {
+                SeenClaim(name: "transaction.c\($0)", isUnreadable: false, example: nil, subject: nil)
+            }
+            try await intake.countUnread(Array(many.prefix(150)), of: app.app.id)
+            try await intake.countUnread(many, of: app.app.id)
+            let kept = try await intake.unreadClaims()
+            #expect(kept.count == Int(LedgerIntake.unreadClaimsMax))
+            #expect(kept.count { $0.texts == 2 } == 150)
+            _ = try await app.rows(
+                """
+                WITH old AS (UPDATE ledger.unread_claim SET last_seen_at = now() - interval '31 days'
+                             WHERE texts = 2 RETURNING 1)
+                SELECT count(*)::text AS line FROM old
+                """)
+            try await intake.forgetUnreadClaims()
+            #expect(try await intake.unreadClaims().count == Int(LedgerIntake.unreadClaimsMax) - 150)
+        }
+    }
+
+    @Test("A process counts a new name at once, and what it knows once a minute")
+    func tally() {
+        let tally = UnreadTally()
+        let start = ContinuousClock.now
+        func claim(_ name: String) -> SeenClaim {
+            SeenClaim(name: name, isUnreadable: false, example: "e", subject: nil)
+        }
+        #expect(tally.add([claim("a")], of: 1, at: start)[1]?.map(\.texts) == [1])
+        #expect(tally.add([claim("a"), claim("a")], of: 1, at: start + .seconds(59)).isEmpty)
+        #expect(tally.add([], of: 1, at: start + .seconds(70)).isEmpty)
+        #expect(tally.add([claim("a")], of: 1, at: start + .seconds(60))[1]?.map(\.texts) == [3])
+        #expect(tally.add([claim("a")], of: 1, at: start + .seconds(61)).isEmpty)
+        let both = tally.add([claim("a")], of: 2, at: start + .seconds(62))
+        #expect(both[1]?.map(\.texts) == [1] && both[2]?.map(\.texts) == [1])
+    }
+}
