@@ -68,7 +68,8 @@ extension CustomerAction {
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
             .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .subscribe, .deleteAccount,
             .revokeFamily, .extend, .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund,
-            .requestRefund, .declineRefund, .setAccountToken:
+            .requestRefund, .declineRefund, .setAccountToken, .addSeats, .reduceSeats, .refundSeats, .claimSeat,
+            .revokeSeat, .switchPlan:
             false
         }
     }

@@ -135,7 +135,7 @@ package enum Metric: String, CaseIterable, Sendable {
             .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
             .feedPosition, .feedWaiting, .feedLag, .webhookBehind, .webhookWaiting, .webhookTrouble, .workers,
             .entitled, .paying, .trials, .grace, .billingRetry,
-            .monthlyRevenue, .build, .processStart:
+            .monthlyRevenue, .build, .processStart, .unreadClaims:
             .gauge
         }
     }
