@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Ledger
 import Postgres
@@ -31,6 +32,35 @@ import Tracking
                 "\(slowed.json)")
             let grown = try await slow("-2 minutes")
             #expect(!grown.text.contains("Slowed") && grown.json.contains(#""slowed":[]"#), "\(grown.text)")
+        }
+    }
+
+    @Test func `months of a yearly product advise a server key`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await database.transaction {
+                try $0.script(
+                    """
+                    INSERT INTO ledger.product (app_id, product_id, period) SELECT app_id, 'year', 'P1Y' FROM ledger.app;
+                    INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
+                    SELECT app_id, 'Production', unnest('{1,2,3}'::text[]) FROM ledger.app;
+                    INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, expires_at, is_upgraded,
+                        is_trial, is_intro, path, recorded_at)
+                    SELECT subscription_id, 'year', 1, '2026-06-08Z',
+                        CASE original_transaction_id WHEN '3' THEN '2027-06-08Z' ELSE '2026-07-08Z' END::timestamptz,
+                        false, original_transaction_id = '2', false, '', now()
+                    FROM ledger.subscription
+                    """)
+            }
+            let status = try await ledger.operations.status()
+            #expect(status.text().contains("Terms: 1 period of a looks like payments of a yearly term"))
+            #expect(status.json.rendered().contains(#""hidden_terms":[{"bundle_id":"a","periods":1}]"#))
+            #expect(status.attention == [])
+            try await ledger.apps.storeServerKey(
+                try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"), of: "a")
+            #expect(try await ledger.operations.status().hiddenTerms == [])
         }
     }
 

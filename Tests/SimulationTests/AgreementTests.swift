@@ -47,7 +47,8 @@ struct AgreementTests {
         #expect(truth.agrees(with: now), "access of \(id) at \(customer.now)")
         #expect(truth.hasStatus(of: now), "\(now.state) of \(id), whose status is \(truth.appleStatus)")
         let events = reported.events[id] ?? []
-        let later = truth.periods.count - (events.first?.periods ?? 1)
+        // Seats that are added to a period are no event.
+        let later = truth.periods.dropFirst(events.first?.periods ?? 1).count { !$0.isAddition }
         let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
         let refunds = truth.log.filter { $0.kind == .refunded }.map(\.atMilliseconds)

@@ -148,7 +148,7 @@ WITH app AS (
     FROM ledger.summary_day d WHERE d.day = (SELECT day FROM today)
     UNION ALL
     SELECT s.app_id, s.environment, (SELECT day FROM today), '', e.change,
-           CASE WHEN 'trial' = ANY (e.flags) AND NOT 'family_shared' = ANY (e.flags) THEN e.change ELSE 0 END,
+           CASE WHEN 'trial' = ANY (e.flags) AND NOT e.flags && '{family_shared,assigned}' THEN e.change ELSE 0 END,
            0, 0, 0, 0, 0, 0, 0, 0
     FROM access_edge e JOIN ledger.subscription s USING (subscription_id)
     UNION ALL
@@ -2951,7 +2951,7 @@ ORDER BY d.delivery_id DESC LIMIT $5::int
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, and whether it is another's: its token names another customer, or a family member bought it.
+-- one its account token names, and whether it is another's: its token names another customer, or another customer paid it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -2965,7 +2965,7 @@ WITH buyer AS MATERIALIZED (
            o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
-           p.facts #>> '{ownership,word}' IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_shared
+           ledger.is_shared(p.facts #>> '{ownership,word}') AS is_shared
     FROM ledger.receipt_purchase l
     JOIN ledger.purchase p USING (purchase_id)
     LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
@@ -2980,7 +2980,7 @@ WITH buyer AS MATERIALIZED (
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
            (SELECT r.order_id::text FROM ledger.purchase_order r
             WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id), lower(e.app_account_token),
-           e.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED'
+           ledger.is_shared(e.ownership)
     FROM ledger.receipt_subscription l
     JOIN ledger.subscription s USING (subscription_id)
     JOIN ledger.period e USING (subscription_id)
@@ -3183,7 +3183,7 @@ ORDER BY v.environment, v.purchased_at, v.transaction_id COLLATE "C", v.product_
 -- Returns the subscriptions that customer $2 of app $1 owns now, at most $3.
 SELECT v.environment, v.original_transaction_id, v.subscription_group_identifier, v.product_id, v.state, v.reason, v.entitled,
        v.expires_at, v.entitled_until, v.will_renew, v.renews_to_product_id, v.flags, v.periods, v.started_at, v.as_of,
-       v.checked_at
+       v.checked_at, v.plan, v.payment_number, v.payments, v.commitment_ends_at, v.next_payment, v.seats
 FROM perennial.subscription_now v
 WHERE v.bundle_id = $1::text AND v.customer = $2::text
 ORDER BY v.environment, v.original_transaction_id COLLATE "C" LIMIT $3::int
@@ -3407,7 +3407,8 @@ LEFT JOIN (
 LEFT JOIN (
     SELECT v.customer, v.environment, v.original_transaction_id, v.subscription_group_identifier, v.product_id, v.state,
            v.reason, v.entitled, v.expires_at, v.entitled_until, v.will_renew, v.renews_to_product_id, v.flags, v.periods,
-           v.started_at, v.as_of, v.checked_at
+           v.started_at, v.as_of, v.checked_at, v.plan, v.payment_number, v.payments, v.commitment_ends_at,
+           v.next_payment, v.seats
     FROM (
         SELECT s.subscription_id, s.environment, s.original_transaction_id FROM ledger.subscription s
         WHERE s.app_id = (SELECT app_id FROM ledger.app WHERE bundle_id = $1::text) AND s.version > 0
@@ -3559,6 +3560,22 @@ WHERE n.kind = 'CONSUMPTION_REQUEST'
           AND c.environment = n.environment AND c.outcome IN ('done', 'withheld') AND c.answered_at >= n.signed_at)
 GROUP BY a.bundle_id, n.environment, n.transaction_id
 ORDER BY min(n.signed_at), a.bundle_id LIMIT $3::int
+
+"""#)
+    /// For status: apps without a server key, of whose newest $1 periods together some look like payments of a yearly term, and how
+    package static let statusHiddenTerms = SQLFile("status_hidden_terms", #"""
+-- For status: apps without a server key, of whose newest $1 periods together some look like payments of a yearly term, and how
+-- many. verifyReceipt says nothing of terms.
+SELECT a.bundle_id, count(*) AS periods
+FROM (SELECT * FROM ledger.period ORDER BY period_id DESC LIMIT $1::int) p
+JOIN ledger.subscription s USING (subscription_id)
+JOIN ledger.app a USING (app_id)
+JOIN ledger.product d ON d.app_id = s.app_id AND d.product_id = p.product_id
+WHERE ledger.looks_monthly(d.period, p.purchased_at, p.expires_at) AND p.sale IS NULL AND NOT p.is_trial AND NOT p.is_intro
+  AND num_nonnulls(p.promotional_offer_id, p.offer_code_ref_name) = 0 AND NOT ledger.is_shared(p.ownership)
+  AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)
+GROUP BY a.bundle_id
+ORDER BY a.bundle_id
 
 """#)
     /// Returns incidents that run or ended within 24 hours, newest first.
@@ -4224,7 +4241,7 @@ WITH buyer AS MATERIALIZED (
         ORDER BY lower(p.valid) DESC LIMIT 1) current
     CROSS JOIN LATERAL (
         SELECT array_agg(DISTINCT p.product_id) AS product_ids, array_agg(DISTINCT p.group_id) AS group_ids,
-               bool_or((p.is_trial OR p.is_intro) AND p.ownership IS DISTINCT FROM 'FAMILY_SHARED') AS had_introductory,
+               bool_or((p.is_trial OR p.is_intro) AND NOT ledger.is_shared(p.ownership)) AS had_introductory,
                array_agg(DISTINCT p.promotional_offer_id) AS offer_ids, max(p.purchased_at) AS purchased_at
         FROM ledger.period p WHERE p.subscription_id = s.subscription_id) e
     WHERE e.product_ids IS NOT NULL
@@ -5272,7 +5289,7 @@ FOR NO KEY UPDATE OF p
 SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
        s.version, ledger.as_of(s, poller) AS as_of, ledger.checked_at(s, poller) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, poller) AS next_check_at, s.renewal, ledger.renewal_as_of(s, poller) AS renewal_as_of,
-       s.renewal_path, s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.renews_to_product_id, s.flags, s.expires_at,
+       s.renewal_path, s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.next_payment, s.sale, s.renews_to_product_id, s.flags, s.expires_at,
        s.head_starts_at,
        s.started_at, s.periods, s.app_account_token, s.access_ends_at, s.renewal_expected
 FROM ledger.subscription s
@@ -5362,10 +5379,10 @@ WITH doubled AS (
 INSERT INTO ledger.period_history
     (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
      is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-     revocation_percentage, recorded_at, cancellation_recorded_at)
+     revocation_percentage, sale, recorded_at, cancellation_recorded_at)
 SELECT period_id, subscription_id, tstzrange(COALESCE(facts_recorded_at, recorded_at), clock_timestamp()), product_id,
        quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id,
-       offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage, recorded_at,
+       offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage, sale, recorded_at,
        cancellation_recorded_at
 FROM doubled
 
@@ -5677,7 +5694,7 @@ FOR NO KEY UPDATE OF o
 SELECT p.period_id, p.subscription_id, p.web_order_line_item_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
        p.original_purchased_at, p.cancelled_at, p.cancellation_reason, p.is_upgraded, p.is_trial, p.is_intro,
        p.promotional_offer_id, p.offer_code_ref_name, p.group_id, p.ownership, p.app_account_token, p.replaced_by,
-       p.price_milliunits, p.price_currency, p.revocation_percentage, p.ending, p.as_of, p.path, p.older_facts,
+       p.price_milliunits, p.price_currency, p.revocation_percentage, p.sale, p.ending, p.as_of, p.path, p.older_facts,
        ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = p.period_id) AS transaction_ids
 FROM ledger.period p
 WHERE p.subscription_id = ANY($1::bigint[])
@@ -5785,45 +5802,46 @@ FROM unnest($1::bigint[], $2::bigint[]) AS n(receipt_id, customer_id)
 WHERE u.receipt_id = n.receipt_id AND u.customer_id = n.customer_id
 
 """#)
-    /// Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $27 are the columns named below.
+    /// Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $28 are the columns named below.
     package static let writePeriods = SQLFile("write_periods", #"""
--- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $27 are the columns named below.
+-- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $28 are the columns named below.
 -- Keeps the earlier version of every fact that figures depend on, so that reports can show them as known then.
 WITH given AS MATERIALIZED (
-    SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL THEN n.recorded_at END AS cancellation_recorded_at
+    SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL OR (n.sale ->> 'revoked_seats')::int > 0
+                     THEN n.recorded_at END AS cancellation_recorded_at
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[],
                 $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[],
                 $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[],
-                $21::text[], $22::int[], $23::jsonb[], $24::timestamptz[], $25::text[], $26::jsonb[],
-                $27::timestamptz[])
+                $21::text[], $22::int[], $23::jsonb[], $24::jsonb[], $25::timestamptz[], $26::text[],
+                $27::jsonb[], $28::timestamptz[])
         AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
              original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro,
              promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by,
-             price_milliunits, price_currency, revocation_percentage, ending, as_of, path, older_facts, recorded_at)
+             price_milliunits, price_currency, revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at)
 ), past AS (
     INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
          is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-         revocation_percentage, recorded_at, cancellation_recorded_at)
+         revocation_percentage, sale, recorded_at, cancellation_recorded_at)
     SELECT p.period_id, p.subscription_id, tstzrange(COALESCE(p.facts_recorded_at, p.recorded_at), n.recorded_at),
            p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
            p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency,
-           p.revocation_percentage, p.recorded_at, p.cancellation_recorded_at
+           p.revocation_percentage, p.sale, p.recorded_at, p.cancellation_recorded_at
     FROM given n JOIN ledger.period p USING (period_id)
     WHERE (p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
            p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency,
-           p.revocation_percentage)
+           p.revocation_percentage, p.sale)
         IS DISTINCT FROM
           (n.product_id, n.quantity, n.purchased_at, n.expires_at, n.cancelled_at, n.is_upgraded, n.is_trial, n.is_intro,
            n.promotional_offer_id, n.offer_code_ref_name, n.ownership, n.price_milliunits, n.price_currency,
-           n.revocation_percentage)
+           n.revocation_percentage, n.sale)
     RETURNING period_id
 )
 INSERT INTO ledger.period AS p
     (period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
      original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
      offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, price_milliunits, price_currency,
-     revocation_percentage, ending, as_of, path, older_facts, recorded_at, cancellation_recorded_at)
+     revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at, cancellation_recorded_at)
 OVERRIDING SYSTEM VALUE
 SELECT n.* FROM given n
 ON CONFLICT (period_id) DO UPDATE SET
@@ -5835,10 +5853,11 @@ ON CONFLICT (period_id) DO UPDATE SET
     offer_code_ref_name = EXCLUDED.offer_code_ref_name, group_id = EXCLUDED.group_id, ownership = EXCLUDED.ownership,
     app_account_token = EXCLUDED.app_account_token, replaced_by = EXCLUDED.replaced_by,
     price_milliunits = EXCLUDED.price_milliunits, price_currency = EXCLUDED.price_currency,
-    revocation_percentage = EXCLUDED.revocation_percentage, ending = EXCLUDED.ending,
+    revocation_percentage = EXCLUDED.revocation_percentage, sale = EXCLUDED.sale, ending = EXCLUDED.ending,
     as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts,
     cancellation_recorded_at = CASE
-        WHEN EXCLUDED.cancelled_at IS NOT DISTINCT FROM p.cancelled_at THEN p.cancellation_recorded_at
+        WHEN (EXCLUDED.cancelled_at, EXCLUDED.sale ->> 'revoked_seats')
+            IS NOT DISTINCT FROM (p.cancelled_at, p.sale ->> 'revoked_seats') THEN p.cancellation_recorded_at
         ELSE EXCLUDED.cancellation_recorded_at END,
     facts_recorded_at = CASE
         WHEN EXCLUDED.period_id IN (SELECT period_id FROM past) THEN EXCLUDED.recorded_at
@@ -5918,23 +5937,24 @@ FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::bytea[], $7::text[]
 WHERE r.receipt_id = n.receipt_id
 
 """#)
-    /// Settlement: writes each subscription of a verified answer once; $1 to $23 are the columns named below.
+    /// Settlement: writes each subscription of a verified answer once; $1 to $25 are the columns named below.
     package static let writeSubscriptions = SQLFile("write_subscriptions", #"""
--- Settlement: writes each subscription of a verified answer once; $1 to $23 are the columns named below.
+-- Settlement: writes each subscription of a verified answer once; $1 to $25 are the columns named below.
 UPDATE ledger.subscription s
 SET group_id = n.group_id, polled_by = n.polled_by, version = n.version, as_of = n.as_of, checked_at = n.checked_at,
     recorded_at = n.recorded_at, next_check_at = n.next_check_at, renewal = n.renewal, renewal_as_of = n.renewal_as_of,
     renewal_path = n.renewal_path, suspected = n.suspected, will_renew = n.will_renew,
     renews_to_product_id = n.renews_to_product_id, flags = string_to_array(n.flags, ','), expires_at = n.expires_at,
     head_starts_at = n.head_starts_at, started_at = n.started_at, periods = n.periods, leeway_ms = n.leeway_ms,
-    app_account_token = n.app_account_token, access_ends_at = n.access_ends_at, renewal_expected = n.renewal_expected
+    app_account_token = n.app_account_token, access_ends_at = n.access_ends_at, renewal_expected = n.renewal_expected,
+    next_payment = n.next_payment, sale = n.sale
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
             $8::timestamptz[], $9::jsonb[], $10::timestamptz[], $11::text[], $12::jsonb[], $13::boolean[], $14::text[],
             $15::text[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::int[], $20::bigint[], $21::text[],
-            $22::timestamptz[], $23::boolean[])
+            $22::timestamptz[], $23::boolean[], $24::boolean[], $25::jsonb[])
     AS n(subscription_id, group_id, polled_by, version, as_of, checked_at, recorded_at, next_check_at, renewal,
          renewal_as_of, renewal_path, suspected, will_renew, renews_to_product_id, flags, expires_at, head_starts_at,
-         started_at, periods, leeway_ms, app_account_token, access_ends_at, renewal_expected)
+         started_at, periods, leeway_ms, app_account_token, access_ends_at, renewal_expected, next_payment, sale)
 WHERE s.subscription_id = n.subscription_id
 
 """#)
@@ -6799,7 +6819,7 @@ ORDER BY key
 SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
        s.version, ledger.as_of(s, p) AS as_of, ledger.checked_at(s, p) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, p) AS next_check_at, s.renewal, ledger.renewal_as_of(s, p) AS renewal_as_of,
-       s.renewal_path, s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.renews_to_product_id, s.flags, s.expires_at,
+       s.renewal_path, s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.next_payment, s.sale, s.renews_to_product_id, s.flags, s.expires_at,
        s.head_starts_at,
        s.started_at, s.periods, s.app_account_token, s.access_ends_at, s.renewal_expected, now() AS now,
        COALESCE(p.leased_by IS NULL AND NOT p.backs_off AND p.due_at > now()

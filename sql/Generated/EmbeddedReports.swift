@@ -7,12 +7,15 @@ extension Reports {
 -- Subscriptions with access now, by product and state
 -- Variables: bundle_id.
 -- Production and sandbox have separate rows. in_trial counts those in a free trial. oldest_check is the time of the
--- oldest of Apple's answers behind the row. For past days, and for earlier knowledge, see active_subscriptions.
+-- oldest of Apple's answers behind the row. payers leaves out trials, family shares, seats of groups and ownerships that are
+-- not known; seats are those that groups pay for. For past days, and for earlier knowledge, see active_subscriptions.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT bundle_id, environment, product_id, state, count(*) AS subscriptions,
        count(*) FILTER (WHERE will_renew) AS will_renew,
        count(*) FILTER (WHERE 'trial' = ANY (flags)) AS in_trial,
-       min(checked_at) AS oldest_check
+       min(checked_at) AS oldest_check,
+       count(*) FILTER (WHERE NOT flags && '{trial,family_shared,assigned}') AS payers,
+       COALESCE(sum(seats), 0) AS seats
 FROM perennial.subscription_now
 WHERE entitled AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
 GROUP BY bundle_id, environment, product_id, state
@@ -23,7 +26,8 @@ ORDER BY bundle_id, environment, subscriptions DESC, product_id, state;
 -- Subscriptions with access by day and product, as known at any time
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
 -- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, awaiting
--- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared = subscriptions;
+-- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared + assigned
+-- (seats of groups, and ownerships that are not known) = subscriptions;
 -- grace_period and awaiting_renewal (which includes the outage allowance) are among them. The day that was not over at
 -- as_known_at appears as of that instant, with is_complete false. as_known_at returns the report as of that instant;
 -- the default is present knowledge. The sandbox appears only with environment=Sandbox.
@@ -49,9 +53,10 @@ WITH edge AS (
     GROUP BY day, bundle_id, product_id, flags, state, entitled
 ), moved AS (
     SELECT day, bundle_id, product_id, sum(subscriptions) AS subscriptions,
-           sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared}') AS paid,
-           sum(subscriptions) FILTER (WHERE 'trial' = ANY (flags) AND NOT 'family_shared' = ANY (flags)) AS trial,
+           sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared,assigned}') AS paid,
+           sum(subscriptions) FILTER (WHERE 'trial' = ANY (flags) AND NOT flags && '{family_shared,assigned}') AS trial,
            sum(subscriptions) FILTER (WHERE 'family_shared' = ANY (flags)) AS family_shared,
+           sum(subscriptions) FILTER (WHERE 'assigned' = ANY (flags)) AS assigned,
            sum(subscriptions) FILTER (WHERE state = 'grace_period') AS grace_period,
            sum(subscriptions) FILTER (WHERE state = 'awaiting_renewal' OR NOT entitled) AS awaiting_renewal
     FROM edge GROUP BY day, bundle_id, product_id
@@ -66,6 +71,7 @@ SELECT * FROM (
     SELECT day, bundle_id, product_id, sum(subscriptions) OVER sofar AS subscriptions,
            COALESCE(sum(paid) OVER sofar, 0) AS paid, COALESCE(sum(trial) OVER sofar, 0) AS trial,
            COALESCE(sum(family_shared) OVER sofar, 0) AS family_shared,
+           COALESCE(sum(assigned) OVER sofar, 0) AS assigned,
            COALESCE(sum(grace_period) OVER sofar, 0) AS grace_period,
            COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal,
            perennial.is_complete(
@@ -364,8 +370,8 @@ WITH due AS (
         ON t.subscription_id = r.stream_id
         AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
     WHERE r.environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND r.will_renew
-      AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
+      AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND COALESCE(r.next_payment, r.will_renew)
+      AND t.state = 'active' AND NOT t.flags && '{family_shared,assigned}'
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
     -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.
@@ -827,6 +833,69 @@ LEFT JOIN perennial.event_log e
     AND e.detail -> 'from_pointer' IS DISTINCT FROM 'true'
 GROUP BY c.bundle_id, c.environment, c.original_transaction_id, owner.customer, c.claimants, c.last_claimed_at
 ORDER BY transfers DESC, c.last_claimed_at DESC, c.bundle_id, c.original_transaction_id;
+
+"""#),
+        SQLFile("payment_success", #"""
+-- Share of the payments of terms that were made when they were due
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- A term is a yearly product that is paid in twelve payments, one a month (plan MONTHLY). due: months of a term that ended
+-- in the bucket and owed another payment: neither the last of the term, nor refunded before their end, nor replaced by
+-- another product. on_time: the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it
+-- began later, after a failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been
+-- asked. success_pct = (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due:
+-- see renewal_rate, which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the
+-- whole bucket lies between `from` and `until` and was over at as_known_at.
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
+WITH payment AS (
+    SELECT bundle_id, environment, stream_id, product_id, expires_at, payment_number, payments,
+           NOT is_upgraded AND COALESCE(cancelled_at >= expires_at, true) AS comes_to_its_end,
+           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number
+    FROM perennial.period_history
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND plan = 'MONTHLY' AND payment_number IS NOT NULL AND NOT is_family_shared
+      AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
+    WINDOW term AS (PARTITION BY stream_id ORDER BY purchased_at, charge_id)
+), due AS (
+    SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,
+           CASE WHEN p.next_number = p.payment_number + 1 AND p.next_at <= clock.at
+                    THEN CASE WHEN p.next_at - p.expires_at
+                                  <= CASE p.environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
+                              THEN 'on_time' ELSE 'recovered' END
+                WHEN p.next_at <= clock.at OR reported.state IN ('expired', 'revoked') THEN 'failed'
+                ELSE 'undecided' END AS outcome
+    FROM payment p
+    CROSS JOIN LATERAL (SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at) clock
+    LEFT JOIN perennial.timeline reported
+        ON reported.subscription_id = p.stream_id
+        AND reported.valid_from <= clock.at AND clock.at < reported.valid_until
+        AND reported.known_from <= :'as_known_at'::timestamptz
+        AND COALESCE(reported.known_until > :'as_known_at'::timestamptz, true)
+    WHERE p.comes_to_its_end AND p.payment_number < p.payments AND p.expires_at <= clock.at
+      AND p.expires_at >= perennial.instant(:'from', :'time_zone')
+      AND p.expires_at < perennial.instant(:'until', :'time_zone')
+)
+SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
+       count(*) FILTER (WHERE outcome = 'on_time') AS on_time,
+       count(*) FILTER (WHERE outcome = 'recovered') AS recovered,
+       count(*) FILTER (WHERE outcome = 'failed') AS failed,
+       count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
+       round(100.0 * count(*) FILTER (WHERE outcome IN ('on_time', 'recovered'))
+           / NULLIF(count(*) FILTER (WHERE outcome <> 'undecided'), 0), 1) AS success_pct,
+       bool_and(outcome <> 'undecided')
+           AND since + perennial.bucket_length(:'bucket')
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
+       perennial.is_complete(
+           due.since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
+FROM due
+GROUP BY due.since, bundle_id, product_id
+ORDER BY since, bundle_id, product_id;
 
 """#),
         SQLFile("refunds_by_purchase_date", #"""

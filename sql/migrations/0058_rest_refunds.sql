@@ -9,7 +9,7 @@ LANGUAGE sql STABLE AS $$
     )
     SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
            p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
+           p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
            (p.facts #>> '{refunded,percentage}')::int
     FROM (
@@ -29,7 +29,7 @@ LANGUAGE sql STABLE AS $$
     SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
            e.kind IS NOT NULL AND (NOT e.is_upgraded OR e.cancellation_reason LIKE 'moved to %' IS NOT TRUE),
            e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           COALESCE(e.ownership = 'FAMILY_SHARED', false),
+           ledger.is_shared(e.ownership),
            CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
            NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
     FROM (
@@ -37,7 +37,7 @@ LANGUAGE sql STABLE AS $$
                -- The replacement brings a repayment, dated as it is. A refund of the whole price with another date came
                -- beside it (Period.restRefundedAt in Swift, ledger.revenue_of).
                COALESCE(e.is_upgraded AND e.revocation_percentage = 100000 AND e.cancelled_at >= e.purchased_at
-                            AND e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
+                            AND NOT ledger.is_shared(e.ownership)
                             AND COALESCE(e.cancelled_at NOT BETWEEN e.followed_at - interval '1 minute'
                                                                 AND e.followed_at + interval '1 minute',
                                          e.cancelled_at >= e.expires_at), false) AS is_rest_refunded

@@ -1,7 +1,8 @@
 -- Subscriptions with access by day and product, as known at any time
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
 -- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, awaiting
--- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared = subscriptions;
+-- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared + assigned
+-- (seats of groups, and ownerships that are not known) = subscriptions;
 -- grace_period and awaiting_renewal (which includes the outage allowance) are among them. The day that was not over at
 -- as_known_at appears as of that instant, with is_complete false. as_known_at returns the report as of that instant;
 -- the default is present knowledge. The sandbox appears only with environment=Sandbox.
@@ -27,9 +28,10 @@ WITH edge AS (
     GROUP BY day, bundle_id, product_id, flags, state, entitled
 ), moved AS (
     SELECT day, bundle_id, product_id, sum(subscriptions) AS subscriptions,
-           sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared}') AS paid,
-           sum(subscriptions) FILTER (WHERE 'trial' = ANY (flags) AND NOT 'family_shared' = ANY (flags)) AS trial,
+           sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared,assigned}') AS paid,
+           sum(subscriptions) FILTER (WHERE 'trial' = ANY (flags) AND NOT flags && '{family_shared,assigned}') AS trial,
            sum(subscriptions) FILTER (WHERE 'family_shared' = ANY (flags)) AS family_shared,
+           sum(subscriptions) FILTER (WHERE 'assigned' = ANY (flags)) AS assigned,
            sum(subscriptions) FILTER (WHERE state = 'grace_period') AS grace_period,
            sum(subscriptions) FILTER (WHERE state = 'awaiting_renewal' OR NOT entitled) AS awaiting_renewal
     FROM edge GROUP BY day, bundle_id, product_id
@@ -44,6 +46,7 @@ SELECT * FROM (
     SELECT day, bundle_id, product_id, sum(subscriptions) OVER sofar AS subscriptions,
            COALESCE(sum(paid) OVER sofar, 0) AS paid, COALESCE(sum(trial) OVER sofar, 0) AS trial,
            COALESCE(sum(family_shared) OVER sofar, 0) AS family_shared,
+           COALESCE(sum(assigned) OVER sofar, 0) AS assigned,
            COALESCE(sum(grace_period) OVER sofar, 0) AS grace_period,
            COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal,
            perennial.is_complete(

@@ -22,8 +22,8 @@ WITH due AS (
         ON t.subscription_id = r.stream_id
         AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
     WHERE r.environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND r.will_renew
-      AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
+      AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND COALESCE(r.next_payment, r.will_renew)
+      AND t.state = 'active' AND NOT t.flags && '{family_shared,assigned}'
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
     -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.

@@ -26,6 +26,10 @@ package struct SignedRenewal: Sendable, Hashable {
     package let promotionalOfferID: String?
     /// The reference name of the offer code of the next period.
     package let offerCodeRefName: String?
+    /// `renewalBillingPlanType`, raw.
+    package let renewalPlan: String?
+    /// `commitmentInfo`: what the customer wants after the term of payments that runs; nil outside of a term.
+    package let term: Term?
     /// `renewalDate`: when the newest period ends.
     package let renewalAt: Int64?
 
@@ -54,5 +58,21 @@ package struct SignedRenewal: Sendable, Hashable {
         promotionalOfferID = type == "2" || type == "4" ? offer : nil
         offerCodeRefName = type == "3" ? offer : nil
         renewalAt = fields.instant("renewalDate")
+        renewalPlan = fields.text("renewalBillingPlanType")
+        term = fields.object("commitmentInfo").map { term in
+            Term(
+                renews: term.flag("commitmentAutoRenewStatus"), productID: term.text("commitmentAutoRenewProductId"),
+                plan: term.text("commitmentRenewalBillingPlanType"))
+        }
+    }
+
+    /// What the customer wants after a term of payments.
+    package struct Term: Sendable, Hashable {
+        /// `commitmentAutoRenewStatus`.
+        package let renews: Bool?
+        /// `commitmentAutoRenewProductId`.
+        package let productID: String?
+        /// `commitmentRenewalBillingPlanType`, raw.
+        package let plan: String?
     }
 }

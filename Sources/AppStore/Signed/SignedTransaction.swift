@@ -32,6 +32,8 @@ package struct SignedTransaction: Sendable, Hashable {
     package let revokedAt: Int64?
     /// `revocationReason`, raw.
     package let revocationReason: String?
+    /// `revocationType`, raw; a word of our own where an Advanced Commerce purchase was revoked without an amount.
+    package let revocationType: String?
     /// `revocationPercentage`, in thousandths of a percent; everything if `revocationType` is `REFUND_FULL`.
     package let revocationPercentage: Int?
     /// `isUpgraded`.
@@ -46,12 +48,30 @@ package struct SignedTransaction: Sendable, Hashable {
     package let ownershipType: String?
     /// `appAccountToken`.
     package let appAccountToken: String?
-    /// `price` of the whole quantity, in thousandths of the currency's unit.
+    /// `price` of the whole quantity, in thousandths of the currency's unit; of a group what its tiers add up to.
     package let price: Int64?
     /// `currency`.
     package let currency: String?
     /// `billingPlanType`, raw; absent where all is paid at once.
     package let billingPlanType: String?
+    /// `commitmentInfo`: which payment of a term it is; nil where it contradicts itself.
+    package let payment: Payment?
+    /// `multiSeatInfo`: how many seats of a group Apple refunded; nil without a group.
+    package let revokedSeats: Int?
+    /// Whether it names an `additionalTransactionReason`: other transactions are of the same period.
+    package let isOneOfSeveral: Bool
+
+    /// One payment of a term of payments.
+    package struct Payment: Sendable, Hashable {
+        /// `billingPeriodNumber`, from 1.
+        package let number: Int
+        /// `totalBillingPeriods`.
+        package let total: Int
+        /// `commitmentExpiresDate`, the end of the term.
+        package let termEndsAt: Int64
+        /// `commitmentPrice` of the whole term.
+        package let termPrice: Int64?
+    }
 
     /// Reads the payload of a verified text; nil if it lacks a product, a transaction, a purchase instant or its own.
     package init?(_ text: SignedText) {
@@ -79,20 +99,56 @@ package struct SignedTransaction: Sendable, Hashable {
         expiresAt = fields.instant("expiresDate")
         revokedAt = fields.instant("revocationDate")
         revocationReason = fields.text("revocationReason")
-        // A full refund has no percentage (Apple: "revocationType").
-        revocationPercentage =
-            fields.text("revocationType") == "REFUND_FULL"
-            ? 100_000
-            : fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil }
+        let returned = Self.returned(fields)
+        (revocationType, revocationPercentage) = (returned.type, returned.percentage)
         isUpgraded = fields.flag("isUpgraded") ?? false
         offerType = fields.text("offerType")
         offerIdentifier = fields.text("offerIdentifier")
         offerDiscountType = fields.text("offerDiscountType")
         ownershipType = fields.text("inAppOwnershipType")
         appAccountToken = fields.text("appAccountToken")
-        price = fields.integer("price").flatMap { $0 >= 0 ? $0 : nil }
+        price = Self.price(fields, quantity: quantity)
         currency = fields.text("currency")
         billingPlanType = fields.text("billingPlanType")
+        payment = Payment(fields, paidUntil: expiresAt)
+        let seats = fields.object("multiSeatInfo")
+        let revoked = seats?.integer("revokedSeatQuantity") ?? 0
+        revokedSeats = seats == nil ? nil : (0...Int64(quantity)).contains(revoked) ? Int(revoked) : 0
+        isOneOfSeveral = fields.text("additionalTransactionReason") != nil
+    }
+
+    /// Returns what was taken back, and which share of the price. A full refund has no percentage (Apple:
+    /// "revocationType"), and Advanced Commerce has amounts of items instead of both.
+    private static func returned(_ fields: PayloadFields) -> (type: String?, percentage: Int?) {
+        let type = fields.text("revocationType")
+        if type == "REFUND_FULL" { return (type, 100_000) }
+        if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
+            let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
+            guard let price = fields.integer("price"), (1...1_000_000_000_000).contains(price), !amounts.isEmpty else {
+                return ("ADVANCED_COMMERCE", nil)
+            }
+            let sum = amounts.reduce(Int64(0)) { $0 + min(max($1 ?? 0, 0), price) }
+            return ("REFUND_PRORATED", Int(min(sum, price) * 100_000 / price))
+        }
+        return (type, fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil })
+    }
+
+    /// Returns the price of the whole quantity; nil where there is none, or where the tiers of a group do not add up. The
+    /// price of a group's text is the average of a seat.
+    private static func price(_ fields: PayloadFields, quantity: Int) -> Int64? {
+        guard let seats = fields.object("multiSeatInfo") else {
+            return fields.integer("price").flatMap { $0 >= 0 ? $0 : nil }
+        }
+        let tiers = seats.objects("priceTiers").map { ($0.integer("price"), $0.integer("quantity")) }
+        var (count, sum): (Int64, Int64) = (0, 0)
+        for (price, seats) in tiers {
+            guard let price, let seats, (0...1_000_000_000_000).contains(price), (0...1_000_000).contains(seats) else {
+                return nil
+            }
+            (count, sum) = (count + seats, sum + price * seats)
+            guard count <= quantity, sum >= 0 else { return nil }
+        }
+        return count == quantity ? sum : nil
     }
 
     /// Whether it is a free trial. Older texts have no discount type: then a price of zero shows it.
@@ -109,4 +165,18 @@ package struct SignedTransaction: Sendable, Hashable {
 
     /// The reference name of an offer code.
     package var offerCodeRefName: String? { offerType == "3" ? offerIdentifier : nil }
+}
+
+extension SignedTransaction.Payment {
+    /// Reads the payment of a term; nil where there is none, or where number, total and end contradict each other.
+    fileprivate init?(_ fields: PayloadFields, paidUntil: Int64?) {
+        guard let term = fields.object("commitmentInfo"), let number = term.integer("billingPeriodNumber"),
+            let total = term.integer("totalBillingPeriods"), let ends = term.instant("commitmentExpiresDate"),
+            (1...1_000).contains(total), (1...total).contains(number), ends >= paidUntil ?? ends
+        else { return nil }
+        self.number = Int(number)
+        self.total = Int(total)
+        termEndsAt = ends
+        termPrice = term.integer("commitmentPrice").flatMap { $0 >= 0 ? $0 : nil }
+    }
 }

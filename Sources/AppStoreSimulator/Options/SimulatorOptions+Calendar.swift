@@ -16,6 +16,10 @@ extension SimulatorOptions {
         options.sandboxCustomers = 0
         // A trial lasts a week of a year, so few run at a time.
         if traits.freeTrial > 0 { options.traits.freeTrial = 0.5 }
+        // Some pay a year month by month, and some buy for a group or have a seat of one.
+        if traits.namesPlan > 0 {
+            (options.traits.commitments, options.traits.groups, options.traits.seats) = (0.12, 0.05, 0.05)
+        }
         options.arrivalsPerMonth = Double(customers) / 12
         options.monthSeconds = Self.calendarMonthSeconds
         options.epochMilliseconds = milliseconds - Self.yearMilliseconds

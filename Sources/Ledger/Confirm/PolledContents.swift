@@ -64,13 +64,13 @@ extension ScheduleInput {
             state.rawValue, reason?.rawValue ?? "", "\(since.milliseconds)", until.map { "\($0.milliseconds)" } ?? "",
             accessEndsAt.map { "\($0.milliseconds)" } ?? "", "\(expiresAt.milliseconds)",
             "\(headStartsAt.milliseconds)", renewalExpected ? "renews" : "", isRenewalOff ? "off" : "",
-            mayRecover ? "recovers" : "", isGraceAssumed ? "assumed" : "",
+            mayRecover ? "recovers" : "", isGraceAssumed ? "assumed" : "", isMonthly ? "monthly" : "",
         ].joined(separator: ",")
     }
 
     fileprivate init?(text: Substring.UTF8View) {
         let fields = text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-        guard fields.count == 11, let state = State(rawValue: String(Substring(fields[0]))),
+        guard fields.count == 12, let state = State(rawValue: String(Substring(fields[0]))),
             let since = Instant(text: fields[2]), let expiresAt = Instant(text: fields[5]),
             let headStartsAt = Instant(text: fields[6])
         else { return nil }
@@ -78,7 +78,7 @@ extension ScheduleInput {
             state: state, reason: Reason(rawValue: String(Substring(fields[1]))), since: since,
             until: Instant(text: fields[3]), accessEndsAt: Instant(text: fields[4]), expiresAt: expiresAt,
             headStartsAt: headStartsAt, renewalExpected: !fields[7].isEmpty, isRenewalOff: !fields[8].isEmpty,
-            isGraceAssumed: !fields[10].isEmpty, mayRecover: !fields[9].isEmpty)
+            isGraceAssumed: !fields[10].isEmpty, mayRecover: !fields[9].isEmpty, isMonthly: !fields[11].isEmpty)
     }
 }
 

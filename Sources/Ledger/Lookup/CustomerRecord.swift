@@ -43,7 +43,7 @@ package struct OwnedSubscription: Sendable {
     package let expiresAt: Instant?
     /// When access ends unless something changes; nil without access.
     package let entitledUntil: Instant?
-    /// Whether it will renew; nil when Apple does not say.
+    /// Whether the customer wants it to renew; nil when Apple does not say.
     package let willRenew: Bool?
     /// The product it will renew to.
     package let renewsTo: ProductID?
@@ -53,6 +53,10 @@ package struct OwnedSubscription: Sendable {
     package let periods: Int
     /// When the first period began.
     package let startedAt: Instant?
+    /// Whether Apple will try the next payment; nil when it does not say.
+    package let nextPayment: Bool?
+    /// How the newest period is paid: the payment of the term that runs, and the seats of a group.
+    package let sale: SaleStanding
     /// Apple's clock of the evidence.
     package let asOf: Instant?
     /// When the last verified answer came.
@@ -138,6 +142,11 @@ extension OwnedSubscription {
         flags = try row.texts("flags")
         periods = Int(try row.int4("periods"))
         startedAt = try row.instantIfPresent("started_at")
+        nextPayment = try row.boolIfPresent("next_payment")
+        sale = SaleStanding(
+            plan: try row.textIfPresent("plan"), paymentNumber: try row.intIfPresent("payment_number"),
+            payments: try row.intIfPresent("payments"), termEndsAt: try row.instantIfPresent("commitment_ends_at"),
+            seats: try row.intIfPresent("seats"))
         asOf = try row.instantIfPresent("as_of")
         checkedAt = try row.instantIfPresent("checked_at")
     }

@@ -66,6 +66,17 @@ package struct LedgerStatus: Sendable {
         package let hasServerKey: Bool
     }
 
+    /// Periods that look like payments of a yearly term, of an app that does not ask the Server API.
+    package struct HiddenTerms: Sendable, Hashable {
+        /// The app.
+        package let bundleID: BundleID
+        /// How many of the newest periods.
+        package let periods: Int64
+    }
+
+    /// How many of the newest periods are looked at for hidden terms.
+    static let periodsLookedAt: Int32 = 10_000
+
     /// The most products without a kind that a status lists.
     package static let productsMax: Int32 = 100
 
@@ -121,6 +132,8 @@ package struct LedgerStatus: Sendable {
     package let incidents: [Incident]
     /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`.
     package let productsWithoutKind: [ProductWithoutKind]
+    /// Apps whose terms of payments verifyReceipt hides.
+    package let hiddenTerms: [HiddenTerms]
     /// Claims that Apple states and this version does not read.
     package let unreadClaims: [CountedClaim]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
@@ -169,6 +182,10 @@ extension LedgerOperations {
                 LedgerStatus.ProductWithoutKind(
                     bundleID: BundleID(try row.text("bundle_id")), id: ProductID(try row.text("product_id")),
                     isNamed: try row.bool("is_named"))
+            },
+            hiddenTerms: try await query(Queries.statusHiddenTerms, [.int4(LedgerStatus.periodsLookedAt)]).map { row in
+                LedgerStatus.HiddenTerms(
+                    bundleID: BundleID(try row.text("bundle_id")), periods: try row.int8("periods"))
             },
             unreadClaims: try await ledger.intake.unreadClaims(),
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),

@@ -57,7 +57,7 @@ extension SettlementRun {
         of key: PurchaseRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
     ) -> PayingTransaction? {
         guard let draft = purchases[key], let facts = draft.state?.facts, facts.revocation.value.cancelledAt == nil,
-            facts.ownership?.value != .familyShared
+            facts.ownership?.value.isPayer ?? true
         else { return nil }
         let terms = facts.terms.value
         let one = PayingTransaction(
@@ -79,7 +79,7 @@ extension SettlementRun {
         let ends = Set(facts.periods.map(\.expiresAt))
         let sent = receipts { contents(of: $0).subscriptions.contains(key) }
         return facts.periods.enumerated().compactMap { index, period in
-            guard !period.isRefunded, !period.isFamilyShared else { return nil }
+            guard !period.isRefunded, !period.isShared else { return nil }
             // A period that is not stored yet has no id of its own.
             var one = PayingTransaction(
                 .period(period.id ?? -Int64(index) - 1, of: draft.rowID), in: key.environment,

@@ -28,6 +28,10 @@ extension FactSnapshot {
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
         self["group_id"] = try row.textIfPresent("group_id")
         self["will_renew"] = try row.boolIfPresent("will_renew").map { "\($0)" }
+        self["next_payment"] = try row.boolIfPresent("next_payment").map { "\($0)" }
+        self["sale"] = try row.textIfPresent("sale").map {
+            try ColumnJSON.text(of: ColumnJSON.value(SaleJSON.self, in: $0))
+        }
         self["renews_to_product_id"] = try row.textIfPresent("renews_to_product_id")
         self["flags"] = try row.texts("flags").joined(separator: ",")
         self["expires_at"] = try row.instantIfPresent("expires_at")?.iso8601
@@ -47,6 +51,8 @@ extension FactSnapshot {
         self["as_of"] = state.asOf.iso8601
         self["group_id"] = state.facts.groupID?.text
         self["will_renew"] = state.willRenew.map { "\($0)" }
+        self["next_payment"] = state.nextPayment.map { "\($0)" }
+        self["sale"] = try state.storedSale
         self["renews_to_product_id"] = state.renewsToProductID?.text
         self["flags"] = state.flagsOfToday
         self["expires_at"] = state.expiresAt.iso8601
@@ -88,6 +94,7 @@ extension FactSnapshot {
         self["\(name).replaced_by"] = period.replacedBy?.text
         self["\(name).price"] = period.price.map { "\($0.milliunits) \($0.currency)" }
         self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
+        self["\(name).sale"] = try period.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
         self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
         self["\(name).ending"] = try period.ending.map { try ColumnJSON.text(of: RenewalJSON($0.renewal)) }
     }

@@ -25,6 +25,7 @@ extension PeriodRecord {
             appAccountToken: try row.textIfPresent("app_account_token"),
             replacedBy: try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) },
             price: try Price(row: row), revocationPercentage: try row.intIfPresent("revocation_percentage"),
+            sale: try row.textIfPresent("sale").map { try ColumnJSON.value(SaleJSON.self, in: $0).sale },
             asOf: try row.instantIfPresent("as_of"), path: try row.text("path"),
             olderFacts: try Self.olderFacts(older ?? [:]),
             ending: try row.textIfPresent("ending").map { try ColumnJSON.value(EndingJSON.self, in: $0).ending })
@@ -56,6 +57,7 @@ struct PeriodWrite: Sendable {
     let subscriptionID: Int64
     let recordedMicroseconds: Int64
     let record: PeriodRecord
+    let sale: String?
     let ending: String?
     let olderFacts: String?
 
@@ -64,6 +66,7 @@ struct PeriodWrite: Sendable {
         subscriptionID = draft.rowID
         recordedMicroseconds = draft.recordedMicroseconds
         self.record = record
+        sale = try record.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
         ending = try record.ending.map { try ColumnJSON.text(of: EndingJSON($0)) }
         let older = Dictionary(uniqueKeysWithValues: record.olderFacts.map { ($0.rawValue, OriginJSON($1)) })
         olderFacts = older.isEmpty ? nil : try ColumnJSON.text(of: older)
@@ -94,6 +97,7 @@ extension PeriodWrite: ColumnarRow {
         .int8("price_milliunits", \.record.price?.milliunits),
         .text("price_currency", \.record.price?.currency),
         .int4("revocation_percentage") { $0.record.revocationPercentage.map(Int32.init(clamping:)) },
+        .jsonb("sale", \.sale),
         .jsonb("ending", \.ending),
         .instant("as_of", \.record.asOf),
         .text("path", \.record.path),

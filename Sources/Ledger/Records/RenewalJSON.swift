@@ -15,6 +15,7 @@ struct RenewalJSON: Codable {
     var offerCodeRefName: String?
     /// True or absent.
     var isInGraceByStatus: Bool?
+    var term: TermWillJSON?
 
     init(_ renewal: Renewal) {
         productID = renewal.productID.text
@@ -28,6 +29,7 @@ struct RenewalJSON: Codable {
         promotionalOfferID = renewal.promotionalOfferID
         offerCodeRefName = renewal.offerCodeRefName
         isInGraceByStatus = renewal.isInGraceByStatus ? true : nil
+        term = renewal.term.map(TermWillJSON.init)
     }
 
     var renewal: Renewal {
@@ -37,7 +39,7 @@ struct RenewalJSON: Codable {
             graceExpiresAt: graceExpiresAtMilliseconds.map(Instant.init(milliseconds:)),
             priceConsentStatus: priceConsentStatus, priceIncreaseStatus: priceIncreaseStatus,
             promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName,
-            isInGraceByStatus: isInGraceByStatus ?? false)
+            isInGraceByStatus: isInGraceByStatus ?? false, term: term?.will)
     }
 
     enum CodingKeys: String, CodingKey {
@@ -52,6 +54,7 @@ struct RenewalJSON: Codable {
         case promotionalOfferID = "promotional_offer_id"
         case offerCodeRefName = "offer_code_ref_name"
         case isInGraceByStatus = "in_grace_by_status"
+        case term
     }
 }
 

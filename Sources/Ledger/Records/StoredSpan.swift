@@ -76,7 +76,7 @@ extension Flag {
     /// Whether it describes the period, not what comes next.
     var belongsToPeriod: Bool {
         switch self {
-        case .trial, .intro, .promotionalOffer, .offerCode, .familyShared: true
+        case .trial, .intro, .promotionalOffer, .offerCode, .familyShared, .assigned: true
         case .futureDated, .priceConsentPending, .changeScheduled: false
         }
     }

@@ -40,12 +40,13 @@ struct Meaning: Hashable, Sendable {
         let instants: [String?] = [
             text(row.purchasedAt), text(row.originalPurchasedAt), text(row.expiresAt), text(row.cancelledAt),
         ]
-        let rest: [String?] = [
+        var rest: [String?] = [
             String(row.quantity), row.cancellationReason, String(row.isUpgraded),
             row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
             row.offerCodeRefName, row.price.map { "\($0.milliunits) \($0.currency)" },
             row.revocationPercentage.map(String.init),
         ]
+        if let sale = row.sale { rest.append(text(sale)) }
         return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
     }
 
@@ -60,11 +61,23 @@ struct Meaning: Hashable, Sendable {
             text(renewal.graceExpiresAt), renewal.priceConsentStatus, renewal.priceIncreaseStatus,
         ]
         if renewal.isInGraceByStatus { rest.append("grace") }
+        if let term = renewal.term {
+            rest.append("term \(term.renews.map { "\($0)" } ?? "") \(term.productID?.text ?? "") \(term.plan ?? "")")
+        }
         return [names, rest].map(fields).joined(separator: "\u{1F}")
     }
 
     private static func fields(_ fields: [String?]) -> String {
         fields.map { $0 ?? "\u{0}" }.joined(separator: "\u{1F}")
+    }
+
+    private static func text(_ sale: Sale) -> String {
+        let payment = sale.payment.map {
+            "\($0.number) of \($0.total) until \($0.termEndsAt.milliseconds) for \($0.termPrice ?? -1)"
+        }
+        let seats = sale.seats.map { "\($0.count) seats, \($0.revoked) revoked" }
+        return [sale.plan, payment, seats, sale.isOneOfSeveral ? "several" : nil, sale.revocationType]
+            .map { $0 ?? "\u{0}" }.joined(separator: " ")
     }
 
     private static func text(_ instant: Instant?) -> String? {

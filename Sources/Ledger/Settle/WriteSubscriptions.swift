@@ -46,6 +46,7 @@ struct SubscriptionWrite {
     let suspected: String?
     /// The current flags that belong to no period.
     let flags: String
+    let sale: String?
 
     init(_ draft: SubscriptionDraft, _ state: SubscriptionState) throws {
         self.draft = draft
@@ -55,6 +56,7 @@ struct SubscriptionWrite {
             state.retractions.isEmpty
             ? nil : try ColumnJSON.text(of: state.retractions.map(RetractionJSON.init))
         flags = state.flagsOfToday
+        sale = try state.storedSale
     }
 }
 
@@ -83,10 +85,17 @@ extension SubscriptionWrite: ColumnarRow {
         .text("app_account_token", \.state.facts.appAccountToken),
         .instant("access_ends_at", \.state.outageAllowance.accessEndsAt),
         .bool("renewal_expected", \.state.outageAllowance.expected),
+        .bool("next_payment", \.state.nextPayment),
+        .jsonb("sale", \.sale),
     ]
 }
 
 extension SubscriptionState {
+    /// How its newest period is paid, as it is stored; nil where nothing is known of it.
+    var storedSale: String? {
+        get throws { sale == SaleStanding() ? nil : try ColumnJSON.text(of: SaleJSON(sale)) }
+    }
+
     /// Flags at its clock that belong to no period, separated by commas.
     var flagsOfToday: String {
         (timeline.span(at: asOf)?.flags ?? []).filter { $0 == .changeScheduled || $0 == .priceConsentPending }

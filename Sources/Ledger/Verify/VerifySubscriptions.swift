@@ -103,7 +103,7 @@ private struct StoredSubscription {
             state: isInOutageAllowance ? .awaitingRenewal : span.state,
             reason: isInOutageAllowance ? .renewal : span.reason,
             answeredAt: checkedAt, expiresAt: state.expiresAt, accessEndsAt: span.entitledUntil, since: span.from,
-            chargedAt: state.headStartsAt, isRenewalOff: state.willRenew == false)
+            chargedAt: state.headStartsAt, isRenewalOff: state.nextPayment == false)
     }
 
     /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage

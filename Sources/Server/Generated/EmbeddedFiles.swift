@@ -315,6 +315,12 @@ paths:
                     flags: []
                     periods: 3
                     started_at: "2026-09-20T12:00:00.000Z"
+                    plan: upfront
+                    payment_number: null
+                    payments: null
+                    commitment_ends_at: null
+                    next_payment: true
+                    seats: null
                     as_of: "2026-11-20T12:00:00.000Z"
                     checked_at: "2026-11-20T12:00:01.000Z"
                     stale: false
@@ -420,6 +426,12 @@ paths:
                     flags: []
                     periods: 3
                     started_at: "2026-09-20T12:00:00.000Z"
+                    plan: upfront
+                    payment_number: null
+                    payments: null
+                    commitment_ends_at: null
+                    next_payment: true
+                    seats: null
                     as_of: "2026-11-20T12:00:00.000Z"
                     checked_at: "2026-11-20T12:00:01.000Z"
                     stale: false
@@ -2220,11 +2232,17 @@ components:
         entitled: {type: boolean}
         expires_at: {type: [string, "null"], format: date-time}
         entitled_until: {type: [string, "null"], format: date-time}
-        will_renew: {type: [boolean, "null"]}
+        will_renew: {type: [boolean, "null"], description: "Whether the customer wants it to renew, within a term of payments after the term."}
         renews_to_product_id: {type: [string, "null"]}
         flags: {type: array, items: {type: string}}
         periods: {type: integer}
         started_at: {type: [string, "null"], format: date-time}
+        plan: {enum: [upfront, monthly, null], description: "How the newest period is paid; null: no signed transaction says, or in unknown words."}
+        payment_number: {type: [integer, "null"], description: "The newest payment of the term that runs, from 1; null outside of a term."}
+        payments: {type: [integer, "null"], description: The payments of that term.}
+        commitment_ends_at: {type: [string, "null"], format: date-time, description: "The end of that term. It grants nothing, and moves when a failed payment succeeds late."}
+        next_payment: {type: [boolean, "null"], description: "Whether Apple will try the next payment. Outside of a term it is will_renew."}
+        seats: {type: [integer, "null"], description: "The seats that a group pays for, without refunded ones; null: no group."}
         as_of: {type: [string, "null"], format: date-time, description: Apple's clock of the evidence.}
         checked_at: {type: [string, "null"], format: date-time, description: The time of the last verified answer.}
         stale: {type: boolean, description: The same as for entitlements.}

@@ -24,7 +24,8 @@ extension Explanation {
 
 extension Explanation.ExplainedSubscription {
     var json: JSONValue {
-        [
+        let runs = verdict.state != .expired && verdict.state != .revoked
+        return [
             "original_transaction_id": .string(state.facts.originalTransactionID.text),
             "subscription_group_identifier": .optional(groupID?.text),
             "product_id": .string(verdict.productID.text),
@@ -38,6 +39,12 @@ extension Explanation.ExplainedSubscription {
             "flags": .array(verdict.flags.map { .string($0.rawValue) }),
             "periods": .integer(Int64(state.facts.periods.count)),
             "started_at": .string(state.startedAt.iso8601),
+            "plan": .optional(state.sale.plan),
+            "payment_number": .optional(runs ? state.sale.paymentNumber.map { Int64($0) } : nil),
+            "payments": .optional(runs ? state.sale.payments.map { Int64($0) } : nil),
+            "commitment_ends_at": .optional(runs ? state.sale.termEndsAt?.iso8601 : nil),
+            "next_payment": .optional(state.nextPayment),
+            "seats": .optional(state.sale.seats.map { Int64($0) }),
             "because": .array(
                 verdict.because.map { ground in
                     ["rule": .string(ground.rule), "path": .string(ground.path), "value": .string(ground.value)]

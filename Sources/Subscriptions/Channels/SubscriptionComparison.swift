@@ -36,7 +36,10 @@ struct SubscriptionComparison {
         list.add(.productID, of: transaction, left.productID.text, right.productID.text)
         list.add(.purchasedAt, of: transaction, left.purchasedAt.iso8601, right.purchasedAt.iso8601)
         list.add(.expiresAt, of: transaction, left.expiresAt.iso8601, right.expiresAt.iso8601)
-        list.add(.quantity, of: transaction, "\(left.terms.value.quantity)", "\(right.terms.value.quantity)")
+        // verifyReceipt does not know the seats of a group.
+        if right.details.sale?.value.seats == nil {
+            list.add(.quantity, of: transaction, "\(left.terms.value.quantity)", "\(right.terms.value.quantity)")
+        }
         list.add(.isUpgraded, of: transaction, "\(left.isUpgraded)", "\(right.isUpgraded)")
         // A signed transaction that was upgraded leaves the date unsaid.
         if !left.isUpgraded, !right.isUpgraded {

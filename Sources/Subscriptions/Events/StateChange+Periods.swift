@@ -48,7 +48,7 @@ extension StateChange {
             return isReversed ? [switched(.refundReversed, period.productID, detail)] : []
         }
         guard !wasRefunded else { return [] }
-        let kind: EventKind = period.isFamilyShared ? .familyRevoked : .refundGranted
+        let kind: EventKind = period.isShared ? .familyRevoked : .refundGranted
         return [draft(kind, period.productID, at: refundedAt, detail)]
     }
 
@@ -60,6 +60,8 @@ extension StateChange {
         guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
             return [draft(.subscriptionRenewed, period.productID, at: period.chargedBy, detail)]
         }
+        // Seats that were added to a running period are no renewal.
+        if period.isOneOfSeveral, period.expiresAt == previous.expiresAt { return [] }
         var drafts: [Draft] = []
         if previous.productID != period.productID {
             var change = detail
@@ -100,7 +102,8 @@ extension StateChange {
     /// charging.
     private func hasLapsed(after previous: Period, for gap: Delay) -> Bool {
         let renewal = previous.ending ?? before.facts.renewal
-        let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : policy.longestLapse
+        let longest = previous.isMonthly ? policy.longestPaymentLapse : policy.longestLapse
+        let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : longest
         return gap > tolerance
     }
 
@@ -157,4 +160,7 @@ extension Policy {
     /// The longest gap between two periods that Apple's own billing retries can still explain. Apple retries for 60
     /// days (Apple: "Reducing involuntary subscriber churn").
     fileprivate var longestLapse: Delay { Delay.days(65).divided(by: speedup) }
+
+    /// The same of two payments of a term, which Apple tries for 90 days.
+    fileprivate var longestPaymentLapse: Delay { Delay.days(95).divided(by: speedup) }
 }

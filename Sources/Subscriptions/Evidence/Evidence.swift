@@ -73,7 +73,7 @@ package struct Evidence: Sendable {
         return index.rows(of: group, startingAt: subscription.headStartsAt).contains { row in
             row.originalTransactionID != subscription.facts.originalTransactionID
                 && (row.cancelledAt == nil || row.isUpgraded)
-                && (row.ownership == .familyShared) == (last?.isFamilyShared ?? false)
+                && (row.ownership.map { !$0.isPayer } ?? false) == (last?.isShared ?? false)
         }
     }
 

@@ -71,7 +71,7 @@ extension TransactionRow {
     /// row would have ended.
     ///
     /// An upgraded row without a cancellation date (the sandbox sends such rows) does not say when it was replaced.
-    /// Then only a row of another product with the same ownership (both family-shared, or neither) replaces it. A row
+    /// Then only a row of another product with the same payer (both bought, or both shared) replaces it. A row
     /// with the other ownership, or a second subscription of the same product, exists beside it.
     fileprivate func replaces(_ upgraded: TransactionRow) -> Bool {
         let end = expiresAt ?? purchasedAt
@@ -81,7 +81,7 @@ extension TransactionRow {
         else { return false }
         return upgraded.cancelledAt != nil
             || productID != upgraded.productID
-                && (ownership == .familyShared) == (upgraded.ownership == .familyShared)
+                && (ownership?.isPayer ?? true) == (upgraded.ownership?.isPayer ?? true)
     }
 }
 

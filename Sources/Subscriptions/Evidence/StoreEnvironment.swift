@@ -25,6 +25,8 @@ package enum Ownership: Hashable, Sendable {
     case purchased
     /// `FAMILY_SHARED`: a family member shares it.
     case familyShared
+    /// `ASSIGNED`: a seat that a group or an organisation gave.
+    case assigned
     /// A value that Apple may add one day, kept raw.
     case unknown(String)
 
@@ -33,7 +35,16 @@ package enum Ownership: Hashable, Sendable {
         switch raw {
         case "PURCHASED": self = .purchased
         case "FAMILY_SHARED": self = .familyShared
+        case "ASSIGNED": self = .assigned
         default: self = .unknown(raw)
+        }
+    }
+
+    /// Whether the customer paid. What is shared, assigned or unknown gives access and costs nothing.
+    package var isPayer: Bool {
+        switch self {
+        case .purchased: true
+        case .familyShared, .assigned, .unknown: false
         }
     }
 
@@ -42,6 +53,7 @@ package enum Ownership: Hashable, Sendable {
         switch self {
         case .purchased: "PURCHASED"
         case .familyShared: "FAMILY_SHARED"
+        case .assigned: "ASSIGNED"
         case .unknown(let word): word
         }
     }

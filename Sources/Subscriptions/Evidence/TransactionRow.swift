@@ -46,6 +46,8 @@ package struct TransactionRow: Sendable, Hashable {
     package var price: Price?
     /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
     package var revocationPercentage: Int?
+    /// What a signed transaction states of its sale; nil where it states nothing of it.
+    package var sale: Sale?
     /// The notation of the expiry; nil for the usual form of such a row.
     package var expiryForm: InstantForm?
     /// The notation of the cancellation; nil for the usual form.
@@ -60,7 +62,7 @@ package struct TransactionRow: Sendable, Hashable {
         isUpgraded: Bool = false, isTrial: Bool? = nil, isIntro: Bool? = nil, promotionalOfferID: String? = nil,
         offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil, ownership: Ownership? = nil,
         appAccountToken: String? = nil, price: Price? = nil, revocationPercentage: Int? = nil,
-        expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
+        sale: Sale? = nil, expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
     ) {
         self.path = path
         self.source = source
@@ -85,6 +87,7 @@ package struct TransactionRow: Sendable, Hashable {
         self.appAccountToken = appAccountToken
         self.price = price
         self.revocationPercentage = revocationPercentage
+        self.sale = sale
         self.expiryForm = expiryForm
         self.cancellationForm = cancellationForm
     }

@@ -11,7 +11,7 @@ extension Period {
             details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
             details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
             details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
-            details.price?.asOf, details.revocationPercentage?.asOf,
+            details.price?.asOf, details.revocationPercentage?.asOf, details.sale?.asOf,
         ]
         return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
     }
@@ -21,7 +21,7 @@ extension RenewalFacts {
     fileprivate var clocks: [Instant] {
         let said = [
             renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf,
-            graceByStatus?.asOf, gaveUpAt,
+            graceByStatus?.asOf, term?.asOf, gaveUpAt,
         ]
         return [asOf] + said.compactMap(\.self)
     }

@@ -73,8 +73,14 @@ package struct Period: Sendable {
     package var isTrial: Bool { details.isTrial?.value ?? false }
     /// Whether it has an introductory price.
     package var isIntro: Bool { details.isIntro?.value ?? false }
-    /// Whether a family member shares it.
-    package var isFamilyShared: Bool { details.ownership?.value == .familyShared }
+    /// Whether another customer paid: the row gives access and costs nothing.
+    package var isShared: Bool { details.ownership.map { !$0.value.isPayer } ?? false }
+    /// The payment of a term; nil outside of one.
+    package var payment: Sale.Payment? { details.sale?.value.payment }
+    /// Whether it is paid month by month.
+    package var isMonthly: Bool { details.sale?.value.isMonthly ?? false }
+    /// Whether it has seats beside those of another transaction of the same period.
+    package var isOneOfSeveral: Bool { details.sale?.value.isOneOfSeveral ?? false }
 }
 
 extension Fact<Revocation> {

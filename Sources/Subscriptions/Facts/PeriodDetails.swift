@@ -20,6 +20,8 @@ package struct PeriodDetails: Hashable, Sendable {
     package var price: Fact<Price>?
     /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
     package var revocationPercentage: Fact<Int>?
+    /// What a signed transaction states of its sale.
+    package var sale: Fact<Sale>?
     /// The subscription of the same group that took over, if this period was replaced.
     package var replacedBy: Fact<OriginalTransactionID>?
 
@@ -40,6 +42,7 @@ package struct PeriodDetails: Hashable, Sendable {
         appAccountToken = said(row.appAccountToken)
         price = said(row.price)
         revocationPercentage = said(row.revocationPercentage)
+        sale = said(row.sale)
         self.replacedBy = row.isUpgraded ? said(replacedBy) : nil
     }
 
@@ -56,6 +59,7 @@ package struct PeriodDetails: Hashable, Sendable {
         merged.appAccountToken = newest(appAccountToken, other.appAccountToken)
         merged.price = newest(price, other.price)
         merged.revocationPercentage = newest(revocationPercentage, other.revocationPercentage)
+        merged.sale = newest(sale, other.sale)
         merged.replacedBy = newest(replacedBy, other.replacedBy)
         return merged
     }
@@ -70,7 +74,7 @@ package struct PeriodDetails: Hashable, Sendable {
             && offerCodeRefName?.value == other.offerCodeRefName?.value
             && ownership?.value == other.ownership?.value && appAccountToken?.value == other.appAccountToken?.value
             && replacedBy?.value == other.replacedBy?.value && price?.value == other.price?.value
-            && revocationPercentage?.value == other.revocationPercentage?.value
+            && revocationPercentage?.value == other.revocationPercentage?.value && sale?.value == other.sale?.value
     }
 }
 
@@ -107,6 +111,9 @@ extension SubscriptionState {
             if period.isUpgraded != row.isUpgraded || row.expiresAt.map({ period.expiresAt < $0 }) ?? false {
                 return false
             }
+            if let seats = row.sale?.seats, seats.revoked > period.details.sale?.value.seats?.revoked ?? 0 {
+                return false
+            }
             if !row.isUpgraded, isTakenBack(period) != (row.cancelledAt != nil) { return false }
             if row.isUpgraded, !period.mayBeTakenBack(at: row.cancelledAt) { return false }
             // Renewal information is about the last period alone, and says nothing more about one that was taken back.
@@ -139,7 +146,8 @@ extension Renewal {
         func agree<Value: Equatable>(_ left: Value?, _ right: Value?) -> Bool {
             left == nil || right == nil || left == right
         }
-        return agree(willRenew, said.willRenew) && agree(renewsToProductID, said.renewsToProductID)
+        return agree(term, said.term) && agree(willRenew, said.willRenew)
+            && agree(renewsToProductID, said.renewsToProductID)
             && (said.inBillingRetry != true || inBillingRetry == true)
             && (said.expirationIntent == nil || expirationIntent != nil)
             && (said.priceConsentStatus ?? said.priceIncreaseStatus == nil

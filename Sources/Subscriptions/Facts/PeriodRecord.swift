@@ -32,6 +32,8 @@ package struct PeriodRecord: Sendable, Hashable {
         case price
         /// `revocationPercentage`.
         case revocationPercentage = "revocation_percentage"
+        /// Plan, payment, seats and the kind of a revocation.
+        case sale
     }
 
     /// The stored form of a period's renewal information.
@@ -94,6 +96,8 @@ package struct PeriodRecord: Sendable, Hashable {
     package var price: Price?
     /// `revocationPercentage`, in thousandths of a percent.
     package var revocationPercentage: Int?
+    /// What a signed transaction states of its sale.
+    package var sale: Sale?
     /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?
     /// The place of that row in its answer.
@@ -110,7 +114,7 @@ package struct PeriodRecord: Sendable, Hashable {
         isIntro: Bool = false,
         promotionalOfferID: String? = nil, offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil,
         ownership: Ownership? = nil, appAccountToken: String? = nil, replacedBy: OriginalTransactionID? = nil,
-        price: Price? = nil, revocationPercentage: Int? = nil, asOf: Instant?, path: String,
+        price: Price? = nil, revocationPercentage: Int? = nil, sale: Sale? = nil, asOf: Instant?, path: String,
         olderFacts: [FactName: FactOrigin] = [:], ending: Ending? = nil
     ) {
         self.id = id
@@ -130,6 +134,7 @@ package struct PeriodRecord: Sendable, Hashable {
         self.replacedBy = replacedBy
         self.price = price
         self.revocationPercentage = revocationPercentage
+        self.sale = sale
         self.asOf = asOf
         self.path = path
         self.olderFacts = olderFacts

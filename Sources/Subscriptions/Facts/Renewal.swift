@@ -23,13 +23,17 @@ package struct Renewal: Hashable, Sendable {
     /// `offer_code_ref_name` of the next renewal.
     package var offerCodeRefName: String?
 
+    /// What the customer wants after the term of payments that runs; nil where that is not stated.
+    package var term: TermWill?
+
     /// Creates a renewal from its fields.
     package init(
         productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
         expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,
         priceConsentStatus: String? = nil, priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil,
-        offerCodeRefName: String? = nil, isInGraceByStatus: Bool = false
+        offerCodeRefName: String? = nil, isInGraceByStatus: Bool = false, term: TermWill? = nil
     ) {
+        self.term = term
         self.isInGraceByStatus = isInGraceByStatus
         self.productID = productID
         self.renewsToProductID = renewsToProductID
@@ -42,6 +46,12 @@ package struct Renewal: Hashable, Sendable {
         self.promotionalOfferID = promotionalOfferID
         self.offerCodeRefName = offerCodeRefName
     }
+
+    /// Whether the customer wants to go on: within a term of payments after it, whatever Apple will try before.
+    package var isWanted: Bool? { term?.renews ?? willRenew }
+
+    /// The product that the customer wants next: within a term of payments after it.
+    package var wantedProductID: ProductID? { term?.productID ?? renewsToProductID }
 
     /// Whether nothing contradicts a renewal: not switched off, no intent, no billing retry.
     package var isExpected: Bool {
@@ -68,7 +78,7 @@ extension Renewal: FactValue {
         return [
             text(graceExpiresAt?.milliseconds), text(willRenew), text(expirationIntent), text(inBillingRetry),
             text(productID), text(renewsToProductID), text(priceConsentStatus), text(priceIncreaseStatus),
-            text(promotionalOfferID), text(offerCodeRefName), isInGraceByStatus ? "=" : "",
+            text(promotionalOfferID), text(offerCodeRefName), isInGraceByStatus ? "=" : "", text(term),
         ]
     }
 }

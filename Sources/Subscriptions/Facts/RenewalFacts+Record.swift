@@ -11,6 +11,8 @@ extension PeriodRecord {
         case graceExpiresAt = "grace_expires_at"
         /// A status of grace without a date.
         case graceByStatus = "grace_by_status"
+        /// `commitmentInfo`.
+        case term
     }
 }
 
@@ -26,6 +28,7 @@ extension PeriodRecord.Ending {
         note(.inBillingRetry, facts.inBillingRetry)
         note(.graceExpiresAt, facts.graceExpiresAt)
         note(.graceByStatus, facts.graceByStatus)
+        note(.term, facts.term)
         self.init(
             renewal: facts.stated.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
             olderFields: older, gaveUpAt: facts.gaveUpAt)
@@ -45,6 +48,7 @@ extension RenewalFacts {
         inBillingRetry = fact(.inBillingRetry, ending.renewal.inBillingRetry)
         graceExpiresAt = fact(.graceExpiresAt, ending.renewal.graceExpiresAt)
         graceByStatus = ending.renewal.isInGraceByStatus ? fact(.graceByStatus, true) : nil
+        term = fact(.term, ending.renewal.term)
         gaveUpAt = ending.gaveUpAt
     }
 }

@@ -23,6 +23,9 @@ package struct RenewalFacts: Hashable, Sendable {
     package var inBillingRetry: Fact<Bool>?
     /// `grace_period_expires_date`.
     package var graceExpiresAt: Fact<Instant>?
+    /// What the customer wants after a term of payments. verifyReceipt does not speak of it, so absence means nothing; a
+    /// signed text that no term runs says so.
+    package var term: Fact<TermWill>?
     /// A status of grace without a date of its end: true, with the newest row that had it.
     package var graceByStatus: Fact<Bool>?
     /// The first answer, without a date of grace, that shows that Apple gave up: it gives the reason why the
@@ -40,6 +43,7 @@ package struct RenewalFacts: Hashable, Sendable {
         inBillingRetry = fact(renewal.inBillingRetry)
         graceExpiresAt = fact(renewal.graceExpiresAt)
         graceByStatus = renewal.isInGraceByStatus ? fact(true) : nil
+        term = fact(renewal.term)
         let saysGrace = renewal.graceExpiresAt != nil || renewal.isInGraceByStatus
         gaveUpAt = renewal.isGivenUp && !saysGrace ? said.asOf : nil
     }
@@ -71,6 +75,7 @@ package struct RenewalFacts: Hashable, Sendable {
         renewal.inBillingRetry = inBillingRetry?.value
         renewal.graceExpiresAt = graceExpiresAt?.value
         renewal.isInGraceByStatus = graceByStatus != nil
+        renewal.term = term?.value
         return Fact(renewal, origin: row.origin)
     }
 
@@ -82,6 +87,7 @@ package struct RenewalFacts: Hashable, Sendable {
         merged.willRenew = newest(willRenew, other.willRenew)
         merged.inBillingRetry = newest(inBillingRetry, other.inBillingRetry)
         merged.graceExpiresAt = newest(graceExpiresAt, other.graceExpiresAt)
+        merged.term = newest(term, other.term)
         merged.graceByStatus = newest(graceByStatus, other.graceByStatus)
         merged.gaveUpAt = [gaveUpAt, other.gaveUpAt].compactMap(\.self).min()
         return merged
@@ -149,6 +155,7 @@ extension Renewal {
         rest.inBillingRetry = nil
         rest.graceExpiresAt = nil
         rest.isInGraceByStatus = false
+        rest.term = nil
         return rest
     }
 }

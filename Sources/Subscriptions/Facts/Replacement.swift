@@ -68,7 +68,7 @@ extension Period {
     /// The replacement brings a repayment of its own: Apple dates it as the replacement, and states its share. A refund
     /// of the whole price with another date came beside it.
     func restRefundedAt(replacedAt: Instant?) -> Instant? {
-        guard isUpgraded, !neverBegan, !isFamilyShared, let cancelledAt,
+        guard isUpgraded, !neverBegan, !isShared, let cancelledAt,
             details.revocationPercentage?.value == Self.wholePricePercentage
         else { return nil }
         let minute = Delay.minutes(1)

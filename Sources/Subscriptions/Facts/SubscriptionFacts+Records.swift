@@ -66,6 +66,7 @@ extension PeriodRecord {
         note(.replacedBy, details.replacedBy)
         note(.price, details.price)
         note(.revocationPercentage, details.revocationPercentage)
+        note(.sale, details.sale)
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
             terms: period.terms.value, revocation: period.revocation.value,
@@ -75,7 +76,7 @@ extension PeriodRecord {
             offerCodeRefName: details.offerCodeRefName?.value, groupID: details.groupID?.value,
             ownership: details.ownership?.value, appAccountToken: details.appAccountToken?.value,
             replacedBy: details.replacedBy?.value, price: details.price?.value,
-            revocationPercentage: details.revocationPercentage?.value,
+            revocationPercentage: details.revocationPercentage?.value, sale: details.sale?.value,
             asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
             path: period.path, olderFacts: older,
             ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
@@ -101,6 +102,7 @@ extension Period {
         details.replacedBy = record.replacedBy.map { fact(.replacedBy, $0) }
         details.price = record.price.map { fact(.price, $0) }
         details.revocationPercentage = record.revocationPercentage.map { fact(.revocationPercentage, $0) }
+        details.sale = record.sale.map { fact(.sale, $0) }
         self.init(
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
             terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),

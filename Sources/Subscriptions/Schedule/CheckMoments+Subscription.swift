@@ -27,16 +27,16 @@ extension CheckMoments {
             let known = min(retrying(since: end), afterGrace ?? now + scaled(PollingIntervals.retryShortest))
             return input.isGraceAssumed ? min(known, now + scaled(PollingIntervals.assumedGrace)) : known
         case .billingRetry:
-            return now - end < scaled(PollingIntervals.retryEnds) ? retrying(since: end) : expired(at: end)
+            return now - end < retryEnds(input) ? retrying(since: end) : expired(at: end)
         case .revoked:
             let isYoung = now - input.since < scaled(PollingIntervals.revokedIsYoung)
             let routine = isYoung ? after(PollingIntervals.revoked, from: now) : expired(at: end)
-            return [routine, input.isRenewalOff ? nil : nextCharge(at: end)].compactMap(\.self).min()
+            return [routine, input.isRenewalOff ? nil : nextCharge(at: end, retryEnds(input))].compactMap(\.self).min()
         case .expired:
             if input.isInOutageAllowance {
                 return min(unknownOutcome(since: end), now + scaled(PollingIntervals.inOutageAllowance))
             }
-            guard now - end < scaled(PollingIntervals.retryEnds), let soon = whileOpen(input) else {
+            guard now - end < retryEnds(input), let soon = whileOpen(input) else {
                 return expired(at: end)
             }
             return min(soon, expired(at: end) ?? .distantFuture)
@@ -86,9 +86,14 @@ extension CheckMoments {
 
     /// Returns the check for a refunded period, at whose end Apple may charge again. It is checked like any end of
     /// unknown outcome, and after the leeway daily for as long as Apple may be trying.
-    private func nextCharge(at end: Instant) -> Instant? {
+    private func nextCharge(at end: Instant, _ retryEnds: Delay) -> Instant? {
         if now < end + max(policy.leeway, scaled(PollingIntervals.afterEnd)) { return unknownOutcome(since: end) }
-        return now - end < scaled(PollingIntervals.retryEnds) ? after(PollingIntervals.expiredUnsaid, from: now) : nil
+        return now - end < retryEnds ? after(PollingIntervals.expiredUnsaid, from: now) : nil
+    }
+
+    /// Returns how long Apple may try to charge after an end.
+    private func retryEnds(_ input: ScheduleInput) -> Delay {
+        scaled(input.isMonthly ? PollingIntervals.paymentRetryEnds : PollingIntervals.retryEnds)
     }
 
     /// Returns the check while Apple retries: after a quarter of the elapsed time, between an hour and a day; from day

@@ -30,6 +30,8 @@ enum PollingIntervals {
     static let retryGrowsUntil = Delay.days(16)
     static let retryLater = Delay.days(2)
     static let retryEnds = Delay.days(65)
+    /// Apple tries a payment of a term for 90 days.
+    static let paymentRetryEnds = Delay.days(95)
     /// The wait after the end of a grace period, and the spread of these checks.
     static let afterGrace = Delay.minutes(1)
     static let afterGraceSpread = Delay.minutes(2)

@@ -20,19 +20,24 @@ package struct ScheduleInput: Sendable, Hashable {
     package var isInOutageAllowance: Bool
     /// Whether a second answer must confirm what an answer took back.
     package var isSuspected: Bool
-    /// Whether Apple says that renewal is off.
+    /// Whether Apple says that it will not charge again.
     package var isRenewalOff: Bool
     /// Whether grace rests on Apple's status alone, without a date of its end.
     package var isGraceAssumed: Bool
     /// Whether Apple may still try to charge after an end by a failed payment.
     package var mayRecover: Bool
 
+    /// Whether the newest period is a payment of a term, which Apple tries for longer.
+    package var isMonthly: Bool
+
     /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,
-        isRenewalOff: Bool = false, isGraceAssumed: Bool = false, mayRecover: Bool = false
+        isRenewalOff: Bool = false, isGraceAssumed: Bool = false, mayRecover: Bool = false,
+        isMonthly: Bool = false
     ) {
+        self.isMonthly = isMonthly
         self.isGraceAssumed = isGraceAssumed
         self.state = state
         self.reason = reason
@@ -57,9 +62,10 @@ package struct ScheduleInput: Sendable, Hashable {
             accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
             headStartsAt: subscription.headStartsAt, renewalExpected: subscription.outageAllowance.expected,
             isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
-            isSuspected: !subscription.retractions.isEmpty, isRenewalOff: subscription.willRenew == false,
+            isSuspected: !subscription.retractions.isEmpty, isRenewalOff: subscription.nextPayment == false,
             isGraceAssumed: span.state == .gracePeriod
                 && subscription.facts.currentRenewalFacts?.isGraceAssumed == true,
-            mayRecover: subscription.facts.currentRenewal?.value.mayRecover ?? false)
+            mayRecover: subscription.facts.currentRenewal?.value.mayRecover ?? false,
+            isMonthly: subscription.facts.periods.contains { $0.isMonthly && $0.expiresAt == subscription.expiresAt })
     }
 }

@@ -15,7 +15,7 @@ extension DecisionTable {
         let replaced = view.replaced.flatMap { isOpen($0, at: instant) ? $0 : nil }
         if let refunded = view.refunded, follows(refunded, view.head), !isLater(replaced, refunded) {
             return Decision(
-                rule: facts.periods[refunded].isFamilyShared ? .familyRevoked : .refunded, subject: refunded,
+                rule: facts.periods[refunded].isShared ? .familyRevoked : .refunded, subject: refunded,
                 head: refunded, entitledUntil: nil, renewal: renewal(of: refunded))
         }
         if let replaced, view.head.map({ isLater(replaced, $0) }) ?? true {

@@ -8,12 +8,14 @@ extension DecisionTable {
         if subject.isIntro { flags.append(.intro) }
         if subject.details.promotionalOfferID != nil { flags.append(.promotionalOffer) }
         if subject.details.offerCodeRefName != nil { flags.append(.offerCode) }
-        if subject.isFamilyShared { flags.append(.familyShared) }
+        if subject.isShared {
+            flags.append(subject.details.ownership?.value == .familyShared ? .familyShared : .assigned)
+        }
         if decision.rule.state == .active {
             if head.purchasedAt > instant { flags.append(.futureDated) }
             let renewal = decision.renewal?.said.value
             if renewal?.awaitsPriceConsent == true { flags.append(.priceConsentPending) }
-            if let renewal, renewal.willRenew == true, renewal.change(from: head.productID) != nil {
+            if let renewal, renewal.isWanted == true, renewal.changes(from: head) {
                 flags.append(.changeScheduled)
             }
         }
@@ -98,8 +100,19 @@ extension Renewal {
     /// Returns the product that will replace the given one; nil if the same product renews, if the change already
     /// happened, or if the renewal is another product's.
     func change(from product: ProductID) -> ProductID? {
-        guard concerns(product), let next = renewsToProductID, next != productID, next != product else { return nil }
+        guard concerns(product), let next = wantedProductID, next != productID, next != product else { return nil }
         return next
+    }
+
+    /// Returns the plan that will follow; nil if it is the plan of the period, or if nothing is stated about it.
+    func planChange(from period: Period) -> String? {
+        guard concerns(period.productID), let plan = term?.plan else { return nil }
+        return plan == period.details.sale?.value.plan ?? Sale.upfront ? nil : plan
+    }
+
+    /// Returns whether another product or another plan will follow.
+    func changes(from period: Period) -> Bool {
+        change(from: period.productID) != nil || planChange(from: period) != nil
     }
 
     /// Whether it is the renewal of the given product: Apple may still report that of a product which another one

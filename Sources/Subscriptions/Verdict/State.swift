@@ -58,6 +58,8 @@ package enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
     case offerCode = "offer_code"
     /// A family member shares the period.
     case familyShared = "family_shared"
+    /// Another customer paid in another way: the period is a seat of a group, or its ownership is not known.
+    case assigned
     /// The next period is already charged and starts later.
     case futureDated = "future_dated"
     /// The customer has not agreed to a higher price yet.

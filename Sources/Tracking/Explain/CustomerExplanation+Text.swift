@@ -77,6 +77,7 @@ extension CustomerExplanation {
         if let rule = subscription.rule(of: verdict) {
             lines.append("  \(subscription.conclusion(of: verdict)) (The rule: \(rule).)")
         }
+        if let words = state.sale.words { lines.append("  Paid: \(words).") }
         lines.append("  Why:")
         lines += subscription.steps(of: verdict).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
         if let gap = subscription.gap { lines.append("  From stored facts: \(gap)") }
@@ -113,7 +114,7 @@ extension CustomerExplanation {
         if let held = subscription.allowedUntil { return "without an answer access ends at \(held.iso8601)" }
         guard let until = verdict.entitledUntil else { return "without news it stays as it is" }
         switch verdict.state {
-        case .active where subscription.state.willRenew == true:
+        case .active where subscription.state.nextPayment == true:
             return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
         case .active: return "access ends at \(until.iso8601)"
         case .gracePeriod: return "access ends at \(until.iso8601) unless the payment succeeds before"

@@ -62,13 +62,27 @@ extension Explanation.ExplainedSubscription {
             case false?: "will not renew"
             case nil: "renewal unknown"
             }
+        let sale = state.sale.words.map { ["  \($0)"] } ?? []
         let flags = verdict.flags.isEmpty ? "" : ", " + verdict.flags.map(\.rawValue).joined(separator: ", ")
         return [
             "subscription \(state.facts.originalTransactionID): \(verdict.productID)",
             "  \(verdict.state.rawValue)\(reason): \(access)",
             "  expires \(verdict.expiresAt.iso8601), \(renewal)\(flags)",
             "  \(state.periods.of("period", "periods")) since \(state.startedAt.iso8601)",
-        ] + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
+        ] + sale + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
+    }
+}
+
+extension SaleStanding {
+    /// The payment of a term and the seats of a group in words; nil without either.
+    package var words: String? {
+        var words: [String] = []
+        if let paymentNumber, let payments {
+            let end = termEndsAt.map { " of a term until \($0.iso8601)" } ?? ""
+            words.append("payment \(paymentNumber) of \(payments)\(end)")
+        }
+        if let seats { words.append(seats.of("seat", "seats")) }
+        return words.isEmpty ? nil : words.joined(separator: ", ")
     }
 }
 

@@ -13,8 +13,12 @@ enum FieldSentence {
         case "grace_period_expires_date_ms", "grace_period_expires_date":
             return "The payment failed, and Apple grants access without payment until \(instant(value))."
         case "in_app_ownership_type":
-            return value == "FAMILY_SHARED"
-                ? "A member of the family bought it and shares it." : "The customer bought it themselves."
+            switch value {
+            case "PURCHASED": return "The customer bought it themselves."
+            case "FAMILY_SHARED": return "A member of the family bought it and shares it."
+            case "ASSIGNED": return "A group bought it and gave the customer a seat."
+            default: return "Apple says of its ownership: \(value). Another customer may have paid."
+            }
         case "original_transaction_id": return "Apple shows the purchase under the original transaction \(value) now."
         case "is_upgraded": return "The customer changed to another product, which replaced this purchase."
         case "is_in_billing_retry_period":

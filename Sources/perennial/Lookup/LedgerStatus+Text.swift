@@ -37,6 +37,11 @@ extension LedgerStatus {
         parts += lateDeliveries.map(\.text)
         parts += productsWithoutKind.map(\.text)
         parts += unreadLines
+        parts += hiddenTerms.map { terms in
+            "Terms: \(terms.periods.of("period", "periods")) of \(terms.bundleID) \(terms.periods == 1 ? "looks" : "look") like "
+                + "payments of a yearly term, of which verifyReceipt says nothing; store a key for the Server API with "
+                + "`perennial app server-key`"
+        }
         parts += notificationLines
         parts += webhookTroubles.map { "Webhook \($0.id) \($0.trouble)" }
         if let until = provisional.until {
@@ -101,6 +106,8 @@ extension LedgerStatus {
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
+            "hidden_terms": .array(
+                hiddenTerms.map { ["bundle_id": .string($0.bundleID.text), "periods": .integer($0.periods)] }),
             "unread_claims": .array(unreadClaims.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "known_by_notification": .array(unpolled.map(\.json)),

@@ -1,4 +1,5 @@
--- Only what lasts is left of the history: L, which renews, and M, which does not and is in a trial, have access; N has not.
+-- Only what lasts is left of the history: L, which renews and pays for five seats, and M, which does not and is in a trial,
+-- have access; N has not.
 DELETE FROM ledger.subscription;
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at, will_renew)
 SELECT app_id, s.environment::ledger.environment, s.name, 1, s.at::timestamptz, s.at::timestamptz, s.at::timestamptz, s.renews
@@ -11,3 +12,4 @@ SELECT subscription_id, tstzrange('2026-01-01Z', NULL), tstzrange('2026-01-01Z',
        CASE original_transaction_id WHEN 'N' THEN 'voluntary' END::ledger.reason, original_transaction_id <> 'N', 'monthly',
        CASE original_transaction_id WHEN 'M' THEN '{trial}' ELSE '{}' END::text[], 1
 FROM ledger.subscription;
+UPDATE ledger.subscription SET sale = '{"seats": 5}' WHERE original_transaction_id = 'L';

@@ -59,18 +59,24 @@ struct PruneGuardTests {
         details.appAccountToken = teller.fact("token")
         details.price = teller.fact(Price(milliunits: 990, currency: "EUR"))
         details.revocationPercentage = teller.fact(50_000)
+        details.sale = teller.fact(
+            Sale(
+                plan: Sale.monthly, payment: Sale.Payment(number: 1, total: 12, termEndsAt: now, termPrice: 11_880),
+                seats: Sale.Seats(count: 2, revoked: 1), isOneOfSeveral: true, revocationType: "REFUND_PRORATED"))
         details.replacedBy = teller.fact("other")
+        let will = TermWill(renews: true, productID: "monthly", plan: Sale.monthly)
         let said = teller.fact(
             Renewal(
                 productID: "monthly", renewsToProductID: "monthly", willRenew: true, expirationIntent: "2",
                 inBillingRetry: true, graceExpiresAt: now, priceConsentStatus: "0", priceIncreaseStatus: "0",
-                promotionalOfferID: "next", offerCodeRefName: "next", isInGraceByStatus: true))
+                promotionalOfferID: "next", offerCodeRefName: "next", isInGraceByStatus: true, term: will))
         var renewal = RenewalFacts(said)
         renewal.renewsToProductID = teller.fact("monthly")
         renewal.willRenew = teller.fact(true)
         renewal.inBillingRetry = teller.fact(true)
         renewal.graceExpiresAt = teller.fact(now)
         renewal.graceByStatus = teller.fact(true)
+        renewal.term = teller.fact(will)
         renewal.gaveUpAt = Instant(milliseconds: 2_000)
         let period = Period(
             id: 1, webOrderLineItemID: "w", transactionIDs: ["t"],
@@ -96,9 +102,9 @@ struct PruneGuardTests {
         let facts = Self.subscription("a")
         let (origins, missing) = Self.sources(in: facts)
         // The row of a renewal leaves to the facts beside it what a newer row need not repeat.
-        let elsewhere = ["renewsToProductID", "willRenew", "inBillingRetry", "graceExpiresAt"]
+        let elsewhere = ["renewsToProductID", "willRenew", "inBillingRetry", "graceExpiresAt", "term"]
         #expect(missing == elsewhere, "\(missing)")
-        #expect(origins.count == 21)
+        #expect(origins.count == 23)
         let (left, right) = (facts.records.map(\.withoutPaths), Self.subscription("b").records.map(\.withoutPaths))
         #expect(left == right && facts.records != Self.subscription("b").records)
         #expect(facts.clocks == Set(origins.map(\.asOf) + [facts.asOf, Instant(milliseconds: 2_000)]))

@@ -40,7 +40,7 @@ WITH app AS (
     FROM ledger.summary_day d WHERE d.day = (SELECT day FROM today)
     UNION ALL
     SELECT s.app_id, s.environment, (SELECT day FROM today), '', e.change,
-           CASE WHEN 'trial' = ANY (e.flags) AND NOT 'family_shared' = ANY (e.flags) THEN e.change ELSE 0 END,
+           CASE WHEN 'trial' = ANY (e.flags) AND NOT e.flags && '{family_shared,assigned}' THEN e.change ELSE 0 END,
            0, 0, 0, 0, 0, 0, 0, 0
     FROM access_edge e JOIN ledger.subscription s USING (subscription_id)
     UNION ALL

@@ -1,6 +1,6 @@
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, and whether it is another's: its token names another customer, or a family member bought it.
+-- one its account token names, and whether it is another's: its token names another customer, or another customer paid it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -14,7 +14,7 @@ WITH buyer AS MATERIALIZED (
            o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
-           p.facts #>> '{ownership,word}' IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_shared
+           ledger.is_shared(p.facts #>> '{ownership,word}') AS is_shared
     FROM ledger.receipt_purchase l
     JOIN ledger.purchase p USING (purchase_id)
     LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
@@ -29,7 +29,7 @@ WITH buyer AS MATERIALIZED (
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
            (SELECT r.order_id::text FROM ledger.purchase_order r
             WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id), lower(e.app_account_token),
-           e.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED'
+           ledger.is_shared(e.ownership)
     FROM ledger.receipt_subscription l
     JOIN ledger.subscription s USING (subscription_id)
     JOIN ledger.period e USING (subscription_id)

@@ -12,7 +12,8 @@ LEFT JOIN (
 LEFT JOIN (
     SELECT v.customer, v.environment, v.original_transaction_id, v.subscription_group_identifier, v.product_id, v.state,
            v.reason, v.entitled, v.expires_at, v.entitled_until, v.will_renew, v.renews_to_product_id, v.flags, v.periods,
-           v.started_at, v.as_of, v.checked_at
+           v.started_at, v.as_of, v.checked_at, v.plan, v.payment_number, v.payments, v.commitment_ends_at,
+           v.next_payment, v.seats
     FROM (
         SELECT s.subscription_id, s.environment, s.original_transaction_id FROM ledger.subscription s
         WHERE s.app_id = (SELECT app_id FROM ledger.app WHERE bundle_id = $1::text) AND s.version > 0

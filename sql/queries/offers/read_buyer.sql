@@ -68,7 +68,7 @@ WITH buyer AS MATERIALIZED (
         ORDER BY lower(p.valid) DESC LIMIT 1) current
     CROSS JOIN LATERAL (
         SELECT array_agg(DISTINCT p.product_id) AS product_ids, array_agg(DISTINCT p.group_id) AS group_ids,
-               bool_or((p.is_trial OR p.is_intro) AND p.ownership IS DISTINCT FROM 'FAMILY_SHARED') AS had_introductory,
+               bool_or((p.is_trial OR p.is_intro) AND NOT ledger.is_shared(p.ownership)) AS had_introductory,
                array_agg(DISTINCT p.promotional_offer_id) AS offer_ids, max(p.purchased_at) AS purchased_at
         FROM ledger.period p WHERE p.subscription_id = s.subscription_id) e
     WHERE e.product_ids IS NOT NULL

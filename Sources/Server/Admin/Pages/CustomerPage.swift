@@ -93,7 +93,9 @@ struct CustomerPage {
                 let reason = isAllowed ? Reason.renewal : verdict.reason
                 let until = one.allowedUntil ?? verdict.entitledUntil
                 return [
-                    .text(one.state.facts.originalTransactionID.text), .text(verdict.productID.text),
+                    .text(one.state.facts.originalTransactionID.text),
+                    .text(
+                        [verdict.productID.text, one.state.sale.words].compactMap(\.self).joined(separator: ", ")),
                     .state(state.rawValue, reason?.rawValue),
                     .instant(until, orElse: "no access", toMinute: true), .instant(verdict.expiresAt, toMinute: true),
                     .instant(one.checkedAt, toMinute: true),

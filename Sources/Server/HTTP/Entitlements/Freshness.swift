@@ -95,7 +95,7 @@ extension OwnedSubscription {
         return Freshness(
             of: FreshnessInput(
                 state: state, reason: reason.flatMap { Reason(rawValue: $0) }, answeredAt: checkedAt,
-                expiresAt: expiresAt, accessEndsAt: entitledUntil, isRenewalOff: willRenew == false),
+                expiresAt: expiresAt, accessEndsAt: entitledUntil, isRenewalOff: nextPayment == false),
             environment: environment, now: now, terms)
     }
 }

@@ -1,0 +1,279 @@
+import Testing
+
+@testable import Subscriptions
+
+/// The life of a term of twelve payments at 10.99 a month, bought on 8 June 2026; one payment fails and is made twelve days
+/// later, so that everything after it moves by twelve days.
+@Suite("A term of payments is told row by row") struct CommitmentTests {
+    private func at(_ day: String) throws -> Instant {
+        try #require(Instant(iso8601: day + "T00:00:00.000Z"))
+    }
+
+    /// Purchase and expiry of each payment, by its number less one.
+    private static let payments = [
+        ("2026-06-08", "2026-07-08"), ("2026-07-08", "2026-08-08"), ("2026-08-08", "2026-09-08"),
+        ("2026-09-08", "2026-10-08"), ("2026-10-08", "2026-11-08"), ("2026-11-20", "2026-12-20"),
+        ("2026-12-20", "2027-01-20"), ("2027-01-20", "2027-02-20"), ("2027-02-20", "2027-03-20"),
+        ("2027-03-20", "2027-04-20"), ("2027-04-20", "2027-05-20"), ("2027-05-20", "2027-06-20"),
+    ]
+
+    private func payment(_ number: Int, refunded: String? = nil, upgraded: Bool = false) throws -> TransactionRow {
+        let (from, to) = Self.payments[number - 1]
+        var row = row("\(number)", 0, 1, product: "yearly", upgraded: upgraded)
+        (row.purchasedAt, row.expiresAt) = (try at(from), try at(to))
+        row.ownership = .purchased
+        row.cancelledAt = try refunded.map(at)
+        row.sale = Sale(
+            plan: Sale.monthly,
+            payment: Sale.Payment(
+                number: number, total: 12, termEndsAt: try at(number < 6 ? "2027-06-08" : "2027-06-20")),
+            revocationType: refunded.map { _ in "REFUND_FULL" })
+        return row
+    }
+
+    /// What follows the twelfth payment: another payment of a new term, or a year that is paid at once.
+    private func following(_ plan: String) throws -> TransactionRow {
+        var row = row("13", 0, 1, product: "yearly")
+        let isMonthly = plan == Sale.monthly
+        (row.purchasedAt, row.expiresAt) = (try at("2027-06-20"), try at(isMonthly ? "2027-07-20" : "2028-06-20"))
+        row.sale = Sale(
+            plan: plan,
+            payment: isMonthly ? Sale.Payment(number: 1, total: 12, termEndsAt: try at("2028-06-20")) : nil)
+        return row
+    }
+
+    /// What is said of the renewal: Apple's status, and the customer's will about the next term where one runs.
+    private func renewal(
+        _ tries: Bool, _ renews: Bool?, retry: Bool? = nil, intent: String? = nil, to product: ProductID = "yearly",
+        plan: String = Sale.monthly
+    ) -> Renewal {
+        Renewal(
+            productID: "yearly", renewsToProductID: "yearly", willRenew: tries, expirationIntent: intent,
+            inBillingRetry: retry,
+            term: renews.map { TermWill(renews: $0, productID: product, plan: plan) } ?? TermWill())
+    }
+
+    private func said(_ day: String, _ rows: [TransactionRow], _ renewal: Renewal) throws -> SubscriptionEvidence {
+        let instant = try at(day) + Delay.minutes(1)
+        return SubscriptionEvidence(
+            originalTransactionID: subscriptionID, asOf: instant,
+            transactions: rows.map { row in
+                var row = row
+                row.asOf = instant
+                return row
+            },
+            renewals: [
+                RenewalRow(
+                    path: "statuses.data[0].lastTransactions[0].signedRenewalInfo", asOf: instant,
+                    originalTransactionID: subscriptionID, renewal: renewal)
+            ])
+    }
+
+    /// State, next payment, next term, payment, events.
+    private func line(_ state: SubscriptionState, _ events: [Event]) -> String {
+        let span = state.timeline.span(at: state.asOf)
+        func word(_ flag: Bool?) -> String { flag.map { $0 ? "y" : "n" } ?? "-" }
+        let reason = span?.reason.map { "/\($0.rawValue)" } ?? ""
+        let number = state.sale.paymentNumber.map { " \($0)" } ?? ""
+        return "\(span?.state.rawValue ?? "")\(reason) \(word(state.nextPayment))/\(word(state.willRenew))\(number) "
+            + events.map(\.kind.rawValue).joined(separator: " ")
+    }
+
+    private func rows(_ last: Int, refunded: [Int: String] = [:]) throws -> [TransactionRow] {
+        try (1...last).map { try payment($0, refunded: refunded[$0]) }
+    }
+
+    /// The first eleven months, to which every ending is added.
+    private func year() throws -> [(SubscriptionEvidence, String)] {
+        let money = [2: "2026-09-15"]
+        return [
+            (try said("2026-06-08", rows(1), renewal(true, true)), "active y/y 1 subscription.started"),
+            (try said("2026-07-08", rows(2), renewal(true, true)), "active y/y 2 subscription.renewed"),
+            (try said("2026-08-08", rows(3), renewal(true, true)), "active y/y 3 subscription.renewed"),
+            (try said("2026-08-20", rows(3), renewal(true, false)), "active y/n 3 auto_renew.disabled"),
+            (try said("2026-09-08", rows(4), renewal(true, false)), "active y/n 4 subscription.renewed"),
+            (try said("2026-09-15", rows(4, refunded: money), renewal(true, false)), "active y/n 4 refund.granted"),
+            (
+                try said("2026-10-08", rows(5, refunded: money), renewal(true, false)),
+                "active y/n 5 subscription.renewed"
+            ),
+            (
+                try said("2026-11-08", rows(5, refunded: money), renewal(true, false, retry: true, intent: "2")),
+                "billing_retry y/n 5 billing.retry_entered"
+            ),
+            (
+                try said("2026-11-20", rows(6, refunded: money), renewal(true, false)),
+                "active y/n 6 subscription.recovered"
+            ),
+            (
+                try said("2026-12-20", rows(7, refunded: money), renewal(true, false)),
+                "active y/n 7 subscription.renewed"
+            ),
+            (
+                try said("2027-01-05", rows(7, refunded: money), renewal(true, true)),
+                "active y/y 7 auto_renew.enabled"
+            ),
+            (
+                try said("2027-01-20", rows(8, refunded: money), renewal(true, true)),
+                "active y/y 8 subscription.renewed"
+            ),
+            (
+                try said("2027-02-20", rows(9, refunded: money), renewal(true, true)),
+                "active y/y 9 subscription.renewed"
+            ),
+            (
+                try said("2027-03-20", rows(10, refunded: money), renewal(true, true)),
+                "active y/y 10 subscription.renewed"
+            ),
+            (
+                try said("2027-04-20", rows(11, refunded: money), renewal(true, true)),
+                "active y/y 11 subscription.renewed"
+            ),
+            (
+                try said("2027-05-20", rows(12, refunded: money), renewal(true, true)),
+                "active y/y 12 subscription.renewed"
+            ),
+        ]
+    }
+
+    private func expect(_ story: [(SubscriptionEvidence, String)], sourceLocation: SourceLocation = #_sourceLocation) {
+        var state: SubscriptionState?
+        for (evidence, expected) in story {
+            let reconciled = reconcile(state, with: evidence, policy: standardPolicy)
+            state = reconciled.state
+            #expect(
+                line(reconciled.state, reconciled.events) == expected, "\(evidence.asOf.iso8601)",
+                sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("The twelve payments: a cancellation, a refund, a failed payment and a change of mind")
+    func term() throws { expect(try year()) }
+
+    @Test("Month 13: the term renews, becomes a year paid at once, or ends")
+    func monthThirteen() throws {
+        let all = try rows(12, refunded: [2: "2026-09-15"])
+        expect(
+            try year() + [
+                (
+                    said("2027-06-20", all + [following(Sale.monthly)], renewal(true, true)),
+                    "active y/y 1 subscription.renewed"
+                )
+            ])
+        expect(
+            try year() + [
+                (
+                    said("2027-06-20", all + [following(Sale.upfront)], renewal(true, nil)),
+                    "active y/y subscription.renewed"
+                )
+            ])
+        expect(
+            try year() + [
+                (said("2027-06-01", all, renewal(false, false)), "active n/n 12 auto_renew.disabled"),
+                (
+                    said("2027-06-20", all, renewal(false, nil, retry: false, intent: "1")),
+                    "expired/voluntary n/n 12 subscription.expired"
+                ),
+            ])
+    }
+
+    @Test("A payment that stays unpaid for 90 days ends the term, and is asked about for 95 days")
+    func unpaid() throws {
+        let failed = try said("2026-11-08", rows(5), renewal(true, true, retry: true, intent: "2"))
+        expect([
+            (try said("2026-10-08", rows(5), renewal(true, true)), "active y/y 5 subscription.started"),
+            (failed, "billing_retry y/y 5 billing.retry_entered"),
+            (
+                try said("2027-02-06", rows(5), renewal(false, nil, retry: false, intent: "2")),
+                "expired/billing_error n/n 5 subscription.expired auto_renew.disabled"
+            ),
+        ])
+        let state = reconcile(nil, with: failed, policy: standardPolicy).state
+        for (day, isAsked) in [(70.0, true), (94, true), (96, false)] {
+            let now = try at("2026-11-08") + Delay(milliseconds: Int64(day * 86_400_000))
+            guard
+                case .at(let next) = nextCheck(
+                    for: [state], environment: .production, outcome: .verified, now: now, seed: 1,
+                    policy: standardPolicy)
+            else {
+                Issue.record("no check is planned on day \(day)")
+                continue
+            }
+            #expect((next - now <= Delay.days(3)) == isAsked, "day \(day): \(next.iso8601)")
+        }
+    }
+
+    @Test("The refund of the current payment ends the term, and an upgrade replaces it")
+    func ended() throws {
+        var current = try rows(3)
+        current[2] = try payment(3, refunded: "2026-08-20")
+        expect(
+            try Array(year().prefix(3)) + [
+                (
+                    said("2026-08-20", current, renewal(false, nil, intent: "1")),
+                    "revoked/refund n/n refund.granted auto_renew.disabled"
+                )
+            ])
+        current[2] = try payment(3, refunded: "2026-08-20", upgraded: true)
+        var higher = row("h", 0, 1, product: "higher")
+        (higher.purchasedAt, higher.expiresAt) = (try at("2026-08-20"), try at("2026-09-20"))
+        var other = renewal(true, nil)
+        (other.productID, other.renewsToProductID) = ("higher", "higher")
+        expect(
+            try Array(year().prefix(3)) + [
+                (said("2026-08-20", current + [higher], other), "active y/y product.changed")
+            ])
+    }
+
+    @Test("A cancellation says when it takes effect; so do another product and another plan")
+    func takesEffect() throws {
+        var state = reconcile(nil, with: try said("2026-06-08", rows(1), renewal(true, true)), policy: standardPolicy)
+            .state
+        func next(_ day: String, _ said: Renewal) throws -> [Event] {
+            let reconciled = reconcile(state, with: try self.said(day, rows(1), said), policy: standardPolicy)
+            state = reconciled.state
+            return reconciled.events
+        }
+        let ends = DetailValue.text("2027-06-08T00:00:00.000Z")
+        let off = try next("2026-06-10", renewal(true, false))
+        #expect(off.map(\.kind) == [.autoRenewDisabled] && off[0].detail["takes_effect_at"] == ends)
+        #expect(state.nextPayment == true && state.willRenew == false && state.renewsToProductID == nil)
+        #expect(state.outageAllowance.expected, "the next payment is expected")
+        let on = try next("2026-06-11", renewal(true, true))
+        #expect(on.map(\.kind) == [.autoRenewEnabled] && on[0].detail["takes_effect_at"] == nil)
+        let product = try next("2026-06-12", renewal(true, true, to: "monthly"))
+        #expect(product.map(\.kind) == [.productChangeScheduled] && product[0].detail["takes_effect_at"] == ends)
+        #expect(product[0].detail["to_product_id"] == .text("monthly") && state.renewsToProductID == "monthly")
+        #expect(state.timeline.span(at: state.asOf)?.flags == [.changeScheduled])
+        #expect(try next("2026-06-13", renewal(true, true)).map(\.kind) == [.productChangeWithdrawn])
+        let plan = try next("2026-06-14", renewal(true, true, plan: Sale.upfront))
+        #expect(plan.map(\.kind) == [.productChangeScheduled] && plan[0].detail["to_plan"] == .text(Sale.upfront))
+        #expect(try next("2026-06-15", renewal(true, true)).map(\.kind) == [.productChangeWithdrawn])
+    }
+
+    @Test("verifyReceipt says nothing of a term, and takes no will away")
+    func otherChannel() throws {
+        let state = reconcile(nil, with: try said("2026-06-08", rows(1), renewal(true, false)), policy: standardPolicy)
+            .state
+        var bare = try rows(1)
+        bare[0].sale = nil
+        let receipt = Renewal(productID: "yearly", renewsToProductID: "yearly", willRenew: true)
+        let next = reconcile(state, with: try said("2026-06-20", bare, receipt), policy: standardPolicy)
+        #expect(next.events == [] && next.state.willRenew == false && next.state.sale.paymentNumber == 1)
+    }
+
+    @Test("Facts are restored from their records, and merging them is commutative and idempotent")
+    func records() throws {
+        let story = try year().map(\.0)
+        for evidence in story {
+            let facts = SubscriptionFacts(evidence)
+            let restored = SubscriptionFacts(
+                originalTransactionID: subscriptionID, asOf: facts.asOf, records: facts.records, renewal: facts.renewal)
+            #expect(restored == facts)
+            for other in story {
+                let (left, right) = (facts.adding(other), SubscriptionFacts(other).adding(evidence))
+                #expect(left == right && left.adding(evidence) == left)
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import Subscriptions
+import Testing
+
+@testable import AppStore
+@testable import Tracking
+
+@Suite("What a signed transaction states of its sale is read, and bad input invents no money") struct SaleReadingTests {
+    private static var payment: [String: Any] {
+        [
+            "transactionId": "7", "originalTransactionId": "5", "webOrderLineItemId": "9", "productId": "yearly",
+            "purchaseDate": 1_780_000_000_000, "expiresDate": 1_782_592_000_000, "signedDate": 1_780_000_000_000,
+            "inAppOwnershipType": "PURCHASED", "price": 10_990, "currency": "EUR", "billingPlanType": "MONTHLY",
+            "commitmentInfo": [
+                "billingPeriodNumber": 2, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000,
+                "commitmentPrice": 131_880,
+            ],
+        ]
+    }
+
+    private static var group: [String: Any] {
+        [
+            "transactionId": "7", "originalTransactionId": "5", "webOrderLineItemId": "9", "productId": "team",
+            "purchaseDate": 1_780_000_000_000, "expiresDate": 1_782_592_000_000, "signedDate": 1_780_000_000_000,
+            "inAppOwnershipType": "PURCHASED", "price": 3_666, "currency": "EUR", "quantity": 3,
+            "multiSeatInfo": ["priceTiers": [["price": 3_000, "quantity": 1], ["price": 4_000, "quantity": 2]]],
+        ]
+    }
+
+    private func row(_ claims: [String: Any], _ change: [String: Any] = [:]) throws -> TransactionRow {
+        let payload = try JSONSerialization.data(withJSONObject: claims.merging(change) { $1 })
+        return TransactionRow(try #require(SignedTransaction(payload: Array(payload))), path: "p")
+    }
+
+    private func renewal(
+        _ claims: [String: Any], beside transaction: [String: Any]? = nil
+    ) throws -> Renewal {
+        var text: [String: Any] = [
+            "originalTransactionId": "5", "productId": "yearly", "autoRenewProductId": "yearly", "autoRenewStatus": 1,
+            "signedDate": 1_780_000_000_000,
+        ]
+        text.merge(claims) { $1 }
+        let signed = try #require(SignedRenewal(payload: Array(JSONSerialization.data(withJSONObject: text))))
+        let beside = try transaction.map {
+            try #require(SignedTransaction(payload: Array(JSONSerialization.data(withJSONObject: $0))))
+        }
+        return RenewalRow(signed, path: "p", status: .active, beside: beside).renewal
+    }
+
+    @Test("A payment of a term has its number, the end of the term and the price of one payment")
+    func payments() throws {
+        let row = try self.row(Self.payment)
+        #expect(
+            row.sale
+                == Sale(
+                    plan: "MONTHLY",
+                    payment: Sale.Payment(
+                        number: 2, total: 12, termEndsAt: Instant(milliseconds: 1_808_000_000_000), termPrice: 131_880))
+        )
+        #expect(row.price == Price(milliunits: 10_990, currency: "EUR"))
+        #expect(
+            try self.row(Self.payment, ["billingPlanType": "BILLED_UPFRONT", "commitmentInfo": NSNull()]).sale?.plan
+                == "BILLED_UPFRONT")
+    }
+
+    @Test("A group costs what its tiers add up to, and names the seats that came back")
+    func groups() throws {
+        let row = try self.row(Self.group)
+        #expect(row.sale == Sale(seats: Sale.Seats(count: 3)) && row.quantity == 3)
+        #expect(row.price == Price(milliunits: 11_000, currency: "EUR"), "not the average times the seats")
+        let tiers = (Self.group["multiSeatInfo"] as? [String: Any])?["priceTiers"] ?? []
+        let returned = try self.row(
+            Self.group,
+            [
+                "multiSeatInfo": ["priceTiers": tiers, "revokedSeatQuantity": 2] as [String: Any],
+                "additionalTransactionReason": "SEAT_ADDITION",
+            ])
+        #expect(returned.sale == Sale(seats: Sale.Seats(count: 3, revoked: 2), isOneOfSeveral: true))
+        #expect(returned.cancelledAt == nil && returned.webOrderLineItemID == nil)
+        #expect(returned.price?.milliunits == 11_000)
+    }
+
+    @Test("Claims that contradict each other are left out; dates and plan stay, and no money is invented")
+    func badInput() throws {
+        let terms: [[String: Any]] = [
+            ["billingPeriodNumber": 13, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000],
+            ["billingPeriodNumber": 0, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000],
+            ["billingPeriodNumber": 2, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_782_591_999_999],
+            ["billingPeriodNumber": "two", "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000],
+            ["billingPeriodNumber": 2, "totalBillingPeriods": -1, "commitmentExpiresDate": 1_808_000_000_000],
+            ["billingPeriodNumber": 2, "totalBillingPeriods": 12],
+        ]
+        for term in terms {
+            let row = try self.row(Self.payment, ["commitmentInfo": term])
+            #expect(row.sale == Sale(plan: "MONTHLY"), "\(term)")
+            #expect(row.expiresAt == Instant(milliseconds: 1_782_592_000_000))
+        }
+        #expect(try self.row(Self.payment, ["commitmentInfo": "twelve"]).sale == Sale(plan: "MONTHLY"))
+        #expect(
+            try row(Self.payment, ["billingPlanType": "BY_MOON", "commitmentInfo": [1]]).sale == Sale(plan: "BY_MOON"))
+        let seats: [[String: Any]] = [
+            ["priceTiers": [["price": 3_000, "quantity": 1]]], ["priceTiers": [["price": -1, "quantity": 3]]],
+            ["priceTiers": [["price": 3_000, "quantity": 4]]], ["priceTiers": [["quantity": 3]]], ["priceTiers": 3],
+            ["priceTiers": [["price": 3_000, "quantity": -3], ["price": 1, "quantity": 6]]],
+            ["priceTiers": [["price": Int64.max, "quantity": 3]]], [:],
+        ]
+        for info in seats {
+            let row = try self.row(Self.group, ["multiSeatInfo": info])
+            #expect(row.price == nil && row.sale?.seats == Sale.Seats(count: 3), "\(info)")
+        }
+        for revoked in [-1, 4, 1_000_000_000] {
+            let tiers: [[String: Any]] = [["price": 3_000, "quantity": 3]]
+            let info: [String: Any] = ["priceTiers": tiers, "revokedSeatQuantity": revoked]
+            let row = try self.row(Self.group, ["multiSeatInfo": info])
+            #expect(row.sale?.seats?.revoked == 0 && row.price?.milliunits == 9_000)
+        }
+        #expect(
+            try row(
+                Self.payment,
+                [
+                    "revocationDate": 1_781_000_000_000, "revocationType": "REFUND_PRORATED",
+                    "revocationPercentage": 100_001,
+                ]
+            ).revocationPercentage == nil)
+    }
+
+    @Test("A revocation keeps its kind; amounts of Advanced Commerce become a share of the price")
+    func revocations() throws {
+        let date = 1_781_000_000_000
+        func share(_ change: [String: Any]) throws -> String {
+            let row = try self.row(Self.payment, change.merging(["revocationDate": date]) { $1 })
+            return "\(row.sale?.revocationType ?? "-") \(row.revocationPercentage ?? -1)"
+        }
+        #expect(try share(["revocationType": "REFUND_FULL"]) == "REFUND_FULL 100000")
+        #expect(
+            try share(["revocationType": "REFUND_PRORATED", "revocationPercentage": 50_000]) == "REFUND_PRORATED 50000")
+        #expect(try share([:]) == "- -1")
+        #expect(try share(["revocationType": "BUNDLED"]) == "BUNDLED -1")
+        let items: [[String: Any]] = [["refunds": [["refundAmount": 2_198], ["refundAmount": 3_297]]], ["SKU": "x"]]
+        #expect(try share(["advancedCommerceInfo": ["items": items]]) == "REFUND_PRORATED 50000")
+        #expect(try share(["advancedCommerceInfo": ["items": [[String: Any]]()]]) == "ADVANCED_COMMERCE -1")
+    }
+
+    @Test("A one-time purchase whose amount is unknown is revoked for a reason that gives no money back")
+    func purchases() throws {
+        func reason(_ change: [String: Any]) throws -> String? {
+            var claims = Self.payment
+            for name in ["expiresDate", "billingPlanType", "commitmentInfo"] { claims[name] = nil }
+            claims.merge(["revocationDate": 1_781_000_000_000, "revocationReason": 1]) { $1 }
+            return try row(claims, change).cancellationReason
+        }
+        #expect(try reason([:]) == "1")
+        #expect(try reason(["revocationType": "REFUND_FULL"]) == "1")
+        #expect(try reason(["revocationType": "REFUND_PRORATED", "revocationPercentage": 50_000]) == "1")
+        #expect(try reason(["revocationType": "REFUND_PRORATED"]) == "REFUND_PRORATED")
+        #expect(
+            try reason(["revocationType": "REFUND_PRORATED", "revocationPercentage": 100_001]) == "REFUND_PRORATED")
+        #expect(try reason(["revocationType": "BUNDLED", "revocationPercentage": 50_000]) == "BUNDLED")
+        #expect(try reason(["advancedCommerceInfo": ["items": [[String: Any]]()]]) == "ADVANCED_COMMERCE")
+    }
+
+    @Test("Within a term the renewal has two wills; after the last payment they are one")
+    func wills() throws {
+        let term: [String: Any] = [
+            "commitmentAutoRenewStatus": 0, "commitmentAutoRenewProductId": "monthly",
+            "commitmentRenewalBillingPlanType": "BILLED_UPFRONT",
+        ]
+        let within = try renewal(["commitmentInfo": term], beside: Self.payment)
+        #expect(within.willRenew == true && within.isWanted == false)
+        #expect(within.term == TermWill(renews: false, productID: "monthly", plan: "BILLED_UPFRONT"))
+        var last = Self.payment
+        last["commitmentInfo"] = [
+            "billingPeriodNumber": 12, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000,
+        ]
+        #expect(try renewal(["commitmentInfo": term], beside: last).willRenew == false)
+        #expect(try renewal([:], beside: Self.payment).term == TermWill(), "the term is over")
+        #expect(try renewal(["renewalBillingPlanType": "BILLED_UPFRONT"]).term == TermWill())
+        #expect(try renewal(["renewalBillingPlanType": "MONTHLY"]).term == TermWill(plan: "MONTHLY"))
+        #expect(try renewal([:]).term == nil, "a text of a time without plans denies nothing")
+    }
+}
