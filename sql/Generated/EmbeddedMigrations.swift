@@ -9146,12 +9146,13 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL (
             SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
                    v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
-                   v.known_from, v.known_until
+                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share
             FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
             WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
             UNION ALL
-            SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL, false,
-                   v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until
+            SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
+                   v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
+                   v.revocation_known_at, NULL, 0, v.refunded_share
             FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
         WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
         WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)
@@ -9230,7 +9231,7 @@ LANGUAGE sql STABLE AS $$
                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency
                                END AS currency) price
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at THEN
+        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
             round(price.amount * COALESCE(
                 CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
                 LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
@@ -9240,8 +9241,12 @@ LANGUAGE sql STABLE AS $$
         UNION ALL
         SELECT 'refund', c.cancelled_at,
                CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - price.amount
-                    ELSE -round(price.amount * COALESCE(c.revocation_percentage / 100000.0, 1))::bigint END
+                    ELSE -round(price.amount * c.refunded_share)::bigint END
         WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
+        UNION ALL
+        SELECT 'refund', c.cancellation_known_at,
+               -round(price.amount * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint
+        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
         UNION ALL
         SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount
         WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
