@@ -69,22 +69,20 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: optimizedSettings),
         .target(
-            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque],
-            swiftSettings: optimizedSettings),
-        .target(
             name: "Tracking",
             dependencies: [
-                "Subscriptions", "AppStore", "Ledger", crypto, deque, nioCore, nioHTTP1, nioPosix, nioSSL,
-                serviceLifecycle, logging, metrics,
+                "Subscriptions", "AppStore", "Postgres", "SQL", crypto, deque, logging, metrics, nioCore,
+                nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
             ],
             swiftSettings: optimizedSettings),
         .target(
             name: "Server",
             dependencies: [
-                "Subscriptions", "AppStore", "Ledger", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
+                "Subscriptions", "AppStore", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
                 serviceLifecycle, logging, metrics,
             ],
-            exclude: ["HTTP/openapi.yaml", "Admin/Templates"], swiftSettings: optimizedSettings),
+            exclude: ["HTTP/openapi.yaml", "Admin/Templates"],
+            swiftSettings: optimizedSettings),
         .target(
             name: "AppStoreSimulator",
             dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
@@ -98,24 +96,23 @@ let package = Package(
         .executableTarget(
             name: "perennial",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "Server", "AppStoreSimulator",
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Tracking", "Server", "AppStoreSimulator",
                 argumentParser, asyncHTTPClient, configuration, logging, metrics, nioPosix, serviceLifecycle,
-                unixSignals,
-                yams,
+                unixSignals, yams,
             ],
             swiftSettings: optimizedSettings),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Ledger", argumentParser, asyncHTTPClient,
-                crypto, nioCore, nioHTTP1, nioPosix,
+                "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Tracking", argumentParser,
+                asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix,
             ],
             path: "Benchmarks/Sources", swiftSettings: optimizedSettings),
 
         .target(
             name: "TestSupport",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "Ledger", "SQL", "Tracking", crypto, logging, metrics, nioCore,
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Tracking", crypto, logging, metrics, nioCore,
                 nioPosix,
             ],
             path: "Tests/TestSupport", swiftSettings: optimizedSettings),
@@ -137,11 +134,9 @@ let package = Package(
             dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LedgerTests",
-            dependencies: ["Ledger", "Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix],
+            name: "TrackingTests",
+            dependencies: ["Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix],
             swiftSettings: settings),
-        .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix, yams],
             swiftSettings: settings),

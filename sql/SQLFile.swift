@@ -1,6 +1,6 @@
-/// One SQL file: its name without the extension, and its text.
+/// One statement, migration or report: its name, and its text.
 package struct SQLFile: Sendable, Hashable {
-    /// The file's name without `.sql`; prepared statements carry it.
+    /// The name of the section, or of the file without `.sql`; prepared statements carry it.
     package let name: String
     /// The whole text, comments included.
     package let text: String
@@ -9,7 +9,7 @@ package struct SQLFile: Sendable, Hashable {
         (self.name, self.text) = (name, text)
     }
 
-    /// The purpose of the file: its first line without the comment mark.
+    /// Its purpose: the first line without the comment mark.
     package var purpose: String {
         let line = text.prefix { $0 != "\n" }
         return String(line.drop { $0 == "-" || $0 == " " })

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
+import Tracking
 
 /// Orders, deliveries and the settlements that make them, beside single-row inserts by pgbench.
 struct PurchaseBenchmark: AsyncParsableCommand {

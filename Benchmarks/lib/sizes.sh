@@ -39,7 +39,8 @@ make_schedule() {
     local root=$1 cluster=$2 database=$3 size=$4
     as_database_account "$postgres/createdb" --host="$cluster" --username=postgres "$database"
     {
-        cat "$root/sql/queries/migrate/lock_migrations.sql" "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
+        statement "$root" lock_migrations
+        cat "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
         make_function "$root" claim claim claimed \
             "int, float8, int[], text[], int[], timestamptz, timestamptz, timestamptz[]"
         make_function "$root" count_due look due "int, timestamptz, int[], text[], timestamptz[]"
@@ -58,7 +59,7 @@ set_fsync() {
 # Arguments: the root, the statement, the function's name, the type of its rows, the types of its parameters.
 make_function() {
     echo "CREATE FUNCTION bench.$3($5) RETURNS SETOF bench.$4 LANGUAGE plpgsql AS \$body\$ BEGIN RETURN QUERY"
-    sed 's/;[[:space:]]*$//' "$1/sql/queries/claim/$2.sql"
+    statement "$1" "$2" | sed 's/;[[:space:]]*$//'
     echo "; END \$body\$;"
 }
 
@@ -118,7 +119,7 @@ set_clock() {
 # Arguments: the root, the cluster, the database, a name, rounds, seconds of the clock in each, and really.
 work() {
     local root=$1 cluster=$2 database=$3 mode=$4 rounds=$5 step=$6 each=${7:-0} margin
-    margin=$(sed -n 's/.*static let margin = Delay.seconds(\([0-9]*\)).*/\1/p' "$root/Sources/Tracking/Schedule/LowWater.swift")
+    margin=$(sed -n 's/.*static let margin = Delay.seconds(\([0-9]*\)).*/\1/p' "$root/Sources/Tracking/Schedule/ClaimDue.swift")
     for ((; rounds > 0; rounds -= 150)); do
         echo "CALL bench.work('$mode', LEAST($rounds, 150), interval '$step seconds', interval '$margin seconds', $each);"
     done | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1

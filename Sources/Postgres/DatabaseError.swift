@@ -1,3 +1,5 @@
+import CLibPQ
+
 /// A failed database call: the reason and the remedy.
 ///
 /// The message is one sentence and contains neither parameter values nor the password.
@@ -100,5 +102,147 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         case "22", "23": return .reject
         default: return .alarm
         }
+    }
+}
+
+/// A note for the log about a database's connections. It never contains a secret.
+package enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
+    /// The purpose of connections.
+    package enum Purpose: String, Sendable {
+        case reads, transactions
+    }
+
+    /// No connection can be made, and the reason. Attempts go on whenever there is work, until one succeeds.
+    case lost(Purpose, String)
+    /// A connection was made after such a loss.
+    case found(Purpose)
+    /// A problem that is already solved, or will be with the next connection.
+    case detail(String)
+
+    /// The note as a sentence.
+    package var description: String {
+        switch self {
+        case .lost(_, let reason): "\(reason) Trying again until it works."
+        case .found(let purpose): "Connected to PostgreSQL for \(purpose.rawValue) again."
+        case .detail(let sentence): sentence
+        }
+    }
+}
+
+/// The messages for failures detected on the client side.
+extension DatabaseError {
+    static func invalidConnectionString(_ reason: String) -> DatabaseError {
+        DatabaseError(
+            .cannotConnect,
+            "The database connection string is not valid: \(reason); "
+                + "use postgresql://user:password@host:port/database or host=… dbname=….")
+    }
+
+    /// The advice names what gave the address: `source`. libpq has no code for what failed, but its messages are not
+    /// translated: Perennial sets no locale.
+    static func cannotConnect(_ reason: String, by source: String) -> DatabaseError {
+        let advice =
+            if reason.contains("certificate") || reason.contains("SSL") {
+                "check sslmode, sslrootcert (the authority that signed the server's certificate) and the server's "
+                    + "certificate, its name and its dates"
+            } else if reason.contains("authentication failed") || reason.contains("no password supplied") {
+                "check the user and the password of \(source)"
+            } else {
+                "check that it runs and \(source)"
+            }
+        return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
+    }
+
+    static func connectionLost(during name: String, _ reason: String) -> DatabaseError {
+        DatabaseError(.connectionLost, "The connection to PostgreSQL was lost during '\(name)': \(reason).")
+    }
+
+    static func commitUnknown(_ reason: String) -> DatabaseError {
+        DatabaseError(
+            .commitUnknown,
+            "The connection to PostgreSQL was lost during COMMIT, so it is not known whether the transaction was kept "
+                + "(\(reason)); look before doing it again.")
+    }
+
+    static func statementTimedOut(_ name: String) -> DatabaseError {
+        DatabaseError(.timedOut, "Statement '\(name)' was cancelled: by the statement time-out, or by an operator.")
+    }
+
+    static func waitedTooLong(for what: String, _ limit: Duration) -> DatabaseError {
+        DatabaseError(
+            .timedOut, "No answer for \(what) within \(limit.components.seconds) seconds; the database is overloaded.")
+    }
+
+    static func queueFull(_ limit: Int) -> DatabaseError {
+        DatabaseError(.queueFull, "\(limit) callers wait for the database already; try again later.")
+    }
+
+    static let closed = DatabaseError(.closed, "The database was closed; no more work is taken.")
+    static let cancelled = DatabaseError(.cancelled, "The caller was cancelled before the database answered.")
+}
+
+/// One result, classified by its meaning.
+enum ServerAnswer {
+    case rows(ResultTable)
+    /// The server refused the statement.
+    case failure(DatabaseError)
+    /// The server ends the connection, or the connection has ended.
+    case lost(reason: String)
+    /// An earlier statement of the same batch failed, so the server skipped this one.
+    case aborted
+    /// The end of a batch.
+    case sync
+    /// A result that no statement requested, such as the start of a COPY; the connection is unusable from then on.
+    case unexpected(String)
+
+    /// Takes ownership of the result.
+    init(_ result: OpaquePointer, of statementName: String) {
+        switch PQresultStatus(result) {
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+            self = .rows(ResultTable(owning: result, of: statementName))
+            return
+        case PGRES_PIPELINE_SYNC: self = .sync
+        case PGRES_PIPELINE_ABORTED: self = .aborted
+        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: self = Self.failure(result, statementName)
+        default: self = .unexpected("'\(statementName)' began a transfer that is not supported (COPY)")
+        }
+        PQclear(result)
+    }
+
+    /// The fields of an error, by the letters of `postgres_ext.h` (`PG_DIAG_…`), which Swift cannot import.
+    private enum Field: Character {
+        case message = "M"
+        case sqlState = "C"
+        case constraint = "n"
+        case table = "t"
+        case sourceFunction = "R"
+
+        var code: Int32 { rawValue.asciiValue.map(Int32.init) ?? 0 }
+    }
+
+    private static func failure(_ result: OpaquePointer, _ statementName: String) -> ServerAnswer {
+        let text = field(result, .message) ?? oneLine(String(cString: PQresultErrorMessage(result)))
+        // Without a SQLSTATE libpq wrote the message itself. Shutdown and crash (57P01 to 57P03) end the connection.
+        guard let sqlState = field(result, .sqlState), !["57P01", "57P02", "57P03"].contains(sqlState) else {
+            return .lost(reason: text)
+        }
+        if sqlState == "57014" { return .failure(.statementTimedOut(statementName)) }
+        // The server quotes the offending value in data errors. The value is the customer's and must not reach a log.
+        let sentence = sqlState.hasPrefix("22") ? hidingQuotedText(in: text) : text
+        let constraint = field(result, .constraint)
+        let table = field(result, .table)
+        // "cached plan must not change result type" may be translated; the name of the function that raises it is not.
+        let stale =
+            sqlState == "26000"
+            || (sqlState == "0A000" && field(result, .sourceFunction) == "RevalidateCachedQuery")
+        let error = DatabaseError(
+            .server(sqlState: sqlState, constraint: constraint, table: table),
+            "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState)).",
+            isStalePreparation: stale)
+        return .failure(error)
+    }
+
+    private static func field(_ result: OpaquePointer, _ field: Field) -> String? {
+        PQresultErrorField(result, field.code).map { String(cString: $0) }
     }
 }

@@ -59,3 +59,168 @@ package struct Delay: Hashable, Comparable, Sendable {
         left.milliseconds < right.milliseconds
     }
 }
+
+extension Instant {
+    /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
+    ///
+    /// Years outside 0–9999 are clamped to that range: Apple gives none, and other readers reject them.
+    package var iso8601: String { String(decoding: iso8601Bytes, as: UTF8.self) }
+
+    /// The same text in ASCII.
+    package var iso8601Bytes: [UInt8] {
+        let earliest: Int64 = -62_167_219_200_000
+        let latest: Int64 = 253_402_300_799_999
+        let clamped = min(max(milliseconds, earliest), latest)
+        let (days, rest) = clamped.flooredDivision(by: 86_400_000)
+        let date = CivilDate(daysSince1970: days)
+        var text = Array("0000-00-00T00:00:00.000Z".utf8)
+        func put(_ number: Int64, upTo end: Int) {
+            var (rest, place) = (number, end)
+            while rest > 0 {
+                place -= 1
+                text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
+        }
+        put(date.year, upTo: 4)
+        put(date.month, upTo: 7)
+        put(date.day, upTo: 10)
+        put(rest / 3_600_000, upTo: 13)
+        put(rest / 60_000 % 60, upTo: 16)
+        put(rest / 1000 % 60, upTo: 19)
+        put(rest % 1000, upTo: 23)
+        return text
+    }
+
+    /// Creates an instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as
+    /// `+0300` or `-08:00`, or neither (UTC). Fractions of a second are truncated to milliseconds. Nil for anything
+    /// else.
+    package init?(iso8601 text: String) {
+        var reader = DateReader(text)
+        guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
+            let day = reader.number(2), let date = CivilDate(year: year, month: month, day: day)
+        else { return nil }
+        var milliseconds = date.daysSince1970 * 86_400_000
+        if !reader.isAtEnd {
+            guard reader.skip("T") || reader.skip("t") || reader.skip(" "), let time = reader.time(),
+                let offset = reader.offset()
+            else { return nil }
+            milliseconds += time - offset
+        }
+        guard reader.isAtEnd else { return nil }
+        self.init(milliseconds: milliseconds)
+    }
+}
+
+extension Instant {
+    /// Whether the instant lies on the last or the first day of a month in UTC.
+    ///
+    /// If a month lacks the day of a renewal, Apple moves the renewal to the month's last day, so more renewals fall
+    /// there.
+    var isAtTurnOfMonth: Bool {
+        let day = milliseconds.flooredDivision(by: 86_400_000).quotient
+        return CivilDate(daysSince1970: day).day == 1 || CivilDate(daysSince1970: day + 1).day == 1
+    }
+}
+
+extension Int64 {
+    fileprivate func flooredDivision(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+        let remainder = (self % divisor + divisor) % divisor
+        return ((self - remainder) / divisor, remainder)
+    }
+}
+
+/// A day of the proleptic Gregorian calendar. Years are counted from March, so that the leap day comes last.
+private struct CivilDate {
+    let year: Int64
+    let month: Int64
+    let day: Int64
+
+    init(daysSince1970: Int64) {
+        let (era, dayOfEra) = (daysSince1970 + 719_468).flooredDivision(by: 146_097)
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shifted = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shifted + 2) / 5 + 1
+        month = shifted < 10 ? shifted + 3 : shifted - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// Creates the day; nil if it does not exist.
+    init?(year: Int64, month: Int64, day: Int64) {
+        guard (1...12).contains(month), (1...31).contains(day) else { return nil }
+        self.year = year
+        self.month = month
+        self.day = day
+        let same = CivilDate(daysSince1970: daysSince1970)
+        guard same.month == month, same.day == day else { return nil }
+    }
+
+    var daysSince1970: Int64 {
+        let (era, yearOfEra) = (month <= 2 ? year - 1 : year).flooredDivision(by: 400)
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+}
+
+/// Reads the parts of a date from left to right.
+private struct DateReader {
+    private var rest: Substring.UTF8View
+
+    init(_ text: String) { rest = Substring(text).utf8 }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard let first = rest.first, UInt32(first) == character.value else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    mutating func number(_ digits: Int) -> Int64? {
+        guard rest.count >= digits else { return nil }
+        var value: Int64 = 0
+        for byte in rest.prefix(digits) {
+            guard (48...57).contains(byte) else { return nil }
+            value = value * 10 + Int64(byte - 48)
+        }
+        rest.removeFirst(digits)
+        return value
+    }
+
+    /// Reads a time as milliseconds since midnight.
+    mutating func time() -> Int64? {
+        guard let hour = number(2), hour < 24, skip(":"), let minute = number(2), minute < 60 else { return nil }
+        var milliseconds = (hour * 60 + minute) * 60_000
+        guard skip(":") else { return milliseconds }
+        guard let second = number(2), second < 60 else { return nil }
+        milliseconds += second * 1000
+        guard skip(".") || skip(",") else { return milliseconds }
+        guard var digit = number(1) else { return nil }
+        var weight: Int64 = 100
+        repeat {
+            milliseconds += digit * weight
+            weight /= 10
+            guard let next = number(1) else { break }
+            digit = next
+        } while true
+        return milliseconds
+    }
+
+    /// Reads an offset as milliseconds ahead of UTC.
+    mutating func offset() -> Int64? {
+        if isAtEnd || skip("Z") || skip("z") { return 0 }
+        let sign: Int64
+        if skip("+") {
+            sign = 1
+        } else {
+            guard skip("-") else { return nil }
+            sign = -1
+        }
+        guard let hours = number(2), hours < 24 else { return nil }
+        if isAtEnd { return sign * hours * 3_600_000 }
+        _ = skip(":")
+        guard let minutes = number(2), minutes < 60 else { return nil }
+        return sign * (hours * 60 + minutes) * 60_000
+    }
+}

@@ -1,5 +1,5 @@
 package import AppStore
-package import Ledger
+import Foundation
 package import Logging
 package import Metrics
 
@@ -71,4 +71,75 @@ package struct Tracker: Sendable {
         tracker.ledger = ledger.acting(as: actor)
         return tracker
     }
+}
+
+/// This process's identity, as the operator sees it.
+enum ProcessIdentity {
+    /// The machine's name.
+    static let host = ProcessInfo.processInfo.hostName
+    /// The process number.
+    static let number = ProcessInfo.processInfo.processIdentifier
+}
+
+/// The registration under which a process checks single receipts, made when it is first needed.
+actor CheckerIdentity {
+    /// The registration; nil before the first check.
+    private(set) var known: WorkerID?
+    /// Whether this process sends heartbeats; one-off commands do not.
+    private var sendsHeartbeats = false
+
+    /// Notes that this process sends heartbeats from now on.
+    func beginHeartbeats() { sendsHeartbeats = true }
+
+    /// Returns the process's registration in the ledger.
+    func worker(of tracker: Tracker) async throws -> WorkerID {
+        if let known { return known }
+        let worker = try await tracker.startWorker(singly: true)
+        known = worker
+        // Without one, a process that is killed within seconds would not count as gone.
+        if sendsHeartbeats { try await tracker.ledger.claims.heartbeat(worker) }
+        return worker
+    }
+}
+
+extension Tracker {
+    /// Registers this process in the ledger, with its lease and speed-up.
+    func startWorker(singly: Bool = false) async throws -> WorkerID {
+        try await ledger.claims.startWorker(
+            host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,
+            leaseSeconds: options.leaseSeconds)
+    }
+}
+
+extension String {
+    /// The text with everything that a terminal would obey made visible, as `\u{1b}`: control characters, line ends,
+    /// and marks that change the writing direction. Foreign text can forge no line and move no cursor.
+    package var visible: String {
+        guard unicodeScalars.contains(where: \.isObeyed) else { return self }
+        return unicodeScalars.map { $0.isObeyed ? "\\u{\(String($0.value, radix: 16))}" : String($0) }.joined()
+    }
+
+    /// The same for several lines: line ends and tabs stay.
+    package var visibleLines: String {
+        guard unicodeScalars.contains(where: { $0.isObeyed && !$0.isLayout }) else { return self }
+        return unicodeScalars.map { $0.isObeyed && !$0.isLayout ? String($0).visible : String($0) }.joined()
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether a terminal obeys it instead of showing it: controls of ECMA-48, and the marks of Unicode's annex 9.
+    fileprivate var isObeyed: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        case .format: (0x202A...0x202E).contains(value) || (0x2066...0x2069).contains(value)
+        default: false
+        }
+    }
+
+    fileprivate var isLayout: Bool { self == "\n" || self == "\t" }
+}
+
+extension BinaryInteger {
+    /// Returns the number with its noun: `1 line`, `2 lines`.
+    package func of(_ one: String, _ many: String) -> String { "\(self) \(self == 1 ? one : many)" }
 }

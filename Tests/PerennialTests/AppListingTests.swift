@@ -1,5 +1,4 @@
 import Crypto
-import Ledger
 import Server
 import Subscriptions
 import TestSupport

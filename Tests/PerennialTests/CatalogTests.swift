@@ -1,7 +1,7 @@
-import Ledger
 import Server
 import Subscriptions
 import Testing
+import Tracking
 
 @testable import perennial
 

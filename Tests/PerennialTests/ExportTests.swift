@@ -1,5 +1,4 @@
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

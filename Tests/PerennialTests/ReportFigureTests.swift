@@ -1,9 +1,9 @@
 import Foundation
-import Ledger
 import Postgres
 import SQL
 import TestSupport
 import Testing
+import Tracking
 
 @testable import perennial
 

@@ -1,6 +1,5 @@
 import Testing
 
-@testable import Ledger
 @testable import Tracking
 @testable import perennial
 

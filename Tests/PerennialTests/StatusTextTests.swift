@@ -1,6 +1,5 @@
 import Crypto
 import Foundation
-import Ledger
 import Postgres
 import Server
 import Subscriptions

@@ -1,10 +1,10 @@
 import Foundation
-import Ledger
 import Postgres
 import SQL
 import Server
 import TestSupport
 import Testing
+import Tracking
 
 @testable import perennial
 

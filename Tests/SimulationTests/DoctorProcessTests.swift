@@ -1,6 +1,5 @@
 import AppStoreSimulator
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

@@ -1,7 +1,6 @@
 import AppStoreSimulator
 import Crypto
 import Foundation
-import Ledger
 import Subscriptions
 import Testing
 import Tracking

@@ -1,4 +1,3 @@
-import Ledger
 import Subscriptions
 import Testing
 import Tracking

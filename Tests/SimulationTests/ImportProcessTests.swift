@@ -1,9 +1,9 @@
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @Suite("Imports survive kills and run side by side")
 struct ImportProcessTests {

@@ -1,7 +1,6 @@
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation
-import Ledger
 import NIOCore
 import NIOHTTP1
 import Subscriptions

@@ -1,4 +1,3 @@
-import Ledger
 import Testing
 import Tracking
 

@@ -3,7 +3,6 @@ import AppStoreSimulator
 import AsyncHTTPClient
 import Crypto
 import Foundation
-import Ledger
 import Logging
 import NIOCore
 import Postgres

@@ -5,7 +5,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Ledger
 @testable import Tracking
 
 /// A whole simulated life can be rebuilt from Apple's answers, and every reason that is given for it matters.

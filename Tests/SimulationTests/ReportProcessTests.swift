@@ -1,9 +1,9 @@
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @Suite("Reports give scripts their result as a status, and stop on a signal")
 struct ReportProcessTests {

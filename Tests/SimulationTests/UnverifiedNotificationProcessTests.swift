@@ -1,7 +1,6 @@
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation
-import Ledger
 import Logging
 import NIOCore
 import NIOHTTP1

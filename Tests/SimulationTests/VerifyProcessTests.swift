@@ -1,7 +1,7 @@
 import Foundation
-import Ledger
 import Subscriptions
 import Testing
+import Tracking
 
 /// `perennial verify` as an operator runs it, and as a worker does in the background.
 @Suite("`perennial verify` names violations and repairs them")

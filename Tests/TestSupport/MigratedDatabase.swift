@@ -1,8 +1,8 @@
 import Crypto
 import Foundation
-import Ledger
 package import Postgres
 import SQL
+import Tracking
 
 /// Creates a database of a random name with the schema in it, runs `body` with it and its connection string, and drops it.
 ///

@@ -1,5 +1,4 @@
 package import AppStore
-package import Ledger
 package import Logging
 package import Metrics
 package import Tracking

@@ -1,7 +1,7 @@
 import Foundation
-package import Ledger
 package import Postgres
 package import Subscriptions
+package import Tracking
 
 /// A migrated ledger with two apps and a key without a limit for all of it.
 package struct ServedLedger: Sendable {

@@ -31,17 +31,18 @@ struct Wall {
         "Sources/AppStore": Wall(
             ["AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"], plus: foundation.union(toolchain)),
         "Sources/Postgres": Wall(["CLibPQ", "DequeModule"], plus: foundation.union(toolchain).union(system)),
-        "Sources/Ledger": Wall(
-            ["Subscriptions", "Postgres", "SQL", "Crypto", "DequeModule"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
-            ["Subscriptions", "AppStore", "Ledger", "DequeModule", "ServiceLifecycle", "Logging", "Metrics"],
+            [
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Crypto", "DequeModule", "ServiceLifecycle", "Logging",
+                "Metrics",
+            ],
             plus: foundation.union(toolchain)),
         "Sources/Tracking/Webhooks": Wall(
-            ["Subscriptions", "Ledger", "AppStore", "Crypto", "Logging"], families: ["NIO"],
+            ["Subscriptions", "Postgres", "SQL", "AppStore", "Crypto", "Logging"], families: ["NIO"],
             plus: foundation.union(toolchain)),
         "Sources/Server": Wall(
             [
-                "Subscriptions", "AppStore", "Ledger", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
+                "Subscriptions", "AppStore", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
                 "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "CoreMetrics",
                 "Mustache",
             ], plus: foundation.union(toolchain)),

@@ -1,5 +1,5 @@
-import Ledger
 import Subscriptions
+import Tracking
 
 /// The database alone: claims and settles as if Apple had answered at once what it answered last time.
 struct DatabaseCeiling {

@@ -1,6 +1,6 @@
 import Foundation
-import Ledger
 import Subscriptions
+import Tracking
 
 /// Settlements of receipts that are seen for the first time, each with one one-time purchase.
 struct FirstSight {

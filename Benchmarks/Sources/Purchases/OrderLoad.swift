@@ -1,6 +1,6 @@
 import Foundation
-import Ledger
 import Subscriptions
+import Tracking
 
 /// Concurrent callers that place orders, and acknowledge and read deliveries, as a server does for its requests.
 struct OrderLoad {

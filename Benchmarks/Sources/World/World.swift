@@ -1,7 +1,7 @@
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
+import Tracking
 
 /// What every benchmark runs in: a database of its own, the product's executable, a pretend App Store.
 final class World: @unchecked Sendable {

@@ -1,5 +1,5 @@
-import Ledger
 import Subscriptions
+import Tracking
 
 /// A year of checks by the schedule alone: no database, no App Store, the pure functions only.
 struct SimulatedYear {

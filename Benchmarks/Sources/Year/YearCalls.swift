@@ -1,5 +1,5 @@
-import Ledger
 import Subscriptions
+import Tracking
 
 /// What a call was for.
 enum CallReason: String, CaseIterable {

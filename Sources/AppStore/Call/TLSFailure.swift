@@ -1,5 +1,8 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import NIOSSL
+import Synchronization
 
 /// The reason a TLS connection failed. Its sentences name no host, because they are stored and shown.
 enum TLSFailure: Equatable {
@@ -71,5 +74,108 @@ enum TLSFailure: Equatable {
 
     private static func whose(_ isStores: Bool) -> String {
         isStores ? "The store's certificate" : "A certificate above the store's"
+    }
+}
+
+/// Inspects the certificates of a store that failed verification, to report their fault, because the TLS library
+/// does not.
+///
+/// An inspection trusts nothing and sends nothing: it ends the handshake as soon as it has seen the certificates. Its
+/// result serves every caller that asks about the same address within a few seconds.
+final class CertificateInspection: Sendable {
+    /// The longest duration of an inspection.
+    static let limit = Duration.seconds(2)
+    /// How long its result is remembered.
+    static let memory = TimeAmount.seconds(10)
+
+    private struct Look {
+        let begun: NIODeadline
+        let chain: EventLoopFuture<[NIOSSLCertificate]>
+    }
+
+    private struct Address: Hashable {
+        let host: String
+        let port: Int
+    }
+
+    /// The last inspection of each address; a process knows only a few.
+    private let looks = Mutex<[Address: Look]>([:])
+    private let group: any EventLoopGroup
+
+    /// Creates an inspector that uses connections of this group.
+    init(on group: any EventLoopGroup) {
+        self.group = group
+    }
+
+    /// Returns the fault of the certificates at `url`; `.unverified` if they cannot be seen.
+    func failure(at url: String) async -> TLSFailure {
+        guard let parts = URL(string: url), let host = parts.host else { return .unverified }
+        let address = Address(host: host, port: parts.port ?? 443)
+        do {
+            let chain = try await look(at: address).get()
+            return chain.isEmpty ? .unverified : TLSFailure(in: chain, at: Date())
+        } catch {
+            return .unverified
+        }
+    }
+
+    private func look(at address: Address) -> EventLoopFuture<[NIOSSLCertificate]> {
+        looks.withLock { looks in
+            let now = NIODeadline.now()
+            if let last = looks[address], now < last.begun + Self.memory { return last.chain }
+            let look = Look(begun: now, chain: connect(to: address))
+            looks[address] = look
+            return look.chain
+        }
+    }
+
+    private func connect(to address: Address) -> EventLoopFuture<[NIOSSLCertificate]> {
+        let loop = group.any()
+        let seen = loop.makePromise(of: [NIOSSLCertificate].self)
+        guard let bootstrap = ClientBootstrap(validatingGroup: group) else {
+            seen.fail(ChannelError.operationUnsupported)
+            return seen.futureResult
+        }
+        let limit = TimeAmount.nanoseconds(Self.limit.wholeNanoseconds)
+        let timer = loop.scheduleTask(in: limit) { seen.fail(ChannelError.connectTimeout(limit)) }
+        let connection = bootstrap.connectTimeout(limit)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Self.handler(address.host, seen))
+                }
+            }
+            .connect(host: address.host, port: address.port)
+        connection.cascadeFailure(to: seen)
+        connection.whenSuccess { channel in
+            channel.closeFuture.whenComplete { _ in seen.fail(ChannelError.eof) }
+            seen.futureResult.whenComplete { _ in channel.close(promise: nil) }
+        }
+        seen.futureResult.whenComplete { _ in timer.cancel() }
+        return seen.futureResult
+    }
+
+    /// Returns a handler that reports the certificates it sees and rejects them in every case.
+    private static func handler(
+        _ host: String, _ seen: EventLoopPromise<[NIOSSLCertificate]>
+    ) throws -> NIOSSLClientHandler {
+        let context = try NIOSSLContext(configuration: .makeClientConfiguration())
+        return try NIOSSLClientHandler(
+            context: context, serverHostname: host.isIPAddress ? nil : host,
+            customVerificationCallback: { chain, verdict in
+                seen.succeed(chain)
+                verdict.succeed(.failed)
+            })
+    }
+}
+
+extension String {
+    /// Whether the text is an IP address, which gives the server no name by which to choose a certificate.
+    fileprivate var isIPAddress: Bool {
+        do {
+            _ = try SocketAddress(ipAddress: self, port: 0)
+            return true
+        } catch {
+            return false
+        }
     }
 }

@@ -86,3 +86,153 @@ extension UInt8 {
     /// Whether this is a space, tab, line feed, vertical tab, form feed or carriage return.
     var isWhiteSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }
+
+/// Removes wrappings that other programs put around the Base64 of a receipt.
+enum ReceiptWrapping {
+    /// Removes one layer of quotes, `data:` prefix, PEM armour, backslash escapes and percent encoding.
+    static func removed(from bytes: [UInt8]) -> [UInt8] {
+        var bytes = unquoted(bytes)
+        let isDataURL = bytes.prefix(5).map { $0 | 0x20 } == Array("data:".utf8)
+        if isDataURL, let comma = bytes.firstIndex(of: UInt8(ascii: ",")) {
+            bytes = Array(bytes[(comma + 1)...])
+        }
+        if bytes.starts(with: Array("-----BEGIN".utf8)) { bytes = unarmoured(bytes) }
+        if bytes.contains(UInt8(ascii: "\\")) { bytes = unescaped(bytes) }
+        if bytes.contains(UInt8(ascii: "%")) { bytes = percentDecoded(bytes) }
+        return bytes
+    }
+
+    private static func unquoted(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.count >= 2, let first = bytes.first, first == bytes.last,
+            first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") || first == UInt8(ascii: "`")
+        else { return bytes }
+        return Array(bytes.dropFirst().dropLast())
+    }
+
+    /// Drops the dashed lines. Their dashes would otherwise be read as the URL-safe alphabet.
+    private static func unarmoured(_ bytes: [UInt8]) -> [UInt8] {
+        let lines = bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+        let inner = lines.filter { !$0.starts(with: Array("-----".utf8)) }
+        return Array(inner.joined(separator: [UInt8(ascii: "\n")]))
+    }
+
+    /// Replaces escapes: `\/` is a slash, `\n`, `\r` and `\t` are white space, `\u002b` is a plus, `\"` is an outer
+    /// quote.
+    private static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            guard bytes[at] == UInt8(ascii: "\\") else {
+                plain.append(bytes[at])
+                at += 1
+                continue
+            }
+            // A run of backslashes is one escape that was escaped again; Base64 has no backslash of its own.
+            while at < bytes.count, bytes[at] == UInt8(ascii: "\\") { at += 1 }
+            guard at < bytes.count else { break }
+            switch bytes[at] {
+            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"): plain.append(UInt8(ascii: "\n"))
+            case UInt8(ascii: "u"):
+                guard let code = hexadecimal(bytes[(at + 1)...].prefix(4), digits: 4), code < 0x80 else {
+                    plain.append(UInt8(ascii: "\\"))
+                    continue
+                }
+                plain.append(UInt8(code))
+                at += 4
+            default: plain.append(bytes[at])
+            }
+            at += 1
+        }
+        return plain
+    }
+
+    /// Decodes `%2B` and the like; a percent sign without two digits stays, and a later step rejects it by name.
+    private static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            if bytes[at] == UInt8(ascii: "%"), let code = hexadecimal(bytes[(at + 1)...].prefix(2), digits: 2) {
+                plain.append(UInt8(code))
+                at += 3
+            } else {
+                plain.append(bytes[at])
+                at += 1
+            }
+        }
+        return plain
+    }
+
+    private static func hexadecimal(_ digits: ArraySlice<UInt8>, digits count: Int) -> Int? {
+        guard digits.count == count, !digits.contains(UInt8(ascii: "+")), !digits.contains(UInt8(ascii: "-")) else {
+            return nil
+        }
+        return Int(String(decoding: digits, as: UTF8.self), radix: 16)
+    }
+}
+
+/// Decodes standard Base64 as well-behaved clients write it, four characters at a time.
+///
+/// It handles only this ordinary case. Everything else yields nil and goes to `ReceiptSpelling` for a careful reading.
+/// An import of millions of receipts spends its time here.
+enum StandardBase64 {
+    /// Returns the bytes that `text` encodes; nil unless it is whole groups of the standard alphabet, padded only at
+    /// the end. Unused bits in the last group are dropped.
+    static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard let last = text.last, text.count.isMultiple(of: 4) else { return nil }
+        let pad = UInt8(ascii: "=")
+        let padding = last == pad ? (text[text.count - 2] == pad ? 2 : 1) : 0
+        let wholeGroups = text.count / 4 - (padding == 0 ? 0 : 1)
+        var isForeign = false
+        // A group is stored as four bytes, and the next group overwrites the last one: hence one extra byte of
+        // capacity.
+        var bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 1) { room, count in
+            sextets.withUnsafeBufferPointer { sextets in
+                let raw = UnsafeMutableRawBufferPointer(room)
+                var seen: UInt32 = 0
+                for group in 0..<wholeGroups {
+                    let bits = twentyFourBits(of: text, at: group * 4, sextets, &seen)
+                    raw.storeBytes(of: (bits << 8).bigEndian, toByteOffset: group * 3, as: UInt32.self)
+                }
+                isForeign = seen & foreign != 0
+                count = isForeign ? 0 : wholeGroups * 3
+            }
+        }
+        guard !isForeign else { return nil }
+        guard padding > 0 else { return bytes }
+        guard let tail = paddedGroup(text.suffix(4).dropLast(padding)) else { return nil }
+        bytes.append(contentsOf: tail)
+        return bytes
+    }
+
+    /// The six bits of every character of the alphabet; `foreign` for any other byte.
+    private static let sextets: [UInt32] = {
+        var sextets = [UInt32](repeating: foreign, count: 256)
+        let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+        for (value, character) in alphabet.utf8.enumerated() { sextets[Int(character)] = UInt32(value) }
+        return sextets
+    }()
+
+    /// A bit that no six-bit value has, even when shifted to the front of its group.
+    private static let foreign: UInt32 = 1 << 31
+
+    private static func twentyFourBits(
+        of text: UnsafeBufferPointer<UInt8>, at start: Int, _ sextets: UnsafeBufferPointer<UInt32>, _ seen: inout UInt32
+    ) -> UInt32 {
+        let first = sextets[Int(text[start])]
+        let second = sextets[Int(text[start + 1])]
+        let third = sextets[Int(text[start + 2])]
+        let fourth = sextets[Int(text[start + 3])]
+        seen |= first | second | third | fourth
+        return first << 18 | second << 12 | third << 6 | fourth
+    }
+
+    /// Decodes one or two bytes from the two or three characters of a padded group.
+    private static func paddedGroup(_ characters: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
+        let values = characters.map { sextets[Int($0)] }
+        guard !values.contains(foreign) else { return nil }
+        let bits = values.reduce(0) { $0 << 6 | $1 } << UInt32(6 * (4 - values.count))
+        return (1..<values.count).map { UInt8(truncatingIfNeeded: bits >> UInt32(24 - 8 * $0)) }
+    }
+}

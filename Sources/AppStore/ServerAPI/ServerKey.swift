@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Synchronization
 
 /// An In-App Purchase key of App Store Connect that signs requests about one app. Printing it never shows the key.
 package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
@@ -57,4 +58,86 @@ struct ServerToken: Sendable {
 
     let text: String
     let endsAt: Date
+}
+
+/// The bearer tokens of a process, and where each key was accepted.
+final class ServerTokens: Sendable {
+    /// The most keys that are remembered; there is one for each app.
+    static let keysMax = 1_024
+
+    private struct Memory {
+        var tokens: [ServerKey: ServerToken] = [:]
+        /// Where Apple accepted the key, by the time of the first acceptance.
+        var accepted: [ServerKey: Set<Endpoint>] = [:]
+    }
+
+    private let memory = Mutex(Memory())
+
+    /// Returns a token that is valid for a while; makes one where there is none, or where `isFresh`.
+    func token(of key: ServerKey, isFresh: Bool = false, at now: Date = Date()) throws -> String {
+        let known = memory.withLock { $0.tokens[key] }
+        if !isFresh, let known, known.endsAt.timeIntervalSince(now) > ServerToken.renewalSeconds { return known.text }
+        let token = try key.token(at: now)
+        memory.withLock { memory in
+            if memory.tokens.count >= Self.keysMax { memory.tokens = [:] }
+            memory.tokens[key] = token
+        }
+        return token.text
+    }
+
+    /// Remembers that Apple accepted a key.
+    func accept(_ key: ServerKey, in environment: Endpoint) {
+        memory.withLock { memory in
+            if memory.accepted.count >= Self.keysMax { memory.accepted = [:] }
+            memory.accepted[key, default: []].insert(environment)
+        }
+    }
+
+    /// Returns whether Apple accepted a key before.
+    func isAccepted(_ key: ServerKey, in environment: Endpoint) -> Bool {
+        memory.withLock { $0.accepted[key]?.contains(environment) ?? false }
+    }
+}
+
+/// The addresses and limits for asking the App Store Server API.
+package struct ServerAPIOptions: Sendable {
+    /// Apple's address for production.
+    package static let appleProductionURL = "https://api.storekit.apple.com"
+    /// Apple's address for the sandbox.
+    package static let appleSandboxURL = "https://api.storekit-sandbox.apple.com"
+
+    /// The address for production, without a path at the end.
+    package var productionURL: String
+    /// The address for the sandbox, without a path at the end.
+    package var sandboxURL: String
+    /// The limit for one check with all its calls. What is left of a history is read by the next check.
+    package var deadline: Duration
+    /// The largest answer read, in bytes. A page of Apple's has some 110 kB.
+    package var responseBytesMax: Int
+    /// The most pages of a history that one check reads. A page has 20 transactions.
+    package var pagesMax: Int
+
+    /// Creates options with Apple's addresses and the suggested limits.
+    package init(
+        productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
+        deadline: Duration = .seconds(30), responseBytesMax: Int = 8 << 20, pagesMax: Int = 50
+    ) {
+        self.productionURL = productionURL
+        self.sandboxURL = sandboxURL
+        self.deadline = deadline
+        self.responseBytesMax = responseBytesMax
+        self.pagesMax = pagesMax
+    }
+
+    /// Returns the address of a path in one environment.
+    func url(of environment: Endpoint, _ path: String) -> String {
+        switch environment {
+        case .production: Self.joined(productionURL, path)
+        case .sandbox: Self.joined(sandboxURL, path)
+        }
+    }
+
+    private static func joined(_ base: String, _ path: String) -> String {
+        (base.hasSuffix("/") ? String(base.dropLast()) : base) + path
+    }
 }

@@ -76,3 +76,211 @@ package struct SignedTextVerifier: Sendable {
         return date
     }
 }
+
+/// A text that Apple signed: what it says, when, and by which chain.
+package struct SignedText: Sendable {
+    /// The payload, a JSON object.
+    package let payload: [UInt8]
+    /// When it was signed, in milliseconds since 1970: `signedDate`, or `receiptCreationDate` of an app transaction.
+    package let signedAt: Int64
+    /// The chain of the key that signed it.
+    package let chain: SignerChain
+
+    /// Returns the signed text in a request's body: `signedPayload` of a JSON object, as in a notification, or the whole
+    /// body without surrounding white space.
+    package static func inBody(_ body: [UInt8]) -> [UInt8] {
+        if let text = try? JSONReader.read(body), text.nodes[JSONDocument.root].isObject {
+            let inner = text.members(JSONDocument.root)["signedPayload"].flatMap(text.scalar)
+            return Array((inner ?? "").utf8)
+        }
+        guard let first = body.firstIndex(where: { !$0.isWhiteSpace }),
+            let last = body.lastIndex(where: { !$0.isWhiteSpace })
+        else { return [] }
+        return Array(body[first...last])
+    }
+}
+
+/// Why a text does not count as signed by Apple.
+package enum SignedTextRefusal: Error, Sendable, Hashable {
+    /// It is longer than a signed text may be.
+    case tooLong
+    /// It does not consist of header, payload and signature in base64url, without padding, joined by two dots.
+    case notCompact
+    /// Its header is no JSON with an algorithm and a list of certificates, or it has extensions that must be understood.
+    case unreadableHeader
+    /// Its header names another algorithm than ES256.
+    case otherAlgorithm
+    /// Its header has another number of certificates than three. Texts of Xcode have one.
+    case otherCertificateCount(Int)
+    /// A certificate is no X.509 certificate in DER form and standard Base64, or its key is of another kind.
+    case unreadableCertificate
+    /// Its last certificate is not the root that is trusted.
+    case otherRoot
+    /// A certificate was not issued by the next one, or breaks a rule of chains.
+    case untrustedChain
+    /// A certificate lacks Apple's mark for its purpose.
+    case otherPurpose
+    /// The signature is not of this header and payload by this chain's key.
+    case wrongSignature
+    /// The payload is no JSON object.
+    case unreadablePayload
+    /// The payload does not say when it was signed.
+    case undated
+    /// A certificate was not valid when the payload was signed.
+    case outsideValidity
+    /// Too many texts with unknown chains came at once. It says nothing about the text: it may come again.
+    case tooManyChains
+
+    /// The refusal as one sentence.
+    package var sentence: String {
+        switch self {
+        case .tooLong:
+            "It is longer than \(CompactText.bytesMax) bytes, or its header than \(CompactText.headerBytesMax)."
+        case .notCompact: "It is no signed text: three parts in base64url, joined by dots."
+        case .unreadableHeader: "Its header cannot be read."
+        case .otherAlgorithm: "It is not signed with ES256."
+        case .otherCertificateCount(let count):
+            "Its header has \(count) certificate\(count == 1 ? "" : "s") instead of three; Apple's App Store did not sign it."
+        case .unreadableCertificate: "A certificate in its header cannot be read."
+        case .otherRoot: "Its chain does not end in the root that is trusted."
+        case .untrustedChain: "Its chain does not hold: a certificate was not issued by the next one."
+        case .otherPurpose: "Its certificates are not for signing App Store texts."
+        case .wrongSignature: "The signature does not fit the text."
+        case .unreadablePayload: "Its payload is no JSON object."
+        case .undated: "It does not say when it was signed."
+        case .outsideValidity: "A certificate was not valid when it was signed."
+        case .tooManyChains: "Too many texts with unknown certificates come at once; send it again."
+        }
+    }
+}
+
+/// The header of a signed text: the algorithm, and the chain of the key that signed.
+struct SignedHeader: Sendable {
+    private static let algorithm = "ES256"
+    private static let certificateCount = 3
+
+    /// The certificates in DER form: the signer's, its issuer's and the root's.
+    let certificates: [[UInt8]]
+
+    /// Reads an encoded header; throws ``SignedTextRefusal`` unless it is ES256 with three certificates.
+    init(_ encoded: ArraySlice<UInt8>) throws(SignedTextRefusal) {
+        guard let bytes = Base64URL.decoded(encoded), let text = try? JSONReader.read(bytes),
+            text.nodes[JSONDocument.root].isObject
+        else { throw .unreadableHeader }
+        let members = text.members(JSONDocument.root)
+        guard members["crit"] == nil, let algorithm = members["alg"].flatMap(text.scalar),
+            let chain = members["x5c"], text.nodes[chain].isArray
+        else { throw .unreadableHeader }
+        guard algorithm == Self.algorithm else { throw .otherAlgorithm }
+        let elements = text.elements(chain)
+        guard elements.count == Self.certificateCount else { throw .otherCertificateCount(elements.count) }
+        var certificates: [[UInt8]] = []
+        for element in elements {
+            guard let base64 = text.scalar(element),
+                let bytes = Array(base64.utf8).withUnsafeBufferPointer(StandardBase64.decoded)
+            else { throw .unreadableCertificate }
+            certificates.append(bytes)
+        }
+        self.certificates = certificates
+    }
+}
+
+extension JSONDocument {
+    /// Returns the values of the object at `index` by their keys; of equal keys the last counts.
+    func members(_ index: Int) -> [String: Int] {
+        Dictionary(keys(index).map { (unescaped(nodes[$0]), $0 + 1) }) { $1 }
+    }
+
+    /// Returns the keys of the object at `index`, each before its value; empty for anything else.
+    func keys(_ index: Int) -> [Int] {
+        var keys: [Int] = []
+        guard nodes[index].isObject else { return keys }
+        var key = index + 1
+        while key < nodes[index].next {
+            keys.append(key)
+            key = Int(nodes[key + 1].next)
+        }
+        return keys
+    }
+}
+
+/// A signed text in the compact form (RFC 7515, section 7.1), taken apart and not verified.
+package struct CompactText: Sendable {
+    /// The longest text. A page of Apple's has texts of some 5,400 bytes.
+    static let bytesMax = 256 << 10
+    /// The longest header. Apple's has some 4,400 bytes.
+    static let headerBytesMax = 16 << 10
+    /// The bytes of a raw ES256 signature, r and s.
+    private static let signatureBytes = 64
+
+    /// The header as it was sent. Texts with equal headers have one chain.
+    package let header: ArraySlice<UInt8>
+    /// Header and payload as they were sent: what is signed.
+    package let signed: ArraySlice<UInt8>
+    /// The decoded payload.
+    package let payload: [UInt8]
+    /// r and s.
+    package let signature: [UInt8]
+
+    /// Takes a text apart; throws ``SignedTextRefusal`` for anything but the strict form.
+    package init(_ text: [UInt8]) throws(SignedTextRefusal) {
+        guard text.count <= Self.bytesMax else { throw .tooLong }
+        let parts = text.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[0].isEmpty else { throw .notCompact }
+        guard parts[0].count <= Self.headerBytesMax else { throw .tooLong }
+        guard let payload = Base64URL.decoded(parts[1]), let signature = Base64URL.decoded(parts[2]) else {
+            throw .notCompact
+        }
+        guard signature.count == Self.signatureBytes else { throw .wrongSignature }
+        header = parts[0]
+        signed = text[..<parts[1].endIndex]
+        self.payload = payload
+        self.signature = signature
+    }
+}
+
+/// Base64url without padding (RFC 7515, section 2), in its only spelling.
+enum Base64URL {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    /// The bits of each character; 255 where it is not of the alphabet.
+    private static let sextets = (0...UInt8.max).map { UInt8(alphabet.firstIndex(of: $0) ?? 255) }
+
+    /// Returns the text of some bytes.
+    static func encoded(_ bytes: some Collection<UInt8>) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count * 4 / 3 + 2)
+        var (bits, count): (UInt32, UInt32) = (0, 0)
+        for byte in bytes {
+            bits = bits << 8 | UInt32(byte)
+            count += 8
+            while count >= 6 {
+                count -= 6
+                text.append(alphabet[Int(bits >> count & 63)])
+            }
+            bits &= (1 << count) - 1
+        }
+        if count > 0 { text.append(alphabet[Int(bits << (6 - count) & 63)]) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Returns the bytes; nil for another character, for padding, and where unused bits are set.
+    static func decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
+        guard text.count % 4 != 1 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3 + 2)
+        var (bits, count): (UInt32, UInt32) = (0, 0)
+        let sextets = sextets
+        for character in text {
+            let sextet = sextets[Int(character)]
+            guard sextet < 64 else { return nil }
+            bits = bits << 6 | UInt32(sextet)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> count))
+                bits &= (1 << count) - 1
+            }
+        }
+        return bits == 0 ? bytes : nil
+    }
+}

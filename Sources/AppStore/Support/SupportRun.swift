@@ -190,3 +190,135 @@ private struct SupportDocument {
         }
     }
 }
+
+/// A support call to make.
+package struct SupportRequest: Sendable {
+    /// The key that signs the request.
+    package var key: ServerKey
+    /// Apple's number of the app; a text of production that names another one is not shown.
+    package var appleAppID: Int64?
+    /// Where to ask.
+    package var environment: Endpoint
+    /// What to ask.
+    package var question: SupportQuestion
+    /// Waits for its turn: returns nil when the call may be made, else the seconds to wait before another question.
+    package var turn: @Sendable () async -> Double?
+
+    /// Creates a request; the app's budget is `turn`.
+    package init(
+        key: ServerKey, appleAppID: Int64?, environment: Endpoint, question: SupportQuestion,
+        turn: @escaping @Sendable () async -> Double? = { nil }
+    ) {
+        self.key = key
+        self.appleAppID = appleAppID
+        self.environment = environment
+        self.question = question
+        self.turn = turn
+    }
+}
+
+/// What became of a support call.
+package struct SupportAnswer: Sendable, Hashable {
+    /// What Apple said.
+    package enum Outcome: Sendable, Hashable {
+        /// Apple answered, or did it; texts are verified.
+        case done(SupportContents)
+        /// Apple did not do it, for this reason; its code where it gave one.
+        case refused(String, code: Int?)
+        /// There is no answer that can be used, for this reason: Apple may have done it.
+        case failed(String, code: Int?)
+    }
+
+    /// What Apple said.
+    package let outcome: Outcome
+    /// How long Apple asks to wait, in seconds; nil where it does not.
+    package let retryAfterSeconds: Double?
+
+    /// Creates an answer.
+    package init(_ outcome: Outcome, retryAfterSeconds: Double? = nil) {
+        self.outcome = outcome
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+}
+
+/// What Apple answered to a support call.
+package enum SupportContents: Sendable, Hashable {
+    /// Verified transactions in Apple's order, and whether there are more that were not read.
+    case transactions([SignedTransaction], goesOn: Bool)
+    /// A test notification is on its way; by this token its fate is asked about.
+    case test(token: String)
+    /// What became of a test notification.
+    case testStatus(TestNotification)
+    /// A subscription was extended: when it ends now, in milliseconds since 1970.
+    case extended(until: Int64?)
+    /// How far the extension of all subscriptions is.
+    case extensionStatus(ExtensionStatus)
+    /// Apple took it.
+    case accepted
+}
+
+/// A test notification of Apple's, verified.
+package struct TestNotification: Sendable, Hashable {
+    /// An attempt to deliver it.
+    package struct Attempt: Sendable, Hashable {
+        /// When, in milliseconds since 1970.
+        package let at: Int64
+        /// Apple's word for what came of it, such as `SUCCESS` or `TIMED_OUT`.
+        package let result: String
+    }
+
+    /// `notificationUUID`.
+    package let uuid: String
+    /// The attempts so far.
+    package let attempts: [Attempt]
+}
+
+/// How far an extension of all subscriptions of a product is.
+package struct ExtensionStatus: Sendable, Hashable {
+    /// Whether Apple has tried all of them.
+    package let isComplete: Bool
+    /// When it was complete, in milliseconds since 1970.
+    package let completedAt: Int64?
+    /// How many were extended.
+    package let succeeded: Int64
+    /// How many were not.
+    package let failed: Int64
+}
+
+/// Why Apple refuses a support call, by its code (Apple: "App Store Server API", error codes).
+enum SupportRefusal {
+    /// Returns one sentence that says what to do.
+    static func sentence(_ code: Int, in environment: Endpoint) -> String {
+        "\(reason(code, in: environment)) (\(code))"
+    }
+
+    private static func reason(_ code: Int, in environment: Endpoint) -> String {
+        switch code {
+        case 4_000_006, 4_000_008: "Apple does not take this id of a transaction"
+        case 4_000_020: "This is no token of a test notification"
+        case 4_000_023: "The app has no subscription product of this id"
+        case 4_000_028: "Apple does not know one of the countries; it names them by three letters, such as USA"
+        case 4_000_034...4_000_043: "Apple does not take this about the consumption"
+        case 4_000_047: "Apple takes nothing about the consumption of this kind of product"
+        case 4_000_048: "This is the id of an app transaction, which names no purchase"
+        case 4_000_033, 4_000_183: "An account token is a UUID"
+        case 4_000_185: "The transaction is shared by Family Sharing, and cannot have a token of its own"
+        case 4_000_187: "This is not the id of an original transaction; give the id of the subscription's first one"
+        case 4_030_004: "The subscription cannot be extended: it does not run, is in a trial or in a billing retry"
+        case 4_030_005: "The subscription has been extended twice within a year, which is the most"
+        case 4_030_007: "A subscription that is shared by Family Sharing cannot be extended; extend its buyer's"
+        case 4_040_001, 4_040_002: "Apple does not know the customer's account any more"
+        case 4_040_003, 4_040_004, 4_000_002: "Apple does not know the app; check its bundle id and its server key"
+        case 4_040_005, 4_040_006, 4_040_010:
+            "Apple knows no such transaction of the app in \(environment.rawValue); is it one of the other environment?"
+        case 4_040_007:
+            "App Store Connect has no address for notifications of \(environment.rawValue); enter it there, under App "
+                + "Information"
+        case 4_040_008: "Apple does not know this test notification, or not yet"
+        case 4_040_009: "Apple knows no extension of this product by this request"
+        case 4_290_000: "Apple asks for fewer calls; try again later"
+        case 5_000_000..<6_000_000: "Apple has a temporary problem; try again later"
+        default: "Apple refuses the call"
+        }
+    }
+}

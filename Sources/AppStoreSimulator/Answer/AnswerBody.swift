@@ -134,3 +134,107 @@ struct AnswerBody: Sendable {
         return row
     }
 }
+
+/// The response for a transaction receipt of iOS 6: one row as `receipt`, the newest as `latest_receipt_info`, the
+/// renewal at the top level, no environment and no request date. Status 21006 means that the subscription has ended.
+struct LegacyAnswerBody: Sendable {
+    let bundleID: String
+    let account: Account
+    let identity: ReceiptIdentity
+    let latestReceipt: String
+
+    func rendered() -> RenderedAnswer {
+        guard let life = account.begun.first, let head = life.periods.last else {
+            return RenderedAnswer(whole: StatusCheck.accountGone.errorBody(at: account.environment))
+        }
+        let own = life.periods.last { $0.bookedAt <= identity.creation } ?? head
+        var json = JSONWriter(reserving: 4096)
+        json.object { json in
+            json.number("status", life.phase == .subscribed ? 0 : 21006)
+            json.number("auto_renew_status", life.nextPaymentIsOn ? 1 : 0)
+            json.text("auto_renew_product_id", life.nextPaidProduct.identifier(in: bundleID))
+            if let intent = life.expirationIntent {
+                json.text("expiration_intent", String(intent))
+                json.text("is_in_billing_retry_period", life.isInRetry ? "1" : "0")
+            }
+            json.object("receipt") { row(own, of: life, to: &$0) }
+            switch life.phase {
+            case .subscribed:
+                json.object("latest_receipt_info") { row(head, of: life, to: &$0) }
+                json.text("latest_receipt", latestReceipt)
+            case .retrying, .ended: json.object("latest_expired_receipt_info") { row(head, of: life, to: &$0) }
+            }
+        }
+        return RenderedAnswer(whole: json.bytes)
+    }
+
+    private func row(_ period: Period, of life: Life, to json: inout JSONWriter) {
+        json.date("original_purchase_date", life.start + 2000)
+        json.date("purchase_date", period.purchase)
+        json.legacyDate("expires_date", period.expires)
+        json.text("quantity", "1")
+        json.text("product_id", period.product.identifier(in: bundleID))
+        json.text("transaction_id", life.ids.transactionID(of: period.ordinal))
+        json.text("original_transaction_id", life.ids.originalTransactionID)
+        json.text("web_order_line_item_id", life.ids.webOrderLineItemID(of: period.ordinal))
+        json.text("item_id", "950000001")
+        json.text("bid", bundleID)
+        json.text("bvrs", "1.0")
+        json.text("unique_identifier", String(repeating: "0", count: 40))
+        json.text("is_trial_period", period.isTrial ? "true" : "false")
+        if let cancellation = period.cancellation {
+            json.date("cancellation_date", cancellation.at)
+            json.number("cancellation_reason", Int64(cancellation.reason))
+        }
+    }
+}
+
+/// A rendered response with a gap for the request date, the only part that changes while nothing happens.
+struct RenderedAnswer: Sendable {
+    let head: [UInt8]
+    let tail: [UInt8]
+    /// Whether the response has a request date; old receipts have none.
+    let hasRequestDate: Bool
+
+    /// Creates a response that is always the same.
+    init(whole bytes: [UInt8]) {
+        head = bytes
+        tail = []
+        hasRequestDate = false
+    }
+
+    /// Creates a response whose request date goes before the byte at `gap`, after another member.
+    init(_ bytes: [UInt8], gap: Int) {
+        head = Array(bytes[..<gap])
+        tail = Array(bytes[gap...])
+        hasRequestDate = true
+    }
+
+    /// The number of bytes it occupies in the cache.
+    var size: Int { head.count + tail.count }
+
+    /// Returns the three forms of the request date, with the comma that separates them from the member before.
+    func requestDate(_ now: StoreTime) -> [UInt8] {
+        guard hasRequestDate else { return [] }
+        var json = JSONWriter(continuing: ())
+        json.date("request_date", now)
+        return json.bytes
+    }
+
+    /// Returns the whole body.
+    func bytes(requestedAt now: StoreTime) -> [UInt8] { head + requestDate(now) + tail }
+}
+
+/// An odd form observed in Apple's responses.
+package enum ByteQuirk: String, Codable, Sendable, CaseIterable {
+    /// Numbers where rows usually have strings, and strings where the receipt has numbers.
+    case swappedTypes = "swapped_types"
+    /// The rows of `latest_receipt_info` in no order.
+    case unorderedRows = "unordered_rows"
+    /// The newest row of `latest_receipt_info` twice.
+    case doubledRow = "doubled_row"
+    /// Some keys that are usually present are missing.
+    case missingKeys = "missing_keys"
+    /// `download_id` is null.
+    case nullDownload = "null_download"
+}

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// What a fault or a lag is about.
 package enum StoreChannel: String, Codable, Sendable, CaseIterable {
@@ -83,5 +84,227 @@ package struct Fault: Decodable, Sendable {
         let text = try values.decode(String.self, forKey: .until)
         let date = try Date(text, strategy: .iso8601)
         untilMilliseconds = Int64(date.timeIntervalSince1970 * 1000)
+    }
+}
+
+/// An error for a list of fault kinds that cannot be read.
+package struct UnknownFaultKind: Error, Sendable, CustomStringConvertible {
+    /// The problem, in a sentence.
+    package let description: String
+}
+
+extension Fault {
+    /// The faults of Apple and the network on a bad day: temporary statuses, HTTP errors, pages instead of responses,
+    /// and responses that are missing, late, dripping or truncated.
+    package static let usualKinds =
+        "21002=2,21005=2,21009=1,503=2,500=1,429=1,html=1,truncate=1,hang=1,slow=1,drip=1"
+
+    /// Returns faults that hit the share `rate` of all calls together, 0 to 1, divided by weight.
+    ///
+    /// `kinds` is a list like `21005=3,503=2,hang`: an Apple status, an HTTP code, or one of `html truncate hang slow
+    /// drip`, each with a weight that is 1 unless given. `seconds` is how long they hang, wait or drip. Throws
+    /// ``UnknownFaultKind`` for any other kind.
+    package static func mixed(
+        rate: Double, kinds: String = usualKinds, seconds: Double = 5
+    ) throws(UnknownFaultKind) -> [Fault] {
+        var wanted: [(fault: Fault, weight: Double)] = []
+        for entry in kinds.split(separator: ",") {
+            let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = parts.first, let fault = Fault(named: String(name), seconds: seconds) else {
+                throw UnknownFaultKind(description: "There is no fault called \(entry).")
+            }
+            guard let weight = parts.count == 1 ? 1 : Double(parts[1]), weight > 0, weight.isFinite else {
+                throw UnknownFaultKind(description: "The weight in \(entry) is not a number above 0.")
+            }
+            wanted.append((fault, weight))
+        }
+        guard !wanted.isEmpty else { throw UnknownFaultKind(description: "No fault is named.") }
+        let sum = wanted.reduce(0) { $0 + $1.weight }
+        return wanted.map { fault, weight in
+            var fault = fault
+            fault.share = rate * weight / sum
+            return fault
+        }
+    }
+
+    private init?(named name: String, seconds: Double) {
+        switch Int(name) {
+        case .some(let status) where (21000...21199).contains(status):
+            self.init(.status)
+            self.status = status
+        case .some(let code) where (400...599).contains(code):
+            self.init(.http)
+            self.code = code
+        case .some: return nil
+        case nil:
+            guard let kind = Kind(rawValue: name), ![.status, .http, .forged, .foreign].contains(kind) else {
+                return nil
+            }
+            self.init(kind)
+            self.seconds = seconds
+        }
+    }
+}
+
+/// The faults of the calls, decided by the seed and the number of the call.
+final class Troubles: Sendable {
+    private let seed: UInt64
+    private let plan: Mutex<[Fault]>
+    private let hasNone: Atomic<Bool>
+    private let callCount = Atomic<Int>(0)
+
+    init(seed: UInt64, faults: [Fault]) {
+        self.seed = seed
+        plan = Mutex(faults)
+        hasNone = Atomic(faults.isEmpty)
+    }
+
+    var faults: [Fault] { plan.withLock { $0 } }
+
+    /// Whether there are no faults at present.
+    var isQuiet: Bool { hasNone.load(ordering: .relaxed) }
+
+    /// The number of calls so far.
+    var calls: Int { callCount.load(ordering: .relaxed) }
+
+    func add(_ fault: Fault) { change { $0.append(fault) } }
+
+    func clear() { change { $0 = [] } }
+
+    /// Returns the number of the next call, from 1.
+    func nextCall() -> UInt64 { UInt64(callCount.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+    /// Returns the fault of a call. Shares add up, in the order in which the faults were added.
+    func fault(ofCall call: UInt64, at now: StoreTime) -> Fault? {
+        guard !isQuiet else { return nil }
+        change { faults in
+            faults.removeAll { fault in fault.untilMilliseconds.map { $0 <= now.milliseconds } ?? false }
+        }
+        var numbers = SeededGenerator(seed: seed ^ 0xFA17, stream: call)
+        var draw = numbers.unit()
+        for fault in faults {
+            guard draw >= fault.share else { return fault }
+            draw -= fault.share
+        }
+        return nil
+    }
+
+    private func change(_ body: (inout [Fault]) -> Void) {
+        plan.withLock { faults in
+            body(&faults)
+            hasNone.store(faults.isEmpty, ordering: .relaxed)
+        }
+    }
+}
+
+extension Fault {
+    /// Returns the reply with the fault applied.
+    func applied(to reply: SimulatorReply) -> SimulatorReply {
+        var reply = reply
+        switch kind {
+        case .status:
+            let status = Int64(status ?? 21005)
+            var json = JSONWriter(reserving: 64)
+            json.object { json in
+                json.number("status", status)
+                if (21100...21199).contains(status), let isRetryable { json.boolean("is-retryable", isRetryable) }
+            }
+            reply.body = json.bytes
+        case .http: error(&reply)
+        case .hang:
+            reply.delivery = .never
+            reply.delaySeconds += max(0, seconds ?? 60)
+        case .truncate: reply.delivery = .cut(bytes: reply.body.count / 2)
+        case .html: reply.body = Self.page
+        case .slow: reply.delaySeconds += max(0, seconds ?? 5)
+        case .drip: reply.delivery = .dripping(seconds: max(0, seconds ?? 5))
+        case .forged, .foreign: break
+        }
+        return reply
+    }
+
+    private static let page = Array("<html><head><title>Http/1.1 Service Unavailable</title></head></html>".utf8)
+
+    private func error(_ reply: inout SimulatorReply) {
+        let code = code ?? 503
+        reply.code = (400...599).contains(code) ? code : 503
+        reply.body = reply.code == 500 ? Array("An Internal Server Error Has Occurred.".utf8) : Self.page
+        guard reply.code == 429 else { return }
+        reply.headers.append(("Retry-After", String(Int((seconds ?? 1).rounded(.up)))))
+    }
+}
+
+/// A delay of the answers about some accounts: verifyReceipt, or the Server API, shows them as they were so many seconds ago.
+package struct Lag: Codable, Sendable {
+    /// The longest delay, in seconds.
+    package static let secondsMax = 86_400.0
+
+    /// The delay.
+    package var seconds: Double
+    /// What lags; nil means verifyReceipt.
+    package var channel: StoreChannel?
+    /// The customer of the account; nil means a share of all accounts.
+    package var customer: String?
+    /// The share of the accounts, 0 to 1, drawn by the seed; nil means all.
+    package var share: Double?
+
+    /// Creates a delay for one customer's account, or for all accounts.
+    package init(seconds: Double, customer: String? = nil) {
+        self.seconds = seconds
+        self.customer = customer
+    }
+}
+
+/// The delays in force. The newest one that is about an account decides.
+final class Lags: Sendable {
+    private let seed: UInt64
+    private let lags = Mutex<[Lag]>([])
+    private let hasNone = Atomic<Bool>(true)
+
+    init(seed: UInt64) {
+        self.seed = seed
+    }
+
+    var count: Int { lags.withLock { $0.count } }
+
+    func add(_ lag: Lag) { change { $0.append(lag) } }
+
+    func clear() { change { $0 = [] } }
+
+    /// Returns the delay of the answers about an account, in milliseconds.
+    func milliseconds(of account: Int) -> Int64 {
+        guard !hasNone.load(ordering: .relaxed) else { return 0 }
+        var numbers = SeededGenerator(seed: seed ^ 0x1A66, stream: UInt64(account))
+        let draw = numbers.unit()
+        let lag = lags.withLock { lags in
+            lags.last { lag in
+                guard let customer = lag.customer else { return draw < lag.share ?? 1 }
+                return CustomerName.index(of: customer) == account
+            }
+        }
+        return Int64((lag?.seconds ?? 0) * 1000)
+    }
+
+    private func change(_ body: (inout [Lag]) -> Void) {
+        lags.withLock { lags in
+            body(&lags)
+            hasNone.store(lags.isEmpty, ordering: .relaxed)
+        }
+    }
+}
+
+extension Simulator {
+    /// Delays the answers about some accounts.
+    package func add(_ lag: Lag) {
+        switch lag.channel ?? .verifyReceipt {
+        case .verifyReceipt: lags.add(lag)
+        case .serverAPI: serverLags.add(lag)
+        }
+    }
+
+    /// Removes all delays.
+    package func clearLags() {
+        lags.clear()
+        serverLags.clear()
     }
 }

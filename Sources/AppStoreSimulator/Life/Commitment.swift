@@ -76,3 +76,138 @@ extension SubscriptionProduct {
     /// Whether it can be paid month by month.
     var hasPlans: Bool { months == 12 }
 }
+
+/// The seats of one transaction of a group.
+struct Seats: Sendable {
+    struct Revocation: Sendable {
+        let at: StoreTime
+        let count: Int
+    }
+
+    /// The most seats of a transaction.
+    static let countMax = 1000
+
+    /// The seats bought.
+    let count: Int
+    /// Whether they were added within a period that other seats have too.
+    let isAddition: Bool
+    /// When other seats were added to the same period.
+    var joinedAt: StoreTime?
+    var revocations: [Revocation] = []
+
+    init(count: Int, isAddition: Bool) {
+        self.count = count
+        self.isAddition = isAddition
+    }
+
+    var revoked: Int { revocations.reduce(0) { $0 + $1.count } }
+    var left: Int { count - revoked }
+    /// Whether the period has more than one transaction.
+    var isOneOfSeveral: Bool { isAddition || joinedAt != nil }
+}
+
+/// The prices of some seats: the first ones cost most.
+struct SeatTiers: Sendable {
+    struct Tier: Sendable {
+        let price: Int64
+        let quantity: Int
+    }
+
+    let tiers: [Tier]
+
+    /// Prices some seats. The first five cost the price itself.
+    init(_ seats: Int, price: Int64) {
+        let bounds = [(5, price), (20, price * 9 / 10), (Seats.countMax, price * 8 / 10)]
+        var (rest, before) = (max(0, seats), 0)
+        var found: [Tier] = []
+        for (bound, price) in bounds where rest > 0 {
+            let quantity = min(rest, bound - before)
+            found.append(Tier(price: price, quantity: quantity))
+            (rest, before) = (rest - quantity, bound)
+        }
+        // Apple does not promise an order.
+        tiers = seats % 2 == 0 ? found.reversed() : found
+    }
+
+    var quantity: Int { tiers.reduce(0) { $0 + $1.quantity } }
+    /// What all of them cost.
+    var total: Int64 { tiers.reduce(0) { $0 + $1.price * Int64($1.quantity) } }
+    /// The average of a seat, rounded down: times the quantity it is not the total.
+    var average: Int64 { total / Int64(max(1, quantity)) }
+
+    func write(_ key: StaticString, to json: inout JSONWriter) {
+        json.array(key) { json in
+            for tier in tiers {
+                json.object { json in
+                    json.number("price", tier.price)
+                    json.number("quantity", Int64(tier.quantity))
+                }
+            }
+        }
+    }
+}
+
+/// A group: its purchaser pays for the seats of its members.
+extension Life {
+    /// The transactions of the running period that were not refunded, all of one end.
+    private func rows(beside head: Period) -> [Int] {
+        periods.indices.filter { periods[$0].expires == head.expires && periods[$0].cancellation == nil }
+    }
+
+    /// Whether nothing is left of the period of a transaction that was just refunded.
+    func isOver(_ head: Period) -> Bool { head.seats == nil || rows(beside: head).isEmpty }
+
+    private func groupPeriod() throws(ActionRefused) -> (period: Period, seats: Seats) {
+        let head = try subscribedPeriod()
+        guard let seats = head.seats else { throw ActionRefused("that is no group") }
+        guard head.purchase <= now, now < head.expires else { throw ActionRefused("the next charge is under way") }
+        return (head, seats)
+    }
+
+    /// Buys more seats for the rest of the period, as a second transaction of it.
+    mutating func addSeats(_ wanted: Int?) throws(ActionRefused) {
+        let head = try groupPeriod().period
+        let count = wanted ?? 1
+        guard count > 0, (nextSeats ?? 0) + count <= Seats.countMax else { throw ActionRefused("too many seats") }
+        for index in rows(beside: head) where periods[index].seats?.joinedAt == nil {
+            periods[index].seats?.joinedAt = now
+        }
+        let addition = Period(
+            ordinal: periods.count, kind: .seatsAdded, product: head.product, bookedAt: now,
+            purchase: max(now.wholeSecond, head.purchase), expires: head.expires, offer: nil,
+            priceIncreases: head.priceIncreases, buyer: buyer, payment: head.payment,
+            seats: Seats(count: count, isAddition: true))
+        periods.append(addition)
+        nextSeats = (nextSeats ?? 0) + count
+        record(.seatsAdded, period: addition.ordinal)
+    }
+
+    /// Renews with fewer seats.
+    mutating func reduceSeats(_ wanted: Int?) throws(ActionRefused) {
+        let head = try groupPeriod().period
+        let count = wanted ?? 1
+        guard count > 0, let next = nextSeats, next > count else { throw ActionRefused("a group has a seat") }
+        nextSeats = next - count
+        record(.seatsReduced, period: head.ordinal)
+    }
+
+    /// Refunds some seats of a transaction, the newest unless one is named. The refund of the last one is a refund of
+    /// the whole transaction.
+    mutating func refundSeats(_ action: CustomerAction) throws(ActionRefused) {
+        let head = try groupPeriod().period
+        let index = action.transactionID.map { periodNumber(of: $0) } ?? rows(beside: head).last
+        guard let index, let seats = periods[index].seats, periods[index].cancellation == nil else {
+            throw ActionRefused("there are no such seats")
+        }
+        let count = action.seats ?? 1
+        guard count > 0, count <= seats.left else { throw ActionRefused("there are not so many seats") }
+        nextSeats = max(1, (nextSeats ?? 1) - count)
+        guard count < seats.left else {
+            var refund = CustomerAction(.refund)
+            refund.transactionID = ids.transactionID(of: index)
+            return try apply(refund)
+        }
+        periods[index].seats?.revocations.append(Seats.Revocation(at: now, count: count))
+        record(.seatsRefunded, period: index)
+    }
+}

@@ -155,3 +155,200 @@ struct Life: Sendable {
         steps.insert(step, at: index)
     }
 }
+
+/// The automatic turns: charges, lapses, the ends of grace and retry, and the script's next step.
+extension Life {
+    enum Turn: Sendable {
+        case charge(at: StoreTime)
+        case lapse(at: StoreTime, intent: Int)
+        case graceEnd(at: StoreTime)
+        case retryEnd(at: StoreTime)
+        case step(at: StoreTime)
+
+        var at: StoreTime {
+            switch self {
+            case .charge(let at), .lapse(let at, _), .graceEnd(let at), .retryEnd(let at), .step(let at): at
+            }
+        }
+    }
+
+    /// The earliest pending turn. An overdue turn happens now, never in the past.
+    var nextTurn: Turn? {
+        guard accountDeletedAt == nil else { return nil }
+        let step = steps.first.map { Turn.step(at: max($0.at, now)) }
+        guard let own = phaseTurn else { return step }
+        guard let step, step.at < own.at else { return own }
+        return step
+    }
+
+    mutating func perform(_ turn: Turn) {
+        switch turn {
+        case .charge: charge()
+        case .lapse(_, let intent):
+            record(.lapsed, period: periods.last?.ordinal, intent: intent)
+            end(intent: intent)
+        case .graceEnd:
+            guard case .retrying(let graceUntil, _, let until) = phase else { return }
+            phase = .retrying(graceUntil: graceUntil, graceIsOver: true, until: until)
+            record(.graceEnded, period: periods.last?.ordinal)
+        case .retryEnd:
+            guard case .retrying(let graceUntil, _, _) = phase else { return }
+            record(.lapsed, period: periods.last?.ordinal, intent: 2)
+            end(intent: 2, graceUntil: graceUntil)
+        case .step:
+            let step = steps.removeFirst()
+            do {
+                try apply(step.action)
+            } catch {
+                // The life took another course than the script expected, so the step has no meaning now.
+            }
+        }
+    }
+
+    /// Apple's expiration intent for a lapse at the end of the period; nil when the store will try to charge.
+    var intentOfNextLapse: Int? {
+        guard periods.count < Life.periodsMax else { return 1 }
+        switch environment {
+        case .sandbox: if renewals >= Life.sandboxRenewalsMax { return 1 }
+        case .production: break
+        }
+        guard !owesPayment else { return nil }
+        guard renewalIsOn else { return 1 }
+        switch priceConsent {
+        case .asked: return 3
+        case .given, nil: return obstacle
+        }
+    }
+
+    private var phaseTurn: Turn? {
+        guard let head = periods.last else { return nil }
+        switch phase {
+        case .subscribed:
+            if let intent = intentOfNextLapse { return .lapse(at: max(head.expires, now), intent: intent) }
+            // A charge of a failing card is attempted early too, but the failure shows only after the period.
+            let offset = cardFails ? 0 : drawn.chargeOffset(in: head.ordinal, of: script, scale: scale)
+            return .charge(at: max(head.expires + offset, now))
+        case .retrying(let graceUntil, let graceIsOver, let until):
+            guard let graceUntil, !graceIsOver else { return .retryEnd(at: max(until, now)) }
+            return .graceEnd(at: max(graceUntil, now))
+        case .ended: return nil
+        }
+    }
+
+    private mutating func charge() {
+        guard let head = periods.last else { return }
+        guard !cardFails else { return startRetry(after: head) }
+        renewals += 1
+        let product = nextPaidProduct
+        let kind: LifeEventKind =
+            head.isTrial ? .converted : product == head.product ? .renewed : .changedAtRenewal
+        book(product, purchase: head.expires, as: kind)
+    }
+
+    private mutating func startRetry(after head: Period) {
+        // A term has no grace period, and a longer retry.
+        let hasGrace = script.hasGrace && head.payment == nil
+        let graceUntil = hasGrace ? head.expires + scale.grace(for: head.product) : nil
+        let retry = head.payment == nil ? scale.retry : scale.paymentRetry
+        phase = .retrying(graceUntil: graceUntil, graceIsOver: false, until: head.expires + retry)
+        record(.billingFailed, period: head.ordinal)
+        if graceUntil != nil { record(.graceStarted, period: head.ordinal) }
+    }
+}
+
+/// Changes of the product, and returns of former customers.
+extension Life {
+    mutating func upgrade() throws(ActionRefused) {
+        let head = try replaceablePeriod()
+        guard let product = head.product.upgrade else { throw ActionRefused("there is no higher level") }
+        replace(head, with: product, as: .upgraded)
+    }
+
+    mutating func crossgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard let product = wanted ?? head.product.crossgrade, product.isCrossgrade(of: head.product) else {
+            throw ActionRefused("there is no such product of the same level")
+        }
+        guard product.months == head.product.months else {
+            return try choose(product, after: head, as: .crossgradeScheduled)
+        }
+        replace(try replaceablePeriod(), with: product, as: .crossgraded)
+    }
+
+    mutating func downgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        let product = wanted ?? head.product.downgrade
+        guard head.product.isHigherLevel || !product.isHigherLevel else { throw ActionRefused("that is an upgrade") }
+        try choose(product, after: head, as: .downgradeScheduled)
+    }
+
+    mutating func resubscribe(
+        with wanted: SubscriptionProduct?, plan: BillingPlan? = nil, offer: OfferBalance?
+    ) throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
+        guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
+        let product = wanted ?? head.product
+        guard product.groupID == head.product.groupID else { throw ActionRefused("that is another group") }
+        renewalIsOn = true
+        cardFails = false
+        obstacle = nil
+        renewals = 0
+        offerBalance = offer
+        nextPlan = plan ?? script.plan
+        book(product, purchase: now.wholeSecond, as: .resubscribed)
+    }
+
+    /// Redeems an offer: a lapsed customer comes back with it, any other has it from the next renewal on.
+    mutating func redeem(_ offer: OfferBalance) throws(ActionRefused) {
+        switch offer.offer {
+        case .promotional, .offerCode: break
+        case .freeTrial, .payAsYouGo, .payUpFront: throw ActionRefused("an introduction is for new customers")
+        }
+        switch phase {
+        case .ended: try resubscribe(with: nil, offer: offer)
+        case .subscribed, .retrying:
+            let head = try subscribedPeriod()
+            guard renewalIsOn else { throw ActionRefused("renewal is off") }
+            guard head.payment == nil, head.seats == nil else {
+                throw ActionRefused("offers of terms and groups are not known")
+            }
+            offerBalance = offer
+            record(.offerRedeemed, period: head.ordinal)
+        }
+    }
+
+    private func replaceablePeriod() throws(ActionRefused) -> Period {
+        let head = try subscribedPeriod()
+        guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
+        guard head.seats == nil else { throw ActionRefused("what happens to the seats of a group is not known") }
+        guard head.expires > now else { throw ActionRefused("the next charge is under way") }
+        return head
+    }
+
+    private mutating func replace(_ head: Period, with product: SubscriptionProduct, as kind: LifeEventKind) {
+        let instant = now.wholeSecond
+        periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
+        if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
+        renewalIsOn = true
+        offerBalance = nil
+        nextPlan = .upfront
+        book(product, purchase: instant, as: kind)
+    }
+
+    private mutating func choose(
+        _ product: SubscriptionProduct, after head: Period, as kind: LifeEventKind
+    ) throws(ActionRefused) {
+        guard renewalIsOn else { throw ActionRefused("renewal is off") }
+        guard product.groupID == head.product.groupID else { throw ActionRefused("that is another group") }
+        guard product != nextProduct else { throw ActionRefused("that product is chosen already") }
+        nextProduct = product
+        record(product == head.product ? .changeWithdrawn : kind, period: head.ordinal)
+    }
+}
+
+extension SubscriptionProduct {
+    fileprivate func isCrossgrade(of other: SubscriptionProduct) -> Bool {
+        self != other && groupID == other.groupID && isHigherLevel == other.isHigherLevel
+    }
+}

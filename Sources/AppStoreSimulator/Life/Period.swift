@@ -96,3 +96,146 @@ struct Period: Sendable {
         cancellations[index].undoneAt = moment
     }
 }
+
+/// The offer that makes a period cheaper than the full price.
+package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
+    /// Introductory: a free week.
+    case freeTrial = "free_trial"
+    /// Introductory: three periods at a lower price.
+    case payAsYouGo = "pay_as_you_go"
+    /// Introductory: one longer period, paid in advance.
+    case payUpFront = "pay_up_front"
+    /// An offer signed by the app, for two periods.
+    case promotional
+    /// A code entered by the customer, for two periods.
+    case offerCode = "offer_code"
+
+    /// The value of Apple's `promotional_offer_id` where an action names no other.
+    static let promotionalOfferID = "winter50"
+    /// The simulator's value of Apple's `offer_code_ref_name`.
+    static let offerCodeName = "SPRING25"
+
+    /// The number of periods the offer lasts.
+    var periods: Int {
+        switch self {
+        case .freeTrial, .payUpFront: 1
+        case .promotional, .offerCode: 2
+        case .payAsYouGo: 3
+        }
+    }
+
+    /// Whether Apple sets `is_in_intro_offer_period`, which it does not for a free trial.
+    var isPaidIntroduction: Bool {
+        switch self {
+        case .payAsYouGo, .payUpFront: true
+        case .freeTrial, .promotional, .offerCode: false
+        }
+    }
+}
+
+/// An offer that applies to some of the next periods.
+struct OfferBalance: Sendable, Equatable {
+    let offer: PeriodOffer
+    /// The id of a promotional offer; nil means the store's own one.
+    let id: String?
+    var periodsLeft: Int
+
+    init(_ offer: PeriodOffer, id: String? = nil) {
+        self.offer = offer
+        self.id = id
+        periodsLeft = offer.periods
+    }
+}
+
+extension CustomerAction {
+    /// The offer that an action names.
+    var balance: OfferBalance? { offer.map { OfferBalance($0, id: offerID) } }
+}
+
+/// The state of a price increase that needs the customer's consent.
+enum PriceConsent: Sendable {
+    case asked
+    case given
+
+    /// The value of `price_consent_status` and `price_increase_status`.
+    var status: String {
+        switch self {
+        case .asked: "0"
+        case .given: "1"
+        }
+    }
+}
+
+/// A subscription product. There are two groups: the tracker's own, where plus is the higher level, and a magazine.
+package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
+    /// A quarter of a month.
+    case weekly
+    /// One month.
+    case monthly
+    /// Twelve months.
+    case yearly
+    /// One month at the level of `monthly`, for two people: a customer crossgrades at once.
+    case duoMonthly = "duo.monthly"
+    /// One month at the higher level.
+    case plusMonthly = "plus.monthly"
+    /// The magazine, one month.
+    case magazineMonthly = "magazine.monthly"
+    /// The magazine, twelve months.
+    case magazineYearly = "magazine.yearly"
+
+    var months: Double {
+        switch self {
+        case .weekly: 0.25
+        case .monthly, .duoMonthly, .plusMonthly, .magazineMonthly: 1
+        case .yearly, .magazineYearly: 12
+        }
+    }
+
+    /// Apple's `subscription_group_identifier`: an account has at most one subscription of a group at a time.
+    var groupID: String {
+        switch self {
+        case .weekly, .monthly, .yearly, .duoMonthly, .plusMonthly: "20000001"
+        case .magazineMonthly, .magazineYearly: "20000002"
+        }
+    }
+
+    var isHigherLevel: Bool {
+        switch self {
+        case .plusMonthly: true
+        case .weekly, .monthly, .yearly, .duoMonthly, .magazineMonthly, .magazineYearly: false
+        }
+    }
+
+    /// The product of the higher level in the same group.
+    var upgrade: SubscriptionProduct? {
+        switch self {
+        case .weekly, .monthly, .yearly, .duoMonthly: .plusMonthly
+        case .plusMonthly, .magazineMonthly, .magazineYearly: nil
+        }
+    }
+
+    /// The product for the next renewal of a customer who wants less, or another duration.
+    var downgrade: SubscriptionProduct {
+        switch self {
+        case .plusMonthly, .weekly, .yearly, .duoMonthly: .monthly
+        case .monthly: .weekly
+        case .magazineMonthly: .magazineYearly
+        case .magazineYearly: .magazineMonthly
+        }
+    }
+
+    /// Another product of the same level: at once when it has the same length, else at the next renewal.
+    var crossgrade: SubscriptionProduct? {
+        switch self {
+        case .monthly: .duoMonthly
+        case .duoMonthly: .monthly
+        case .weekly: .yearly
+        case .yearly: .weekly
+        case .magazineMonthly: .magazineYearly
+        case .magazineYearly: .magazineMonthly
+        case .plusMonthly: nil
+        }
+    }
+
+    func identifier(in bundleID: String) -> String { bundleID + "." + rawValue }
+}

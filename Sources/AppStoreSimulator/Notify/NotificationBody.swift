@@ -109,3 +109,170 @@ extension JSONWriter {
         text("bundleId", bundleID)
     }
 }
+
+/// Notifications of version 1: unsigned, with the shared secret and a receipt.
+extension Simulator {
+    func firstVersionBody(of made: MadeNotification) -> [UInt8]? {
+        let occasion = made.occasion
+        guard let type = occasion.name.firstVersion, let index = occasion.account,
+            let account = world.account(index, asOf: occasion.at)
+        else { return nil }
+        let life = account.lives.first { $0.ids.originalTransactionID == occasion.originalTransactionID }
+        var json = JSONWriter(reserving: 8192)
+        json.object { json in
+            json.text("notification_type", type)
+            json.text("password", sharedSecret)
+            json.text("environment", occasion.environment == .production ? "PROD" : "Sandbox")
+            json.text("bid", options.bundleID)
+            json.text("bvrs", AnswerBody.appVersion)
+            if let life { write(life, renewalChangedAt: occasion, to: &json) }
+            json.object("unified_receipt") { world.writeUnifiedReceipt(of: account, to: &$0) }
+        }
+        return json.bytes
+    }
+
+    private func write(_ life: Life, renewalChangedAt occasion: NotificationOccasion, to json: inout JSONWriter) {
+        json.text("auto_renew_product_id", life.nextPaidProduct.identifier(in: options.bundleID))
+        json.text("auto_renew_status", life.nextPaymentIsOn ? "true" : "false")
+        if occasion.name.type == "DID_CHANGE_RENEWAL_STATUS" {
+            json.date("auto_renew_status_change_date", occasion.at)
+        }
+        if let intent = life.expirationIntent { json.number("expiration_intent", Int64(intent)) }
+        json.text("original_transaction_id", life.ids.originalTransactionID)
+    }
+}
+
+extension World {
+    fileprivate func writeUnifiedReceipt(of account: Account, to json: inout JSONWriter) {
+        let receipt = latestReceipt(of: account)
+        let identity = ReceiptIdentity(
+            customer: account.index, creation: account.newestReceiptCreation, environment: account.environment)
+        AnswerBody(
+            bundleID: bundleID, account: account, identity: identity, token: { self.token(of: $0, account) },
+            latestReceipt: receipt, excludesOldTransactions: false
+        ).writeUnifiedReceipt(to: &json)
+    }
+}
+
+/// Type and subtype of a notification ("notificationType", "subtype").
+struct NotificationName: Sendable, Equatable {
+    let type: String
+    let subtype: String?
+
+    init(_ type: String, _ subtype: String? = nil) {
+        self.type = type
+        self.subtype = subtype
+    }
+
+    /// The name of an event of a subscription; nil where Apple sends nothing, or has sent it with another event.
+    init?(_ happened: LifeEvent, of life: Life) {
+        switch happened.kind {
+        case .purchased, .trialStarted, .offerStarted: self.init("SUBSCRIBED", "INITIAL_BUY")
+        case .resubscribed: self.init("SUBSCRIBED", "RESUBSCRIBE")
+        case .renewed, .converted, .changedAtRenewal: self.init("DID_RENEW")
+        case .recovered: self.init("DID_RENEW", "BILLING_RECOVERY")
+        case .billingFailed:
+            // A term has no grace period.
+            let isPayment = happened.ordinal.map { life.periods[$0].payment != nil } ?? false
+            self.init("DID_FAIL_TO_RENEW", life.script.hasGrace && !isPayment ? "GRACE_PERIOD" : nil)
+        case .graceEnded: self.init("GRACE_PERIOD_EXPIRED")
+        case .lapsed: self.init("EXPIRED", Self.reason(of: happened.expirationIntent))
+        case .renewalEnabled: self.init("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_ENABLED")
+        case .renewalDisabled: self.init("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED")
+        case .upgraded, .crossgraded: self.init("DID_CHANGE_RENEWAL_PREF", "UPGRADE")
+        case .downgradeScheduled, .crossgradeScheduled, .planSwitchScheduled:
+            self.init("DID_CHANGE_RENEWAL_PREF", "DOWNGRADE")
+        case .changeWithdrawn: self.init("DID_CHANGE_RENEWAL_PREF")
+        case .offerRedeemed: self.init("OFFER_REDEEMED")
+        case .priceIncreasePending: self.init("PRICE_INCREASE", "PENDING")
+        case .priceIncreaseAccepted: self.init("PRICE_INCREASE", "ACCEPTED")
+        case .extended: self.init("RENEWAL_EXTENDED")
+        case .refunded: self.init("REFUND")
+        case .seatsAdded: self.init("DID_CHANGE_RENEWAL_PREF", "INCREASE_QUANTITY")
+        case .seatsReduced: self.init("DID_CHANGE_RENEWAL_PREF", "DECREASE_QUANTITY")
+        case .seatsRefunded: self.init("REFUND", "SEATS")
+        case .refundReversed: self.init("REFUND_REVERSED")
+        case .revoked: self.init("REVOKE")
+        case .graceStarted, .accountDeleted: return nil
+        }
+    }
+
+    private static func reason(of intent: Int?) -> String? {
+        switch intent {
+        case 1: "VOLUNTARY"
+        case 2: "BILLING_RETRY"
+        case 3: "PRICE_INCREASE"
+        case 4: "PRODUCT_NOT_FOR_SALE"
+        default: nil
+        }
+    }
+
+    /// The `notification_type` of version 1; nil where that version has none.
+    var firstVersion: String? {
+        switch (type, subtype) {
+        case ("SUBSCRIBED", "INITIAL_BUY"): "INITIAL_BUY"
+        case ("SUBSCRIBED", _), ("DID_CHANGE_RENEWAL_PREF", "UPGRADE"): "INTERACTIVE_RENEWAL"
+        case ("DID_RENEW", "BILLING_RECOVERY"): "DID_RECOVER"
+        case ("PRICE_INCREASE", "PENDING"): "PRICE_INCREASE_CONSENT"
+        case ("DID_RENEW", _), ("DID_FAIL_TO_RENEW", _), ("DID_CHANGE_RENEWAL_STATUS", _),
+            ("DID_CHANGE_RENEWAL_PREF", _), ("REFUND", _), ("REVOKE", _), ("CONSUMPTION_REQUEST", _):
+            type
+        default: nil
+        }
+    }
+}
+
+/// A notification that the store made, and how sending it went.
+struct MadeNotification: Sendable {
+    struct Attempt: Sendable {
+        let at: StoreTime
+        let result: SendResult
+    }
+
+    let sequence: Int
+    let uuid: String
+    let occasion: NotificationOccasion
+    let isDropped: Bool
+    var attempts: [Attempt] = []
+
+    /// Whether it was tried and never arrived.
+    var hasFailed: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.result != .success } }
+}
+
+/// Apple's `sendAttemptResult`.
+enum SendResult: String, Sendable {
+    case success = "SUCCESS"
+    case timedOut = "TIMED_OUT"
+    case noResponse = "NO_RESPONSE"
+    case socketIssue = "SOCKET_ISSUE"
+    case prematureClose = "PREMATURE_CLOSE"
+    case invalidResponse = "INVALID_RESPONSE"
+    case otherStatus = "UNSUCCESSFUL_HTTP_RESPONSE_CODE"
+
+    /// The result of an answer with an HTTP status.
+    init(status: Int) { self = (200...206).contains(status) ? .success : .otherStatus }
+}
+
+/// One attempt to send a notification.
+struct Delivery: Sendable {
+    /// Hours of a month of 720 between an attempt and the next one; then Apple gives up.
+    private static let retryHours: [Double] = [1, 12, 24, 48, 72]
+
+    let sequence: Int
+    let dueAt: StoreTime
+    /// From 0.
+    let attempt: Int
+    /// Whether it is the second copy of one that arrives twice.
+    var isCopy = false
+
+    /// Returns the attempt after this one, if it failed. The sandbox tries once.
+    func next(at now: StoreTime, _ environment: StoreEnvironment, scale: TimeScale) -> Delivery? {
+        switch environment {
+        case .sandbox: return nil
+        case .production:
+            guard attempt < Self.retryHours.count, !isCopy else { return nil }
+            let wait = scale.monthMilliseconds * Self.retryHours[attempt] / 720
+            return Delivery(sequence: sequence, dueAt: now + max(10, Int64(wait)), attempt: attempt + 1)
+        }
+    }
+}

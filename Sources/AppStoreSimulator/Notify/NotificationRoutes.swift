@@ -1,4 +1,5 @@
 import Foundation
+import NIOPosix
 
 /// The control calls about notifications.
 extension Simulator {
@@ -91,5 +92,161 @@ package struct NotificationTruth: Codable, Sendable {
         isDropped = made.isDropped
         attempts = made.attempts.map { Attempt(at: $0.at.milliseconds, result: $0.result.rawValue) }
         signedPayload = payload
+    }
+}
+
+/// Where the store sends notifications, and what happens to them on the way.
+package struct NotificationOptions: Codable, Sendable {
+    /// The longest delay, in seconds.
+    package static let delaySecondsMax = 86_400.0
+
+    /// The form of the notifications.
+    package enum Version: String, Codable, Sendable, CaseIterable {
+        /// Unsigned bodies with the shared secret.
+        case first = "1"
+        /// Signed bodies.
+        case second = "2"
+    }
+
+    /// An address over HTTP.
+    package var url: String
+    /// The form.
+    package var version = Version.second
+    /// The share, 0 to 1, that never arrives.
+    package var shareDropped = 0.0
+    /// The share that arrives twice.
+    package var shareDoubled = 0.0
+    /// The share that later ones overtake.
+    package var shareReordered = 0.0
+    /// The longest delay of each, in seconds.
+    package var delaySeconds = 0.0
+
+    /// Creates options for an address, with notifications that arrive once, in order and at once.
+    package init(url: String) {
+        self.url = url
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case url, version
+        case shareDropped = "share_dropped"
+        case shareDoubled = "share_doubled"
+        case shareReordered = "share_reordered"
+        case delaySeconds = "delay_seconds"
+    }
+
+    /// Reads the body of the control call.
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        url = try values.decode(String.self, forKey: .url)
+        version = try values.decodeIfPresent(Version.self, forKey: .version) ?? .second
+        shareDropped = try values.decodeIfPresent(Double.self, forKey: .shareDropped) ?? 0
+        shareDoubled = try values.decodeIfPresent(Double.self, forKey: .shareDoubled) ?? 0
+        shareReordered = try values.decodeIfPresent(Double.self, forKey: .shareReordered) ?? 0
+        delaySeconds = try values.decodeIfPresent(Double.self, forKey: .delaySeconds) ?? 0
+    }
+
+    /// Returns what is wrong with them; nil when they can be used.
+    package var mistake: String? {
+        guard NotificationAddress(url) != nil else { return "url is an address such as http://localhost:8080/path" }
+        guard [shareDropped, shareDoubled, shareReordered].allSatisfy((0...1).contains) else {
+            return "shares are between 0 and 1"
+        }
+        guard (0...Self.delaySecondsMax).contains(delaySeconds) else {
+            return "delay_seconds is between 0 and \(Int(Self.delaySecondsMax))"
+        }
+        return nil
+    }
+}
+
+/// A parsed address over HTTP.
+struct NotificationAddress: Sendable {
+    let host: String
+    let port: Int
+    /// The path with its query.
+    let path: String
+
+    init?(_ text: String) {
+        guard let url = URL(string: text), url.scheme?.lowercased() == "http", let host = url.host, !host.isEmpty else {
+            return nil
+        }
+        self.host = host
+        port = url.port ?? 80
+        path = (url.path.isEmpty ? "/" : url.path) + (url.query.map { "?\($0)" } ?? "")
+    }
+}
+
+/// The fate of one notification, drawn by the seed.
+struct NotificationFate: Sendable {
+    let isDropped: Bool
+    let isDoubled: Bool
+    /// Milliseconds before the first attempt.
+    let delay: Int64
+
+    init(of uuid: (UInt64, UInt64), _ options: NotificationOptions, scale: TimeScale) {
+        var numbers = SeededGenerator(seed: uuid.0, stream: uuid.1)
+        let (drop, double, order) = (numbers.unit(), numbers.unit(), numbers.unit())
+        isDropped = drop < options.shareDropped
+        isDoubled = double < options.shareDoubled
+        let wait = options.delaySeconds * 1000 * numbers.unit()
+        let behind = order < options.shareReordered ? scale.monthMilliseconds * numbers.between(0.02, 0.15) : 0
+        delay = Int64(wait + behind)
+    }
+}
+
+/// The making and sending of notifications.
+extension Simulator {
+    /// Notifications of one account are sent one after the other, those of many accounts at once.
+    private static let lanes = 32
+    private static let pauseMilliseconds: Int64 = 20
+
+    /// Makes notifications of everything that has happened until now.
+    func collectNotifications() {
+        guard let start = notifications.collectsSince else { return }
+        let moment = now
+        notifications.add(accounts().flatMap { $0.occasions(since: start) }, until: moment)
+    }
+
+    /// Sends notifications until the task is cancelled. An answer that does not come holds up one lane only.
+    func notify(on group: MultiThreadedEventLoopGroup) async {
+        let courier = NotificationCourier(group: group)
+        let lanes = (0..<Self.lanes).map { _ in AsyncStream.makeStream(of: Due.self) }
+        await withTaskGroup(of: Void.self) { tasks in
+            for lane in lanes {
+                tasks.addTask {
+                    for await due in lane.stream { await self.send(due.delivery, of: due.notification, by: courier) }
+                }
+            }
+            await dispatch(to: lanes.map(\.continuation))
+            tasks.cancelAll()
+        }
+    }
+
+    private typealias Due = (delivery: Delivery, notification: MadeNotification)
+
+    /// Gives what is due to the lanes until the task is cancelled.
+    private func dispatch(to lanes: [AsyncStream<Due>.Continuation]) async {
+        while !Task.isCancelled {
+            let began = ContinuousClock.now
+            collectNotifications()
+            for due in notifications.takeDue(at: now) {
+                lanes[(due.notification.occasion.account ?? 0) % Self.lanes].yield(due)
+            }
+            // A store with many customers is not looked at all the time.
+            let pause = max(.milliseconds(Self.pauseMilliseconds), (ContinuousClock.now - began) * 4)
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+        }
+    }
+
+    private func send(
+        _ delivery: Delivery, of notification: MadeNotification, by courier: NotificationCourier
+    ) async {
+        guard let options = notifications.options, let address = NotificationAddress(options.url) else { return }
+        guard !notification.isDropped else { return notifications.note(.noResponse, of: delivery, at: now) }
+        do {
+            guard let body = try body(of: notification, options.version) else { return }
+            notifications.note(await courier.post(body, to: address), of: delivery, at: now)
+        } catch {
+            notifications.note(.invalidResponse, of: delivery, at: now)
+        }
     }
 }

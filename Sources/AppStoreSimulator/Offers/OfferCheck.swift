@@ -1,3 +1,38 @@
+import Crypto
+import Foundation
+import Synchronization
+
+/// The control calls about keys and the signatures of offers.
+extension Simulator {
+    func register(_ body: [UInt8], in keys: RegisteredKeys) throws -> SimulatorReply {
+        let wanted = try JSONDecoder().decode(KeyRequest.self, from: Data(body))
+        guard !wanted.keyID.isEmpty, !wanted.issuerID.isEmpty else {
+            return .refused(400, "key_id and issuer_id are texts that are not empty")
+        }
+        guard let publicKey = try? P256.Signing.PublicKey(pemRepresentation: wanted.publicKey) else {
+            return .refused(400, "public_key is the public key of a pair for P-256, as PEM")
+        }
+        keys.register(RegisteredKeys.Key(issuerID: wanted.issuerID, publicKey: publicKey), id: wanted.keyID)
+        return try .json(["key_id": wanted.keyID, "issuer_id": wanted.issuerID], code: 201)
+    }
+
+    func judgeOfferSignature(_ body: [UInt8]) throws -> SimulatorReply {
+        let app = options.bundleID
+        switch try JSONDecoder().decode(OfferSignatureRequest.self, from: Data(body)) {
+        case .classic(let signature):
+            let fault = signature.fault(by: offerKeys, app: app, at: clock.now)
+            return try .json(OfferVerdict(accepted: fault == nil, reason: fault))
+        case .jws(let jws):
+            do {
+                _ = try jws.claims(by: offerKeys, app: app, at: clock.now)
+                return try .json(OfferVerdict(accepted: true, reason: nil))
+            } catch let refused as ActionRefused {
+                return try .json(OfferVerdict(accepted: false, reason: refused.description))
+            }
+        }
+    }
+}
+
 /// The signature of an offer as the app hands it to the device. Apple knows the other values from the purchase.
 package struct HandedSignature: Codable, Sendable {
     /// The id of the key that signed.
@@ -71,6 +106,276 @@ extension CustomerAction {
             .requestRefund, .declineRefund, .setAccountToken, .addSeats, .reduceSeats, .refundSeats, .claimSeat,
             .revokeSeat, .switchPlan:
             false
+        }
+    }
+}
+
+/// The signature of a promotional offer in the classic form, with the values it signs.
+package struct OfferSignature: Codable, Sendable {
+    /// The app.
+    package var bundleID: String
+    /// The id of the key that signed.
+    package var keyID: String
+    /// The product of the offer.
+    package var productID: String
+    /// The offer.
+    package var offerID: String
+    /// The token of the purchase; empty when the app passes none.
+    package var accountToken: String
+    /// A UUID that the server made for this signature.
+    package var nonce: String
+    /// When the server signed, in milliseconds since 1970.
+    package var timestamp: Int64
+    /// The signature: ECDSA in the form of DER, in Base64.
+    package var signature: String
+
+    enum CodingKeys: String, CodingKey {
+        case nonce, timestamp, signature
+        case bundleID = "bundle_id"
+        case keyID = "key_id"
+        case productID = "product_id"
+        case offerID = "offer_id"
+        case accountToken = "app_account_token"
+    }
+}
+
+extension OfferSignature {
+    /// Reads the fields; an absent token is the empty one.
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        bundleID = try values.decode(String.self, forKey: .bundleID)
+        keyID = try values.decode(String.self, forKey: .keyID)
+        productID = try values.decode(String.self, forKey: .productID)
+        offerID = try values.decode(String.self, forKey: .offerID)
+        accountToken = try values.decodeIfPresent(String.self, forKey: .accountToken) ?? ""
+        nonce = try values.decode(String.self, forKey: .nonce)
+        timestamp = try values.decode(Int64.self, forKey: .timestamp)
+        signature = try values.decode(String.self, forKey: .signature)
+    }
+
+    private static let separator = "\u{2063}"
+
+    /// The text that Apple's servers put together and check the signature of.
+    var signedText: String {
+        [bundleID, keyID, productID, offerID, accountToken.lowercased(), nonce, String(timestamp)]
+            .joined(separator: Self.separator)
+    }
+
+    /// Returns what is wrong with it; nil when Apple accepts it.
+    func fault(by keys: RegisteredKeys, app: String, at now: StoreTime) -> String? {
+        guard bundleID == app else { return "the store sells another app" }
+        guard let key = keys.key(keyID) else { return "no key with this id is registered" }
+        guard UUID(uuidString: nonce) != nil else { return "the nonce is no UUID" }
+        guard nonce == nonce.lowercased() else { return "the nonce is not in lower case" }
+        if let stale = RegisteredKeys.staleness(of: timestamp, at: now) { return stale }
+        guard let bytes = Data(base64Encoded: signature) else { return "the signature is not Base64" }
+        guard let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes) else {
+            return "the signature is not in the form of DER"
+        }
+        guard key.publicKey.isValidSignature(parsed, for: Data(signedText.utf8)) else {
+            return "the signature does not fit these values in their order"
+        }
+        return nil
+    }
+}
+
+/// The signature of an offer as a compact JWS.
+struct OfferJWS: Sendable {
+    /// What Apple's servers use a JWS for.
+    enum Audience: String, Decodable, Sendable {
+        case promotionalOffer = "promotional-offer"
+        case introductoryEligibility = "introductory-offer-eligibility"
+    }
+
+    private struct Header: Decodable {
+        let alg: String
+        let kid: String
+        let typ: String
+    }
+
+    struct Claims: Decodable, Sendable {
+        let iss: String
+        /// Seconds since 1970.
+        let iat: Int64
+        let aud: Audience
+        let bid: String
+        let nonce: String
+        let productId: String
+        let offerIdentifier: String?
+        let allowIntroductoryOffer: Bool?
+        let transactionId: String?
+    }
+
+    let compact: String
+
+    /// Returns the claims; throws what is wrong when Apple does not accept it.
+    func claims(by keys: RegisteredKeys, app: String, at now: StoreTime) throws(ActionRefused) -> Claims {
+        let parts = compact.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw ActionRefused("the JWS has not three parts") }
+        let header = try Self.read(Header.self, parts[0], "header")
+        guard header.alg == "ES256" else { throw ActionRefused("alg is not ES256") }
+        guard header.typ == "JWT" else { throw ActionRefused("typ is not JWT") }
+        guard let key = keys.key(header.kid) else { throw ActionRefused("no key with this kid is registered") }
+        let claims = try Self.read(Claims.self, parts[1], "payload")
+        guard let bytes = Data(base64URL: parts[2]), bytes.count == 64,
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
+        else { throw ActionRefused("the signature is not the 64 bytes of r and s") }
+        guard key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)) else {
+            throw ActionRefused("the signature does not fit header and payload")
+        }
+        guard claims.iss == key.issuerID else { throw ActionRefused("iss is not the issuer of the key") }
+        guard claims.bid == app else { throw ActionRefused("the store sells another app") }
+        guard UUID(uuidString: claims.nonce) != nil, claims.nonce == claims.nonce.lowercased() else {
+            throw ActionRefused("the nonce is no UUID in lower case")
+        }
+        let (issued, overflows) = claims.iat.multipliedReportingOverflow(by: 1000)
+        if let stale = RegisteredKeys.staleness(of: overflows ? .max : issued, at: now) { throw ActionRefused(stale) }
+        switch claims.aud {
+        case .promotionalOffer:
+            guard claims.offerIdentifier?.isEmpty == false else { throw ActionRefused("offerIdentifier is missing") }
+        case .introductoryEligibility:
+            guard claims.allowIntroductoryOffer != nil else {
+                throw ActionRefused("allowIntroductoryOffer is missing")
+            }
+            guard claims.transactionId?.isEmpty == false else { throw ActionRefused("transactionId is missing") }
+        }
+        return claims
+    }
+
+    private static func read<Value: Decodable>(
+        _ type: Value.Type, _ part: Substring, _ name: String
+    ) throws(ActionRefused) -> Value {
+        guard let bytes = Data(base64URL: part) else { throw ActionRefused("the \(name) is not Base64url") }
+        do {
+            return try JSONDecoder().decode(type, from: bytes)
+        } catch {
+            throw ActionRefused("the \(name) lacks a field or has one of another form: \(error)")
+        }
+    }
+}
+
+extension Data {
+    /// Reads Base64url without padding, as a JWS has it; nil for any other text.
+    init?(base64URL text: Substring) {
+        guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
+        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
+        self.init(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))
+    }
+}
+
+/// The public keys with which the store checks signatures of the app's servers, by key id.
+final class RegisteredKeys: Sendable {
+    struct Key: Sendable {
+        let issuerID: String
+        let publicKey: P256.Signing.PublicKey
+    }
+
+    /// The longest time for which a signature is good.
+    static let ageMax: Int64 = 24 * 3_600_000
+    /// How far the clock of a server may be ahead.
+    static let leadMax: Int64 = 5 * 60_000
+
+    private let keys = Mutex<[String: Key]>([:])
+
+    func register(_ key: Key, id: String) { keys.withLock { $0[id] = key } }
+
+    func key(_ id: String) -> Key? { keys.withLock { $0[id] } }
+
+    /// Returns what is wrong with the time of a signature; nil when it is good.
+    static func staleness(of milliseconds: Int64, at now: StoreTime) -> String? {
+        if milliseconds < now.milliseconds - ageMax { return "the signature is older than 24 hours" }
+        if milliseconds > now.milliseconds + leadMax { return "the signature is of the future" }
+        return nil
+    }
+}
+
+/// The body of `POST /simulator/offer-keys` and of `POST /simulator/server-keys`.
+struct KeyRequest: Decodable, Sendable {
+    let keyID: String
+    let issuerID: String
+    /// The public key as PEM.
+    let publicKey: String
+
+    enum CodingKeys: String, CodingKey {
+        case keyID = "key_id"
+        case issuerID = "issuer_id"
+        case publicKey = "public_key"
+    }
+}
+
+/// The body of `POST /simulator/offer-signatures`: a JWS, or the fields of the classic form.
+enum OfferSignatureRequest: Decodable, Sendable {
+    case classic(OfferSignature)
+    case jws(OfferJWS)
+
+    private enum CodingKeys: String, CodingKey {
+        case jws
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        if let compact = try values.decodeIfPresent(String.self, forKey: .jws) {
+            self = .jws(OfferJWS(compact: compact))
+        } else {
+            self = .classic(try OfferSignature(from: decoder))
+        }
+    }
+}
+
+/// The answer to `POST /simulator/offer-signatures`.
+struct OfferVerdict: Encodable, Sendable {
+    let accepted: Bool
+    /// What is wrong.
+    let reason: String?
+}
+
+/// The claims about an offer, in transactions and renewals alike.
+struct OfferClaims: Sendable {
+    let offer: PeriodOffer
+    /// The id of a promotional offer; nil means the store's own one.
+    let id: String?
+    let product: SubscriptionProduct
+
+    func write(to json: inout JSONWriter) {
+        json.number("offerType", offer.type)
+        switch offer {
+        case .promotional: json.text("offerIdentifier", id ?? PeriodOffer.promotionalOfferID)
+        case .offerCode: json.text("offerIdentifier", PeriodOffer.offerCodeName)
+        case .freeTrial, .payAsYouGo, .payUpFront: break
+        }
+        json.text("offerDiscountType", offer.discount)
+        json.text("offerPeriod", period)
+    }
+
+    /// The length of the offer's period, as in ISO 8601.
+    private var period: String {
+        switch (offer, product.months) {
+        case (.freeTrial, _): "P1W"
+        case (.payUpFront, ..<1): "P2W"
+        case (.payUpFront, 1..<12): "P2M"
+        case (_, ..<1): "P1W"
+        case (_, 1..<12): "P1M"
+        case (_, _): "P1Y"
+        }
+    }
+}
+
+extension PeriodOffer {
+    /// Apple's `offerType`.
+    fileprivate var type: Int64 {
+        switch self {
+        case .freeTrial, .payAsYouGo, .payUpFront: 1
+        case .promotional: 2
+        case .offerCode: 3
+        }
+    }
+
+    /// Apple's `offerDiscountType`.
+    fileprivate var discount: String {
+        switch self {
+        case .freeTrial: "FREE_TRIAL"
+        case .payUpFront: "PAY_UP_FRONT"
+        case .payAsYouGo, .promotional, .offerCode: "PAY_AS_YOU_GO"
         }
     }
 }

@@ -96,3 +96,188 @@ struct Account: Sendable {
         return (booked + bought).reduce(firstReceiptCreation) { max($0, $1) }
     }
 }
+
+/// The actions about subscriptions.
+extension Account {
+    mutating func applyToSubscription(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        let number = try subscriptionNumber(action)
+        var life = lives[number]
+        let before = life.periods.count
+        if action.kind.isPurchase { life.buyer = action.buyer }
+        try life.apply(action)
+        lives[number] = life
+        guard life.periods.count > before else { return .changed }
+        return .booked(subscription: number, period: life.periods.count - 1)
+    }
+
+    /// Begins a subscription of a group in which the account has none of its own.
+    mutating func subscribe(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        let product = action.product ?? .monthly
+        let isSeat = action.kind == .claimSeat
+        let isTaken = lives.contains { life in
+            life.script.product.groupID == product.groupID
+                && (isSeat ? life.script.isAssigned && life.phase.isLive : !life.script.isMember)
+        }
+        guard action.seats.map({ (1...Seats.countMax).contains($0) }) ?? true else {
+            throw ActionRefused("a group has 1 to \(Seats.countMax) seats")
+        }
+        guard !isTaken else { throw ActionRefused("the account has a subscription of this group: resubscribe") }
+        guard lives.count < AccountIDs.subscriptionsMax else {
+            throw ActionRefused("the account has its most subscriptions")
+        }
+        switch action.offer {
+        case .promotional: throw ActionRefused("a promotional offer is for present and former subscribers")
+        case .freeTrial, .payAsYouGo, .payUpFront, .offerCode, nil: break
+        }
+        var wanted = CustomerScript()
+        wanted.product = product
+        wanted.startOffer = isSeat ? nil : action.offer
+        wanted.plan = action.plan ?? .upfront
+        wanted.isAssigned = isSeat
+        wanted.seats = action.seats ?? (isSeat ? 2 : nil)
+        wanted.hasGrace = script.hasGrace
+        wanted.chargeHabit = script.chargeHabit
+        let drawn = DrawnSteps(
+            temper: SeededGenerator.mixed(purchases.temper &+ UInt64(lives.count)), chances: PeriodChances(),
+            mayDeleteAccount: false)
+        lives.append(
+            Life(
+                script: wanted, start: now, scale: purchases.scale, environment: environment, drawn: drawn,
+                ids: ids.subscription(lives.count), buyer: action.buyer, bookedAt: now))
+        return .booked(subscription: lives.count - 1, period: 0)
+    }
+
+    func subscriptionNumber(_ action: CustomerAction) throws(ActionRefused) -> Int {
+        if let id = action.transactionID {
+            guard let found = period(id) else { throw ActionRefused("there is no such transaction") }
+            return found.subscription
+        }
+        let number = action.subscription ?? 0
+        guard lives.indices.contains(number), lives[number].start <= now else {
+            throw ActionRefused("there is no such subscription")
+        }
+        return number
+    }
+}
+
+extension CustomerAction.Kind {
+    /// Whether the customer buys a subscription in the app: the app then passes a token, or none.
+    fileprivate var isPurchase: Bool {
+        switch self {
+        case .upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe, .addSeats: true
+        case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .raisePrice,
+            .acceptPrice, .withdrawProduct, .breakOff, .deleteAccount, .revokeFamily, .revokeSeat, .claimSeat,
+            .switchPlan, .reduceSeats, .refundSeats, .extend, .buy, .approve, .decline, .finish, .refundPurchase,
+            .reversePurchaseRefund, .requestRefund, .declineRefund,
+            .setAccountToken:
+            false
+        }
+    }
+}
+
+/// The result of an accepted action.
+enum ActionOutcome: Sendable {
+    case changed
+    /// A one-time purchase was made, with this number.
+    case bought(Int)
+    /// A period of a subscription was charged.
+    case booked(subscription: Int, period: Int)
+    /// A purchase waits for an approval.
+    case pending(PendingPurchase)
+}
+
+/// The actions about one-time purchases.
+extension Account {
+    mutating func buy(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        guard !script.sendsLegacyReceipts else {
+            throw ActionRefused("the receipts of iOS 6 show no one-time purchase here")
+        }
+        let order = PurchaseOrder(
+            product: action.item ?? .coins, quantity: action.quantity ?? .one, buyer: action.buyer)
+        guard action.isDeferred != true else { return .pending(try purchases.ask(order, of: name, at: now)) }
+        return .bought(try purchases.buy(order, at: now))
+    }
+
+    mutating func finish(_ action: CustomerAction) throws(ActionRefused) {
+        guard let id = action.transactionID else { throw ActionRefused("finish needs a transaction_id") }
+        // Apps finish the transactions of subscriptions too; that changes nothing in the answers.
+        guard period(id) == nil else { return }
+        guard let ordinal = try purchaseNumber(action) else { return }
+        purchases.finish(ordinal, at: now)
+    }
+
+    /// Returns the number of the purchase that an action names; nil when it names none.
+    func purchaseNumber(_ action: CustomerAction) throws(ActionRefused) -> Int? {
+        guard let id = action.transactionID else { return nil }
+        guard let ordinal = purchaseNumber(of: id) else { throw ActionRefused("there is no such transaction") }
+        return ordinal
+    }
+
+    /// Returns whether a transaction id is one of the account, restored ones included.
+    func hasTransaction(_ id: String) -> Bool { period(id) != nil || purchaseNumber(of: id) != nil }
+
+    /// Returns the number of the purchase with a transaction id, restored ones included.
+    func purchaseNumber(of id: String) -> Int? {
+        guard let ordinal = ids.purchaseOrdinal(of: id), ordinal < purchases.purchases.count,
+            purchases.purchases[ordinal].bookedAt <= now
+        else { return nil }
+        return ordinal
+    }
+
+    /// Returns the subscription and the period with a transaction id, restored ones included.
+    func period(_ id: String) -> (subscription: Int, period: Int)? {
+        for (number, life) in lives.enumerated() where life.start <= now {
+            if let ordinal = life.periodNumber(of: id) { return (number, ordinal) }
+        }
+        return nil
+    }
+}
+
+extension Life {
+    func periodNumber(of id: String) -> Int? {
+        periods.indices.first { ordinal in
+            (0...SubscriptionIDs.restoresMax).contains { ids.transactionID(of: ordinal, restore: $0) == id }
+        }
+    }
+}
+
+/// What restores do to one-time purchases: a non-consumable gets a new row, a consumable does not come back.
+extension Account {
+    /// Returns whether a receipt contains a purchase.
+    func holds(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> Bool {
+        guard purchase.isListed(at: receipt.creation) else { return false }
+        guard purchase.product.kind == .consumable, let restoredAt = restoredAt(receipt) else { return true }
+        return purchase.bookedAt >= restoredAt
+    }
+
+    /// Returns when the device of a receipt restored a purchase; nil when it made the purchase itself, or the receipt
+    /// shows the purchase as it was made.
+    func restored(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> StoreTime? {
+        guard purchase.product.kind == .nonConsumable, let restoredAt = restoredAt(receipt) else { return nil }
+        return purchase.bookedAt <= restoredAt ? restoredAt : nil
+    }
+
+    /// Returns when the device of a receipt restored. A restore that no customer of the seed makes happens when the
+    /// receipt is written.
+    private func restoredAt(_ receipt: ReceiptIdentity) -> StoreTime? {
+        switch receipt.restore {
+        case 0: nil
+        case 1 where script.hasRestored: min(firstReceiptCreation, receipt.creation)
+        case Seat.secondRestore: min(secondCustomerAt ?? receipt.creation, receipt.creation)
+        default: receipt.creation
+        }
+    }
+}
+
+extension Seat {
+    /// The restore whose ids the receipts of a second customer's device carry.
+    static let secondRestore = 2
+
+    /// The restore of a receipt about which nothing else is known.
+    var ownRestore: Int {
+        switch self {
+        case .first: 0
+        case .second: Self.secondRestore
+        }
+    }
+}

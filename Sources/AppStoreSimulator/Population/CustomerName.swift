@@ -106,3 +106,174 @@ struct SubscriptionIDs: Sendable {
 
     func webOrderLineItemNumber(of ordinal: Int) -> Int { first + Self.lineItems + ordinal }
 }
+
+/// The external identity of a customer of the simulator.
+package struct SimulatedCustomer: Codable, Sendable {
+    /// The bundle id of the app.
+    package var app: String
+    /// The name, like `c000017`; the app's own user id.
+    package var customer: String
+    /// `Production` or `Sandbox`.
+    package var environment: StoreEnvironment
+    /// The device's receipt in Base64.
+    package var receipt: String
+    /// Apple's id of the first subscription, or of the first purchase of a customer without subscriptions.
+    package var originalTransactionID: String
+    /// The token the app passes to Apple with purchases, if it passes one.
+    package var appAccountToken: String?
+
+    enum CodingKeys: String, CodingKey {
+        case app, customer, environment, receipt
+        case originalTransactionID = "original_transaction_id"
+        case appAccountToken = "app_account_token"
+    }
+}
+
+/// A receipt that a device sent to the app's server.
+package struct SimulatedUpload: Codable, Sendable {
+    /// The bundle id of the app.
+    package var app: String
+    /// The app's own user id; `c000017b` is a second customer on the Apple account of `c000017`.
+    package var customer: String
+    /// `Production` or `Sandbox`.
+    package var environment: StoreEnvironment
+    /// The receipt in Base64.
+    package var receipt: String
+    /// The time of the upload, in milliseconds since 1970.
+    package var at: Int64
+    /// The reason for the upload.
+    package var reason: UploadReason
+
+    enum CodingKeys: String, CodingKey {
+        case app, customer, environment, receipt, reason
+        case at = "at_ms"
+    }
+}
+
+extension SimulatedCustomer {
+    init(_ account: Account, in world: World) {
+        app = world.bundleID
+        customer = account.name
+        environment = account.environment
+        receipt = world.receipt(of: account)
+        originalTransactionID = account.lives.first?.ids.originalTransactionID ?? account.ids.purchase(0)
+        appAccountToken = world.accountToken(of: account)
+    }
+}
+
+extension SimulatedUpload {
+    init(_ upload: Upload, of account: Account, in world: World) {
+        app = world.bundleID
+        customer = upload.customer
+        environment = account.environment
+        receipt = world.receipt(of: account, creation: upload.at, restore: upload.restore)
+        at = upload.at.milliseconds
+        reason = upload.reason
+    }
+}
+
+/// An account that was read before: its state so far, the manual actions on it, and the rendered responses.
+struct KnownAccount: Sendable {
+    struct AnswerKey: Equatable, Sendable {
+        let identity: ReceiptIdentity
+        let excludesOldTransactions: Bool
+    }
+
+    /// A manual action and its time.
+    struct ManualAction: Sendable {
+        let at: StoreTime
+        let action: CustomerAction
+    }
+
+    private(set) var account: Account
+    private(set) var manualActions: [ManualAction] = []
+    /// The latest instant at which it was read; the account itself advances only when something happens.
+    private(set) var now: StoreTime
+    private var nextChange: StoreTime?
+    private var answers: [(key: AnswerKey, answer: RenderedAnswer)] = []
+    /// The bytes of responses that a change invalidated; the shard counts the bytes it keeps.
+    private var forgottenBytes = 0
+
+    init(_ account: Account) {
+        self.account = account
+        self.now = account.now
+        self.nextChange = account.now
+    }
+
+    /// Advances to an instant. An earlier instant changes nothing.
+    mutating func look(at moment: StoreTime) {
+        now = max(now, moment)
+        guard let nextChange, nextChange <= now else { return }
+        live()
+    }
+
+    /// Returns the account, advanced to now.
+    mutating func settled() -> Account {
+        account.advance(to: now)
+        return account
+    }
+
+    mutating func apply(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        account.advance(to: now)
+        let outcome = try account.apply(action)
+        manualActions.append(ManualAction(at: now, action: action))
+        live()
+        return outcome
+    }
+
+    /// Returns the rendered response at an instant, if it is kept, and how many bytes of other responses were dropped.
+    mutating func answer(
+        for key: AnswerKey, at moment: StoreTime
+    ) -> (answer: RenderedAnswer?, now: StoreTime, isDeleted: Bool, forgottenBytes: Int) {
+        look(at: moment)
+        return (answers.first { $0.key == key }?.answer, now, account.isDeleted, takeForgottenBytes())
+    }
+
+    mutating func keep(_ answer: RenderedAnswer, for key: AnswerKey) { answers.append((key, answer)) }
+
+    mutating func forgetAnswers() {
+        forgottenBytes += answers.reduce(0) { $0 + $1.answer.size }
+        answers = []
+    }
+
+    /// Returns the bytes of dropped responses, each once.
+    mutating func takeForgottenBytes() -> Int {
+        defer { forgottenBytes = 0 }
+        return forgottenBytes
+    }
+
+    private mutating func live() {
+        account.advance(to: now)
+        nextChange = account.nextChange
+        forgetAnswers()
+    }
+}
+
+/// SplitMix64: the same seed and stream always give the same numbers, on every machine.
+struct SeededGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64, stream: UInt64) {
+        state = SeededGenerator.mixed(seed &+ 0x9E37_79B9_7F4A_7C15 &* (stream &+ 1))
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        return SeededGenerator.mixed(state)
+    }
+
+    /// Returns a number in 0..<1.
+    mutating func unit() -> Double { Double(next() >> 11) / Double(1 << 53) }
+
+    mutating func between(_ low: Double, _ high: Double) -> Double { low + (high - low) * unit() }
+
+    mutating func chance(_ share: Double) -> Bool { unit() < share }
+
+    mutating func below(_ bound: Int) -> Int { bound <= 0 ? 0 : Int(next() % UInt64(bound)) }
+
+    static func mixed(_ value: UInt64) -> UInt64 {
+        var mixed = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

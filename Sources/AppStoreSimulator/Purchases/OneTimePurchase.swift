@@ -1,3 +1,5 @@
+import Foundation
+
 /// What is to be bought: a one-time product, how many pieces of it, and for whom.
 struct PurchaseOrder: Sendable {
     let product: OneTimeProduct
@@ -58,5 +60,121 @@ struct OneTimePurchase: Sendable {
     /// Returns the first later instant at which Apple's response about it changes.
     func nextChange(after moment: StoreTime) -> StoreTime? {
         (refunds.map(\.at) + [finishedAt].compactMap { $0 }).filter { $0 > moment }.min()
+    }
+}
+
+/// A product that does not renew.
+package enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
+    /// A non-consumable: owned permanently.
+    case lifetime
+    /// A consumable: once the app finished it, it disappears from Apple's responses.
+    case coins
+    /// A non-renewing subscription: Apple gives it no expiry and lists it permanently.
+    case season
+
+    func identifier(in bundleID: String) -> String { bundleID + "." + rawValue }
+
+    var kind: DeliveryKind {
+        switch self {
+        case .lifetime: .nonConsumable
+        case .coins: .consumable
+        case .season: .nonRenewing
+        }
+    }
+}
+
+/// What kind of product was bought.
+package enum DeliveryKind: String, Codable, Sendable, CaseIterable {
+    /// Used up by the app.
+    case consumable
+    /// Owned permanently, and restored on other devices.
+    case nonConsumable = "non_consumable"
+    /// Lasts as long as the app says.
+    case nonRenewing = "non_renewing"
+    /// Renews by itself.
+    case subscription
+}
+
+/// How many pieces of a product one purchase has: 1 to 10, as Apple allows.
+package struct PurchaseQuantity: Codable, Sendable, Hashable {
+    /// One piece.
+    package static let one = PurchaseQuantity(unchecked: 1)
+    private static let allowed = 1...10
+
+    /// The number of pieces.
+    package let count: Int
+
+    /// Creates a quantity; nil for a number that Apple refuses.
+    package init?(_ count: Int) {
+        guard Self.allowed.contains(count) else { return nil }
+        self.count = count
+    }
+
+    private init(unchecked count: Int) {
+        self.count = count
+    }
+
+    /// Reads a number.
+    package init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        guard let quantity = PurchaseQuantity(try value.decode(Int.self)) else {
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a purchase has 1 to 10 pieces")
+        }
+        self = quantity
+    }
+
+    /// Writes the number.
+    package func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        try value.encode(count)
+    }
+}
+
+/// A customer of the app on an Apple account: an account has a first one, and may have a second one.
+enum Seat: Sendable {
+    case first, second
+
+    /// Returns the seat in a name of ``CustomerName``.
+    init(of name: String) { self = name.hasSuffix("b") ? .second : .first }
+
+    func name(of index: Int) -> String {
+        switch self {
+        case .first: CustomerName.first(index)
+        case .second: CustomerName.second(index)
+        }
+    }
+}
+
+/// The customer who made a purchase, and the token the app passed with it.
+struct Buyer: Sendable {
+    var seat = Seat.first
+    /// Nil when the purchase names none; a first customer then has the token of the account, if the app passes tokens.
+    var token: AccountToken?
+}
+
+/// The `app_account_token` that an app passes with a purchase: a UUID. Apple returns it in lower case.
+package struct AccountToken: Codable, Sendable, Hashable {
+    /// The UUID in lower case.
+    package let text: String
+
+    /// Reads a UUID in any case; nil for any other text.
+    package init?(_ text: String) {
+        guard let uuid = UUID(uuidString: text) else { return nil }
+        self.text = uuid.uuidString.lowercased()
+    }
+
+    /// Reads the text of a UUID.
+    package init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        guard let token = AccountToken(try value.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a token is a UUID")
+        }
+        self = token
+    }
+
+    /// Writes the UUID in lower case.
+    package func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        try value.encode(text)
     }
 }

@@ -1,3 +1,5 @@
+import NIOCore
+
 /// One HTTP request, with the parts the store uses.
 package struct SimulatorRequest: Sendable {
     /// `GET`, `POST` and so on.
@@ -48,5 +50,106 @@ package struct SimulatorReply: Sendable {
         self.code = code
         self.headers = headers
         self.body = body
+    }
+}
+
+/// HTTP/1.1 responses as bytes.
+extension ByteBuffer {
+    /// Writes the head of a response.
+    mutating func writeHead(of reply: SimulatorReply, keepsAlive: Bool) {
+        writeString("HTTP/1.1 \(reply.code) \(reply.reason)\r\n")
+        for header in reply.headers { writeString("\(header.name): \(header.value)\r\n") }
+        writeLength(reply.body.count, keepsAlive: keepsAlive)
+    }
+
+    /// Writes a whole response of verifyReceipt, the only kind made in great numbers.
+    mutating func write(
+        _ answer: RenderedAnswer, requestedAt moment: StoreTime, correlation: [UInt8], keepsAlive: Bool
+    ) {
+        let date = answer.requestDate(moment)
+        let length = answer.size + date.count
+        reserveCapacity(minimumWritableBytes: length + 256)
+        writeStaticString("HTTP/1.1 200 OK\r\nx-apple-jingle-correlation-key: ")
+        writeBytes(correlation)
+        writeStaticString("\r\nx-apple-request-uuid: ")
+        writeBytes(correlation)
+        writeStaticString("\r\n")
+        writeLength(length, keepsAlive: keepsAlive)
+        writeBytes(answer.head)
+        writeBytes(date)
+        writeBytes(answer.tail)
+    }
+
+    private mutating func writeLength(_ length: Int, keepsAlive: Bool) {
+        writeStaticString("Content-Length: ")
+        writeString(String(length))
+        writeStaticString(keepsAlive ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n")
+    }
+}
+
+extension SimulatorReply {
+    /// The reason phrase. Clients ignore it; it is for human readers.
+    fileprivate var reason: String {
+        switch code {
+        case 200..<300: "OK"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 409: "Conflict"
+        case 413: "Content Too Large"
+        case 429: "Too Many Requests"
+        case 503: "Service Unavailable"
+        case 400..<500: "Bad Request"
+        default: "Internal Server Error"
+        }
+    }
+}
+
+/// A chunked body of unknown length, read as it arrives.
+struct ChunkedBody {
+    private enum State {
+        case size
+        case data(left: Int)
+        case trailer
+    }
+
+    private static let lineBytesMax = 1024
+
+    private(set) var bytes: [UInt8] = []
+    private var state = State.size
+
+    /// Reads the bytes so far; returns true when the last chunk has been read.
+    mutating func read(_ buffer: inout ByteBuffer, max: Int) throws(RequestReader.Refusal) -> Bool {
+        while true {
+            switch state {
+            case .size:
+                guard let line = try Self.line(&buffer) else { return false }
+                if line.isEmpty { continue }
+                let digits = line.prefix { $0 != ";" && $0 != " " }
+                guard let size = Int(digits, radix: 16), size >= 0 else { throw .badRequest }
+                guard size <= max - bytes.count else { throw .tooLarge }
+                state = size == 0 ? .trailer : .data(left: size)
+            case .data(let left):
+                guard let part = buffer.readBytes(length: min(left, buffer.readableBytes)), !part.isEmpty else {
+                    return false
+                }
+                bytes += part
+                state = part.count == left ? .size : .data(left: left - part.count)
+            case .trailer:
+                guard let line = try Self.line(&buffer) else { return false }
+                if line.isEmpty { return true }
+            }
+        }
+    }
+
+    /// Returns a line without its line end; nil when it is incomplete.
+    private static func line(_ buffer: inout ByteBuffer) throws(RequestReader.Refusal) -> String? {
+        guard let end = buffer.readableBytesView.firstIndex(of: 0x0A) else {
+            guard buffer.readableBytes <= lineBytesMax else { throw .badRequest }
+            return nil
+        }
+        let text = buffer.readString(length: end - buffer.readerIndex) ?? ""
+        buffer.moveReaderIndex(forwardBy: 1)
+        return text.hasSuffix("\r") ? String(text.dropLast()) : text
     }
 }

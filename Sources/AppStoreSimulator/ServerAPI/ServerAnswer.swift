@@ -1,3 +1,5 @@
+import Foundation
+
 /// The App Store Server API: a call is admitted by its token, counted, and answered with its fault if it has one.
 extension Simulator {
     func serve(_ request: SimulatorRequest, at environment: StoreEnvironment, path: [Substring]) -> SimulatorReply {
@@ -109,5 +111,242 @@ extension Fault {
             return ServerError.tooMany(until: now + Int64((seconds ?? 1) * 1000))
         case .http, .hang, .truncate, .html, .slow, .drip, .forged, .foreign: return applied(to: reply)
         }
+    }
+}
+
+/// Get All Subscription Statuses, and Get Transaction Info.
+extension Simulator {
+    func statuses(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
+        let wanted = try call.values("status").map { text in
+            guard let status = AppleStatus(text) else { throw ServerError.invalidStatus }
+            return status
+        }
+        let account = try account(named: call.arguments[0], call)
+        let groups = Dictionary(grouping: account.begun) { $0.periods.last?.product.groupID ?? "" }
+        return try .server { json in
+            json.app(pen.bundleID, at: call.environment)
+            try json.array("data") { json in
+                for (group, lives) in groups.sorted(by: { $0.key < $1.key }) {
+                    let shown = lives.filter { wanted.isEmpty || wanted.contains($0.status(at: account.now)) }
+                    guard !shown.isEmpty else { continue }
+                    try json.object { json in
+                        json.text("subscriptionGroupIdentifier", group)
+                        try json.array("lastTransactions") { json in
+                            for life in shown { try write(life, of: account, to: &json, pen) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func write(_ life: Life, of account: Account, to json: inout JSONWriter, _ pen: SigningPen) throws {
+        guard let head = life.periods.last, let renewal = SignedRenewal(life, of: account, in: world) else { return }
+        let transaction = SignedTransaction(head, of: life, account, in: world)
+        let signedAt = clock.now
+        try json.object { json in
+            json.text("originalTransactionId", life.ids.originalTransactionID)
+            json.number("status", Int64(life.status(at: account.now).rawValue))
+            json.text("signedTransactionInfo", try pen.transaction(transaction, at: signedAt))
+            json.text("signedRenewalInfo", try pen.renewal(renewal, at: signedAt))
+        }
+    }
+
+    func transaction(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
+        let id = call.arguments[0]
+        let account = try account(named: id, call)
+        guard let found = SignedTransaction.one(id, of: account, in: world) else { throw ServerError.appTransaction }
+        let text = try pen.transaction(found, at: clock.now)
+        return .server { $0.text("signedTransactionInfo", text) }
+    }
+}
+
+/// Apple's `status` of a subscription.
+package enum AppleStatus: Int, Codable, Sendable, CaseIterable {
+    /// A period runs, or the store is about to charge the next one.
+    case active = 1
+    /// The subscription is over.
+    case expired = 2
+    /// A charge failed, and Apple tries again.
+    case billingRetry = 3
+    /// A charge failed, and the grace period runs.
+    case gracePeriod = 4
+    /// Apple refunded the newest period, or a family share ended.
+    case revoked = 5
+
+    fileprivate init?(_ text: String) {
+        guard let number = Int(text), let found = AppleStatus(rawValue: number) else { return nil }
+        self = found
+    }
+}
+
+extension Life {
+    /// Returns whether a period that was not cancelled runs.
+    func isPaid(at now: StoreTime) -> Bool {
+        periods.contains { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }
+    }
+
+    /// Returns Apple's status at the instant the life has reached.
+    func status(at now: StoreTime) -> AppleStatus {
+        if isPaid(at: now) { return .active }
+        // A group can have several transactions of its newest period.
+        let newest = periods.filter { $0.expires == periods.last?.expires }
+        if newest.allSatisfy({ $0.cancellation.map { !$0.isUpgrade } ?? false }) { return .revoked }
+        switch phase {
+        case .subscribed: return .active
+        case .retrying(let graceUntil, _, _): return graceUntil.map { now < $0 } ?? false ? .gracePeriod : .billingRetry
+        case .ended: return .expired
+        }
+    }
+}
+
+/// Get Transaction History and Get Refund History.
+extension Simulator {
+    func history(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
+        let filter = try HistoryFilter(call)
+        let account = try account(named: call.arguments[0], call)
+        let found = SignedTransaction.all(of: account, in: world).filter { filter.admits($0) }
+            .map { (Revision(account: account.index, at: $0.modifiedAt, id: $0.id), $0) }
+        let page = try HistoryPage(found, call, of: account, isDescending: filter.isDescending)
+        return try .server { json in
+            try write(page, to: &json, pen)
+            json.app(pen.bundleID, at: call.environment)
+        }
+    }
+
+    func refunds(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
+        let account = try account(named: call.arguments[0], call)
+        let found = SignedTransaction.all(of: account, in: world).compactMap { transaction in
+            transaction.isUpgraded || transaction.isShared
+                ? nil
+                : transaction.revocation.map {
+                    (Revision(account: account.index, at: $0.at, id: transaction.id), transaction)
+                }
+        }
+        let page = try HistoryPage(found, call, of: account, isDescending: false)
+        return try .server { try write(page, to: &$0, pen) }
+    }
+
+    private func write(_ page: HistoryPage, to json: inout JSONWriter, _ pen: SigningPen) throws {
+        let texts = try page.transactions.map { try pen.transaction($0, at: clock.now) }
+        json.text("revision", page.revision.text)
+        json.boolean("hasMore", page.hasMore)
+        json.array("signedTransactions") { json in
+            for text in texts { json.text(text) }
+        }
+    }
+}
+
+/// A place in the history of an account: after the transaction that was last on a page.
+struct Revision: Sendable, Comparable {
+    let account: Int
+    let at: StoreTime
+    let id: String
+
+    init(account: Int, at: StoreTime, id: String) {
+        self.account = account
+        self.at = at
+        self.id = id
+    }
+
+    /// Reads what ``text`` returned; nil for any other text.
+    init?(_ text: String) {
+        let parts = Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self).split(separator: " ") } ?? []
+        guard parts.count >= 2, let account = Int(parts[0]), let at = Int64(parts[1]) else { return nil }
+        self.init(
+            account: account, at: StoreTime(milliseconds: at), id: parts.count == 3 ? String(parts[2]) : "")
+    }
+
+    /// An opaque text.
+    var text: String { Data("\(account) \(at.milliseconds) \(id)".utf8).base64EncodedString() }
+
+    static func < (left: Revision, right: Revision) -> Bool { (left.at, left.id) < (right.at, right.id) }
+}
+
+/// One page of a history.
+struct HistoryPage: Sendable {
+    static let sizeMax = 20
+
+    let transactions: [SignedTransaction]
+    let revision: Revision
+    let hasMore: Bool
+
+    init(
+        _ all: [(revision: Revision, transaction: SignedTransaction)], _ call: ServerCall, of account: Account,
+        isDescending: Bool
+    ) throws(ServerError) {
+        let given = call.values("revision").first
+        let start = given.flatMap { Revision($0) }
+        if given != nil, start?.account != account.index { throw .invalidRevision }
+        let rest = all.filter { entry in
+            guard let start else { return true }
+            return isDescending ? entry.revision < start : entry.revision > start
+        }.sorted { isDescending ? $0.revision > $1.revision : $0.revision < $1.revision }
+        let shown = rest.prefix(Self.sizeMax)
+        transactions = shown.map(\.transaction)
+        revision =
+            shown.last?.revision ?? start ?? Revision(account: account.index, at: StoreTime(milliseconds: 0), id: "")
+        hasMore = rest.count > Self.sizeMax
+    }
+}
+
+/// The part of a history that a call asks for.
+struct HistoryFilter: Sendable {
+    private let productIDs: [String]
+    private let kinds: [String]
+    private let groups: [String]
+    private let ownership: String?
+    private let isRevoked: Bool?
+    private let start: Int64?
+    private let end: Int64?
+    /// The first version of the call has no finished consumables.
+    private let hasFinished: Bool
+    let isDescending: Bool
+
+    init(_ call: ServerCall) throws(ServerError) {
+        productIDs = call.values("productId")
+        guard productIDs.allSatisfy({ !$0.isEmpty }) else { throw .invalidProductID }
+        kinds = call.values("productType")
+        guard kinds.allSatisfy({ DeliveryKind.allCases.map(\.productType).contains($0) }) else {
+            throw .invalidProductType
+        }
+        groups = call.values("subscriptionGroupIdentifier")
+        guard groups.allSatisfy({ !$0.isEmpty }) else { throw .invalidGroup }
+        ownership = call.values("inAppOwnershipType").first
+        guard ["FAMILY_SHARED", "PURCHASED", "ASSIGNED", nil].contains(ownership) else { throw .invalidOwnership }
+        isRevoked = try Self.word(call, "revoked", ["true": true, "false": false], orElse: .invalidRevoked)
+        isDescending =
+            try Self.word(call, "sort", ["DESCENDING": true, "ASCENDING": false], orElse: .invalidSort) ?? false
+        start = try Self.instant(call, "startDate", orElse: .invalidStart)
+        end = try Self.instant(call, "endDate", orElse: .invalidEnd)
+        if let start, let end, start > end { throw .startAfterEnd }
+        hasFinished = !call.isFirstVersion
+    }
+
+    func admits(_ transaction: SignedTransaction) -> Bool {
+        let purchase = transaction.purchase.milliseconds
+        return (productIDs.isEmpty || productIDs.contains(transaction.productID))
+            && (kinds.isEmpty || kinds.contains(transaction.kind.productType))
+            && (groups.isEmpty || groups.contains(transaction.groupID ?? ""))
+            && (ownership.map { $0 == transaction.ownership } ?? true)
+            && (isRevoked.map { $0 == (transaction.revocation != nil) } ?? true)
+            && (start.map { purchase >= $0 } ?? true) && (end.map { purchase < $0 } ?? true)
+            && (hasFinished || transaction.kind != .consumable || !transaction.isFinished)
+    }
+
+    private static func word(
+        _ call: ServerCall, _ name: String, _ words: [String: Bool], orElse refusal: ServerError
+    ) throws(ServerError) -> Bool? {
+        guard let text = call.values(name).first else { return nil }
+        guard let found = words[text] else { throw refusal }
+        return found
+    }
+
+    private static func instant(
+        _ call: ServerCall, _ name: String, orElse refusal: ServerError
+    ) throws(ServerError) -> Int64? {
+        guard let text = call.values(name).first else { return nil }
+        guard let found = Int64(text), found >= 0 else { throw refusal }
+        return found
     }
 }

@@ -1,4 +1,6 @@
+import Crypto
 import Foundation
+import Synchronization
 
 /// A call that the App Store Server API knows. The raw values are the names in control calls.
 package enum ServerEndpoint: String, Codable, Sendable, CaseIterable {
@@ -90,4 +92,184 @@ struct ServerCall: Sendable {
             throw .badRequest("Bad request.")
         }
     }
+}
+
+/// The bearer token of a call of the App Store Server API ("Generating JSON Web Tokens for API requests").
+struct ServerToken: Sendable {
+    private struct Header: Decodable {
+        let alg: String
+        let kid: String
+        let typ: String
+    }
+
+    private struct Claims: Decodable {
+        let iss: String
+        /// Seconds since 1970, as `exp`.
+        let iat: Double
+        let exp: Double
+        let aud: String
+        let bid: String
+    }
+
+    /// The longest time between `iat` and `exp`.
+    private static let lifeSecondsMax = 3600.0
+
+    /// The value of the header `Authorization`.
+    let authorization: String?
+
+    /// Returns whether Apple admits it for an app now.
+    func isGood(for app: String, by keys: RegisteredKeys, at now: StoreTime) -> Bool {
+        let words = (authorization ?? "").split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bearer" else { return false }
+        let parts = words[1].split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Self.read(Header.self, parts[0]), header.alg == "ES256",
+            header.typ == "JWT", let key = keys.key(header.kid), let claims = Self.read(Claims.self, parts[1]),
+            let bytes = Data(base64URL: parts[2]),
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes),
+            key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8))
+        else { return false }
+        let seconds = Double(now.milliseconds) / 1000
+        return claims.iss == key.issuerID && claims.bid == app && claims.aud == "appstoreconnect-v1"
+            && claims.iat <= seconds && claims.exp > seconds && claims.exp - claims.iat <= Self.lifeSecondsMax
+    }
+
+    private static func read<Value: Decodable>(_ type: Value.Type, _ part: Substring) -> Value? {
+        Data(base64URL: part).flatMap { try? JSONDecoder().decode(type, from: $0) }
+    }
+}
+
+/// The rates of the Server API's calls: so many in each second, unlimited unless set.
+final class ServerRates: Sendable {
+    private struct Second {
+        let limit: Int
+        var number: Int64 = 0
+        var calls = 0
+    }
+
+    private let seconds = Mutex<[ServerEndpoint: Second]>([:])
+
+    func set(_ limit: Int, for endpoints: [ServerEndpoint]) {
+        seconds.withLock { seconds in
+            for endpoint in endpoints { seconds[endpoint] = Second(limit: limit) }
+        }
+    }
+
+    func clear() { seconds.withLock { $0 = [:] } }
+
+    /// Counts a call; returns when to come again where that is too many.
+    func refusal(of endpoint: ServerEndpoint, at now: StoreTime) -> StoreTime? {
+        let number = now.wholeSecond.milliseconds / 1000
+        return seconds.withLock { seconds in
+            guard var second = seconds[endpoint] else { return nil }
+            if second.number != number { (second.number, second.calls) = (number, 0) }
+            second.calls += 1
+            seconds[endpoint] = second
+            return second.calls > second.limit ? StoreTime(milliseconds: (number + 1) * 1000) : nil
+        }
+    }
+}
+
+/// The body of `POST /simulator/rates`.
+struct RateRequest: Decodable, Sendable {
+    /// Nil means every endpoint.
+    let endpoint: ServerEndpoint?
+    let perSecond: Int
+
+    enum CodingKeys: String, CodingKey {
+        case endpoint
+        case perSecond = "per_second"
+    }
+}
+
+/// An error of the App Store Server API, with Apple's code. The HTTP status is the beginning of the code.
+struct ServerError: Error, Sendable {
+    let code: Int64
+    let message: String
+
+    static let invalidRevision = ServerError(code: 4_000_005, message: "Invalid request revision.")
+    static let invalidTransactionID = ServerError(code: 4_000_006, message: "Invalid transaction id.")
+    static let invalidOriginalID = ServerError(code: 4_000_008, message: "Invalid original transaction id.")
+    static let invalidDays = ServerError(code: 4_000_009, message: "Invalid extend by days value.")
+    static let invalidReason = ServerError(code: 4_000_010, message: "Invalid extend reason code.")
+    static let invalidRequestID = ServerError(code: 4_000_011, message: "Invalid request identifier.")
+    static let startAfterEnd = ServerError(code: 4_000_013, message: "Start date is later than the end date.")
+    static let invalidStart = ServerError(code: 4_000_015, message: "Invalid start date.")
+    static let invalidEnd = ServerError(code: 4_000_016, message: "Invalid end date.")
+    static let invalidTestToken = ServerError(code: 4_000_020, message: "Invalid test notification token.")
+    static let invalidSort = ServerError(code: 4_000_021, message: "Invalid sort.")
+    static let invalidProductType = ServerError(code: 4_000_022, message: "Invalid product type.")
+    static let invalidProductID = ServerError(code: 4_000_023, message: "Invalid product id.")
+    static let invalidGroup = ServerError(code: 4_000_024, message: "Invalid subscription group identifier.")
+    static let invalidOwnership = ServerError(code: 4_000_026, message: "Invalid in-app ownership type.")
+    static let noCountries = ServerError(code: 4_000_027, message: "The list of storefront country codes is empty.")
+    static let invalidCountry = ServerError(code: 4_000_028, message: "Invalid storefront country code.")
+    static let invalidRevoked = ServerError(code: 4_000_030, message: "Invalid revoked value.")
+    static let invalidStatus = ServerError(code: 4_000_031, message: "Invalid status.")
+    static let notConsented = ServerError(code: 4_000_035, message: "Invalid customer consented.")
+    static let invalidDelivery = ServerError(code: 4_000_036, message: "Invalid delivery status.")
+    static let invalidSample = ServerError(code: 4_000_041, message: "Invalid sample content provided.")
+    static let notConsumable = ServerError(code: 4_000_043, message: "The transaction is not a consumable.")
+    static let appTransaction = ServerError(code: 4_000_048, message: "App transaction ids aren't supported here.")
+    static let invalidToken = ServerError(
+        code: 4_000_183, message: "Invalid request. The app account token field must be a valid UUID.")
+    static let familyTransaction = ServerError(
+        code: 4_000_185,
+        message: "Invalid request. Family Sharing transactions aren't supported by this endpoint.")
+    static let notOriginal = ServerError(
+        code: 4_000_187,
+        message: "Invalid request. The transaction ID provided is not an original transaction ID.")
+    static let notExtendable = ServerError(code: 4_030_004, message: "The subscription is not eligible to extend.")
+    static let extendedTooOften = ServerError(code: 4_030_005, message: "The subscription has its most extensions.")
+    static let familyExtension = ServerError(
+        code: 4_030_007, message: "Subscriptions from Family Sharing are not eligible to extend.")
+    static let accountNotFound = ServerError(code: 4_040_001, message: "Account not found.")
+    static let originalNotFound = ServerError(code: 4_040_005, message: "Original transaction id not found.")
+    static let noAddress = ServerError(code: 4_040_007, message: "App Store Server Notification URL not found.")
+    static let testNotFound = ServerError(code: 4_040_008, message: "Test notification not found.")
+    static let massNotFound = ServerError(code: 4_040_009, message: "Status request not found.")
+    static let transactionNotFound = ServerError(code: 4_040_010, message: "Transaction id not found.")
+    static let tooMany = ServerError(code: 4_290_000, message: "Rate limit exceeded.")
+
+    static func badRequest(_ message: String) -> ServerError { ServerError(code: 4_000_000, message: message) }
+
+    var reply: SimulatorReply {
+        var json = JSONWriter(reserving: 128)
+        json.object { json in
+            json.number("errorCode", code)
+            json.text("errorMessage", message)
+        }
+        return SimulatorReply(
+            code: Int(code / 10_000), headers: [("Content-Type", "application/json")], body: json.bytes)
+    }
+
+    /// The refusal of a call that came too early, with the instant at which it may come again.
+    static func tooMany(until moment: StoreTime) -> SimulatorReply {
+        var reply = tooMany.reply
+        reply.headers.append(("Retry-After", String(moment.milliseconds)))
+        return reply
+    }
+}
+
+/// The control calls about the App Store Server API.
+extension Simulator {
+    /// The most calls a second that a control call may allow.
+    private static let perSecondMax = 1_000_000
+
+    func setRate(_ body: [UInt8]) throws -> SimulatorReply {
+        let wanted = try JSONDecoder().decode(RateRequest.self, from: Data(body))
+        guard (0...Self.perSecondMax).contains(wanted.perSecond) else {
+            return .refused(400, "per_second is 0 to \(Self.perSecondMax)")
+        }
+        let endpoints = wanted.endpoint.map { [$0] } ?? ServerEndpoint.allCases
+        serverRates.set(wanted.perSecond, for: endpoints)
+        return try .json(["endpoints": endpoints.map(\.rawValue)])
+    }
+
+    func clearRates() throws -> SimulatorReply {
+        serverRates.clear()
+        return try .json(["endpoints": [String]()])
+    }
+
+    /// The number of admitted calls of the Server API.
+    package var serverCallCount: Int { serverConditions.calls }
 }

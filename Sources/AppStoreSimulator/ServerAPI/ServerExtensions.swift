@@ -1,3 +1,6 @@
+import Foundation
+import Synchronization
+
 /// Extend a Subscription Renewal Date, for one subscription and for all of a product. A day is a thirtieth of a month.
 extension Simulator {
     private struct Request: Decodable {
@@ -148,4 +151,177 @@ extension Life {
     fileprivate func extensions(since moment: StoreTime) -> Int {
         periods.reduce(0) { $0 + $1.expiries.dropFirst().count { $0.knownAt > moment } }
     }
+}
+
+/// Send Consumption Information, and Set App Account Token.
+extension Simulator {
+    private static let deliveries = [
+        "DELIVERED", "UNDELIVERED_QUALITY_ISSUE", "UNDELIVERED_WRONG_ITEM", "UNDELIVERED_SERVER_OUTAGE",
+        "UNDELIVERED_OTHER",
+    ]
+    private static let preferences = ["DECLINE", "GRANT_FULL", "GRANT_PRORATED"]
+
+    private struct Consumption: Decodable {
+        let customerConsented: Bool?
+        let deliveryStatus: String?
+        let sampleContentProvided: Bool?
+        let consumptionPercentage: Int?
+        let refundPreference: String?
+    }
+
+    private struct FirstConsumption: Decodable {
+        let customerConsented: Bool?
+    }
+
+    private struct TokenRequest: Decodable {
+        let appAccountToken: String?
+    }
+
+    func consume(_ call: ServerCall) throws -> SimulatorReply {
+        let id = call.arguments[0]
+        let account = try account(named: id, call)
+        guard let transaction = SignedTransaction.one(id, of: account, in: world) else {
+            throw ServerError.transactionNotFound
+        }
+        if call.isFirstVersion {
+            guard transaction.kind == .consumable else { throw ServerError.notConsumable }
+            guard try call.read(FirstConsumption.self).customerConsented == true else {
+                throw ServerError.notConsented
+            }
+        } else {
+            try check(try call.read(Consumption.self), of: transaction)
+        }
+        support.note(
+            SupportBook.Consumption(
+                transactionID: id, at: clock.now.milliseconds, body: String(decoding: call.body, as: UTF8.self)))
+        return SimulatorReply(code: 202, body: [])
+    }
+
+    private func check(_ said: Consumption, of transaction: SignedTransaction) throws(ServerError) {
+        guard said.customerConsented == true else { throw .notConsented }
+        guard let delivery = said.deliveryStatus, Self.deliveries.contains(delivery) else { throw .invalidDelivery }
+        guard said.sampleContentProvided != nil else { throw .invalidSample }
+        guard said.refundPreference.map(Self.preferences.contains) ?? true else {
+            throw .badRequest("Invalid refund preference.")
+        }
+        guard let percentage = said.consumptionPercentage else { return }
+        let isAllowed =
+            transaction.kind != .subscription
+            && (delivery == "DELIVERED" ? (0...100_000).contains(percentage) : percentage == 0)
+        guard isAllowed else { throw .badRequest("Invalid consumption percentage.") }
+    }
+
+    func setAccountToken(_ call: ServerCall) throws -> SimulatorReply {
+        guard let token = try call.read(TokenRequest.self).appAccountToken.flatMap({ AccountToken($0) }) else {
+            throw ServerError.invalidToken
+        }
+        let id = call.arguments[0]
+        let account = try account(named: id, call)
+        guard let transaction = SignedTransaction.one(id, of: account, in: world) else {
+            throw ServerError.notOriginal
+        }
+        guard !transaction.isShared else { throw ServerError.familyTransaction }
+        guard transaction.originalID == id else { throw ServerError.notOriginal }
+        var action = CustomerAction(.setAccountToken)
+        action.transactionID = id
+        action.accountToken = token
+        _ = try world.apply(action, to: account.index, at: now)
+        return SimulatorReply(body: [])
+    }
+}
+
+/// The test notification.
+extension Simulator {
+    func requestTest(_ call: ServerCall) throws -> SimulatorReply {
+        guard notifications.options != nil else { throw ServerError.noAddress }
+        let occasion = NotificationOccasion(
+            source: .test(notifications.nextTest()), name: NotificationName("TEST"), at: now, account: nil,
+            environment: call.environment, transactionID: nil, originalTransactionID: nil)
+        let next = notifications.made().last.map { $0.sequence + 1 } ?? 0
+        notifications.add([occasion], until: StoreTime(milliseconds: 0))
+        guard let made = notifications.made(from: next).first(where: { $0.occasion.source == occasion.source }) else {
+            throw ServerError.noAddress
+        }
+        return .server { $0.text("testNotificationToken", "\(made.uuid)_\(occasion.at.milliseconds)") }
+    }
+
+    func testStatus(_ call: ServerCall) throws -> SimulatorReply {
+        let parts = call.arguments[0].split(separator: "_")
+        guard parts.count == 2, UUID(uuidString: String(parts[0])) != nil, Int64(parts[1]) != nil else {
+            throw ServerError.invalidTestToken
+        }
+        guard let made = notifications.notification(String(parts[0])),
+            made.occasion.at.milliseconds == Int64(parts[1])
+        else { throw ServerError.testNotFound }
+        let text = try signedPayload(of: made)
+        return .server { $0.write(made, text) }
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func write(_ made: MadeNotification, _ signedPayload: String) {
+        text("signedPayload", signedPayload)
+        array("sendAttempts") { json in
+            for attempt in made.attempts {
+                json.object { json in
+                    json.number("attemptDate", attempt.at.milliseconds)
+                    json.text("sendAttemptResult", attempt.result.rawValue)
+                }
+            }
+        }
+    }
+}
+
+/// What the support calls of the Server API left behind. It is in memory only.
+final class SupportBook: Sendable {
+    /// An extension of one subscription; the same request gets the same answer again.
+    struct Extension: Sendable {
+        let originalID: String
+        let webOrderLineItemID: String?
+        let effective: StoreTime
+    }
+
+    /// An extension of all subscriptions of a product.
+    struct MassExtension: Sendable {
+        let environment: StoreEnvironment
+        let productID: String
+        let requestID: String
+        let countries: [String]
+        let completedAt: StoreTime
+        let succeeded: Int
+        let failed: Int
+    }
+
+    /// What an app said about the consumption of a purchase.
+    struct Consumption: Encodable, Sendable {
+        let transactionID: String
+        let at: Int64
+        let body: String
+
+        enum CodingKeys: String, CodingKey {
+            case body
+            case transactionID = "transaction_id"
+            case at = "at_ms"
+        }
+    }
+
+    private struct State: Sendable {
+        var extensions: [String: Extension] = [:]
+        var massExtensions: [String: MassExtension] = [:]
+        var consumptions: [Consumption] = []
+    }
+
+    private let state = Mutex(State())
+
+    func extended(_ key: String) -> Extension? { state.withLock { $0.extensions[key] } }
+
+    func note(_ done: Extension, key: String) { state.withLock { $0.extensions[key] = done } }
+
+    func massExtension(_ key: String) -> MassExtension? { state.withLock { $0.massExtensions[key] } }
+
+    func note(_ done: MassExtension, key: String) { state.withLock { $0.massExtensions[key] = done } }
+
+    var consumptions: [Consumption] { state.withLock { $0.consumptions } }
+
+    func note(_ said: Consumption) { state.withLock { $0.consumptions.append(said) } }
 }

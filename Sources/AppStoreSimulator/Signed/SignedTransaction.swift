@@ -139,3 +139,218 @@ extension DeliveryKind {
         }
     }
 }
+
+/// The transactions of an account.
+extension SignedTransaction {
+    private static let wholePercentage: Int64 = 100_000
+
+    /// Returns the transactions that the store has booked, in no particular order.
+    static func all(of account: Account, in world: World) -> [SignedTransaction] {
+        let purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }
+            .map { SignedTransaction($0, of: account, in: world) }
+        return account.begun.flatMap { life in
+            life.periods.map { SignedTransaction($0, of: life, account, in: world) }
+        } + purchases
+    }
+
+    /// Returns the transaction with an id, a restored one included; nil when there is none.
+    static func one(_ id: String, of account: Account, in world: World) -> SignedTransaction? {
+        var found: SignedTransaction
+        if let place = account.period(id) {
+            let life = account.lives[place.subscription]
+            found = SignedTransaction(life.periods[place.period], of: life, account, in: world)
+        } else if let number = account.purchaseNumber(of: id) {
+            found = SignedTransaction(account.purchases.purchases[number], of: account, in: world)
+        } else {
+            return nil
+        }
+        found.id = id
+        return found
+    }
+
+    /// Returns the transaction as a device has it that restored; nil for a consumable, which does not come back.
+    func restored(_ restore: Int, of account: Account) -> SignedTransaction? {
+        guard restore > 0 else { return self }
+        var restored = self
+        if let place = account.period(id) {
+            restored.id = account.lives[place.subscription].ids.transactionID(of: place.period, restore: restore)
+        } else if kind == .nonConsumable, let number = account.purchaseNumber(of: id) {
+            restored.id = account.ids.purchase(number, restore: restore)
+        } else {
+            return nil
+        }
+        return restored
+    }
+
+    init(_ bought: OneTimePurchase, of account: Account, in world: World) {
+        let now = account.now
+        let storefront = world.storefront(of: account)
+        self.init(
+            id: account.ids.purchase(bought.ordinal), originalID: account.ids.purchase(bought.ordinal),
+            productID: bought.product.identifier(in: world.bundleID), purchase: bought.at, originalPurchase: bought.at,
+            kind: bought.product.kind, accountToken: world.token(of: bought.buyer, account),
+            price: storefront.price(of: bought.product) * Int64(bought.order.quantity.count), storefront: storefront,
+            appTransactionID: account.ids.appTransaction, environment: account.environment,
+            modifiedAt: bought.modifiedAt(asOf: now))
+        quantity = bought.order.quantity
+        isFinished = bought.finishedAt.map { $0 <= now } ?? false
+        revocation = bought.refund(asOf: now).map {
+            Revocation(at: $0, reason: 0, type: "REFUND_FULL", percentage: Self.wholePercentage)
+        }
+    }
+
+    init(_ period: Period, of life: Life, _ account: Account, in world: World) {
+        let isShared = life.script.isMember
+        let storefront = world.storefront(of: account)
+        self.init(
+            id: life.ids.transactionID(of: period.ordinal), originalID: life.ids.originalTransactionID,
+            productID: period.product.identifier(in: world.bundleID), purchase: period.purchase,
+            originalPurchase: life.originalPurchase, kind: .subscription,
+            accountToken: isShared ? nil : world.token(of: period.buyer, account),
+            price: storefront.price(of: period),
+            storefront: storefront, appTransactionID: account.ids.appTransaction, environment: life.environment,
+            modifiedAt: period.modifiedAt)
+        webOrderLineItemID = isShared ? nil : life.ids.webOrderLineItemID(of: period.ordinal)
+        groupID = period.product.groupID
+        expires = period.expires
+        ownership = life.script.ownership
+        payment = period.payment
+        plan = period.payment != nil || account.script.namesPlan ? period.plan : nil
+        termPrice = price * Int64(Payment.total)
+        seats = period.seats
+        seatTiers = period.seats.map { SeatTiers($0.count, price: price) }
+        price = seatTiers?.average ?? price
+        isRenewal = period.kind.isRenewal
+        offer = period.offer.map { OfferClaims(offer: $0, id: period.offerID, product: period.product) }
+        guard let cancellation = period.cancellation else { return }
+        isUpgraded = cancellation.isUpgrade
+        // As in verifyReceipt, the sandbox gives an upgraded transaction no date.
+        if !(cancellation.isUpgrade && life.environment == .sandbox) {
+            revocation = takenBack(cancellation, of: period)
+        }
+    }
+
+    private func takenBack(_ cancellation: Period.Cancellation, of period: Period) -> Revocation {
+        func made(_ type: String, _ percentage: Int64?) -> Revocation {
+            Revocation(at: cancellation.at, reason: cancellation.reason, type: type, percentage: percentage)
+        }
+        if isShared { return made(ownership == "ASSIGNED" ? "ASSIGNMENT_REVOKE" : "FAMILY_REVOKE", nil) }
+        guard cancellation.isUpgrade else { return made("REFUND_FULL", Self.wholePercentage) }
+        let length = max(1, period.expires.milliseconds - period.purchase.milliseconds)
+        let left = min(length, max(0, period.expires.milliseconds - cancellation.at.milliseconds))
+        return made("REFUND_PRORATED", Self.wholePercentage * left / length)
+    }
+}
+
+extension World {
+    func storefront(of account: Account) -> Storefront { Storefront(of: account.index, seed: population.seed) }
+}
+
+extension LifeEventKind {
+    /// Whether the store charged by itself; the customer bought in every other case.
+    fileprivate var isRenewal: Bool {
+        switch self {
+        case .renewed, .converted, .recovered, .changedAtRenewal: true
+        case .purchased, .trialStarted, .offerStarted, .lapsed, .refunded, .refundReversed, .renewalDisabled,
+            .renewalEnabled, .billingFailed, .graceStarted, .graceEnded, .upgraded, .crossgraded,
+            .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed, .priceIncreasePending,
+            .priceIncreaseAccepted, .resubscribed, .revoked, .extended, .accountDeleted,
+            .planSwitchScheduled, .seatsAdded, .seatsReduced, .seatsRefunded:
+            false
+        }
+    }
+}
+
+/// The renewal information of a subscription as Apple signs it ("JWSRenewalInfo").
+struct SignedRenewal: Sendable {
+    let life: Life
+    let head: Period
+    let accountToken: String?
+    let storefront: Storefront
+    let namesPlan: Bool
+    let appTransactionID: String
+
+    /// Nil when the subscription has no period.
+    init?(_ life: Life, of account: Account, in world: World) {
+        guard let head = life.periods.last else { return nil }
+        self.life = life
+        self.head = head
+        accountToken = life.script.isMember ? nil : world.token(of: head.buyer, account)
+        storefront = world.storefront(of: account)
+        appTransactionID = account.ids.appTransaction
+        namesPlan = account.script.namesPlan
+    }
+
+    /// Writes the claims.
+    func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
+        json.object { json in
+            if let intent = life.expirationIntent { json.number("expirationIntent", Int64(intent)) }
+            json.text("originalTransactionId", life.ids.originalTransactionID)
+            json.text("autoRenewProductId", life.nextPaidProduct.identifier(in: bundleID))
+            json.text("productId", head.product.identifier(in: bundleID))
+            json.number("autoRenewStatus", life.nextPaymentIsOn ? 1 : 0)
+            if life.expirationIntent != nil { json.boolean("isInBillingRetryPeriod", life.isInRetry) }
+            if let consent = life.priceConsent { json.number("priceIncreaseStatus", consent == .given ? 1 : 0) }
+            // The date stays after the grace period, until a charge succeeds.
+            if let graceUntil = life.graceUntil { json.number("gracePeriodExpiresDate", graceUntil.milliseconds) }
+            nextOffer?.write(to: &json)
+            json.number("signedDate", signedAt.milliseconds)
+            json.text("environment", life.environment.rawValue)
+            json.number("recentSubscriptionStartDate", life.recentStart.milliseconds)
+            json.number("renewalDate", head.expires.milliseconds)
+            json.number("renewalPrice", seatTiers?.average ?? nextPrice)
+            json.text("currency", storefront.currency)
+            if let accountToken { json.text("appAccountToken", accountToken) }
+            json.text("appTransactionId", appTransactionID)
+            writePlan(to: &json, bundleID: bundleID)
+            guard let seatTiers else { return }
+            json.number("renewalQuantity", Int64(seatTiers.quantity))
+            json.object("multiSeatInfo") { seatTiers.write("renewalPriceTiers", to: &$0) }
+        }
+    }
+
+    /// Writes the plan of the next payment, and within a term what follows it.
+    private func writePlan(to json: inout JSONWriter, bundleID: String) {
+        let next: BillingPlan = life.owesPayment ? .monthly : life.followingPlan
+        if head.payment != nil || next == .monthly || namesPlan { json.text("renewalBillingPlanType", next.claim) }
+        guard let payment = life.runningPayment else { return }
+        json.object("commitmentInfo") { json in
+            json.number("commitmentAutoRenewStatus", life.renewalIsOn ? 1 : 0)
+            json.text("commitmentAutoRenewProductId", life.nextProduct.identifier(in: bundleID))
+            json.number("commitmentRenewalDate", payment.termEnds.milliseconds)
+            json.number("commitmentRenewalPrice", followingPrice)
+            json.text("commitmentRenewalBillingPlanType", life.followingPlan.claim)
+        }
+    }
+
+    private var seatTiers: SeatTiers? { life.nextSeats.map { SeatTiers($0, price: nextPrice) } }
+
+    private var nextOffer: OfferClaims? {
+        guard life.renewalIsOn, let balance = life.offerBalance else { return nil }
+        return OfferClaims(offer: balance.offer, id: balance.id, product: life.nextProduct)
+    }
+
+    private var nextPrice: Int64 {
+        guard !life.owesPayment else { return storefront.price(of: head) }
+        return followingPrice
+    }
+
+    /// The price of the first payment after the term, or of the next period.
+    private var followingPrice: Int64 {
+        let increases = life.priceIncreases + (life.priceConsent == nil ? 0 : 1)
+        if life.followingPlan == .monthly { return storefront.payment(of: life.nextProduct, increases: increases) }
+        return storefront.price(of: life.nextProduct, with: nextOffer?.offer, increases: increases)
+    }
+}
+
+extension Life {
+    /// The start of the uninterrupted run of periods until now; a gap of at most sixty days is no interruption.
+    fileprivate var recentStart: StoreTime {
+        var start = periods.last?.purchase ?? self.start
+        for period in periods.reversed() {
+            guard period.expires + scale.retry >= start else { break }
+            start = min(start, period.purchase)
+        }
+        return start
+    }
+}

@@ -1,6 +1,7 @@
 package import Crypto
 package import Foundation
 import SwiftASN1
+import Synchronization
 import X509
 
 /// What the certificates of a signing authority are like. Anything but the usual is a fault that verifiers must refuse.
@@ -110,5 +111,104 @@ package struct SigningAuthority: Sendable {
 
     private static func base64URL(_ bytes: some DataProtocol) -> String {
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+}
+
+/// The form in which a signing authority is kept, so that a restarted store signs with the same key.
+extension SigningAuthority {
+    /// An error for a text that is no stored authority.
+    package struct Unreadable: Error, Sendable, CustomStringConvertible {
+        /// The reason in one sentence.
+        package let description: String
+    }
+
+    /// The key of the signer and the three certificates, the signer's first, in PEM form.
+    package var stored: String {
+        let chain = certificates.map { PEMDocument(type: "CERTIFICATE", derBytes: $0).pemString }
+        return keyPEM + chain.joined(separator: "\n") + "\n"
+    }
+
+    /// Reads what ``stored`` returned; throws ``Unreadable`` for any other text.
+    package init(stored text: String) throws {
+        let blocks: [PEMDocument]
+        do {
+            blocks = try PEMDocument.parseMultiple(pemString: text)
+        } catch {
+            throw Unreadable(description: "it is not in PEM form.")
+        }
+        let chain = blocks.filter { $0.discriminator == "CERTIFICATE" }
+        guard chain.count == 3, let block = blocks.first(where: { $0.discriminator == "PRIVATE KEY" }) else {
+            throw Unreadable(description: "it does not hold one private key and three certificates.")
+        }
+        let key = try P256.Signing.PrivateKey(pemRepresentation: block.pemString)
+        let certificates = try chain.map { try Certificate(derEncoded: $0.derBytes) }
+        guard P256.Signing.PublicKey(certificates[0].publicKey)?.rawRepresentation == key.publicKey.rawRepresentation
+        else {
+            throw Unreadable(description: "its key is not that of the first certificate.")
+        }
+        try self.init(certificates, key: key)
+    }
+}
+
+/// What the store signs about one app, and the deliberate mistakes in it.
+struct SigningPen: Sendable {
+    let authority: SigningAuthority
+    /// The app that the texts are about; with a fault another one than asked.
+    var bundleID: String
+    /// Whether every signature is altered.
+    var altersSignatures = false
+
+    func transaction(_ transaction: SignedTransaction, at moment: StoreTime) throws -> String {
+        try text { transaction.write(to: &$0, signedAt: moment, bundleID: bundleID) }
+    }
+
+    func renewal(_ renewal: SignedRenewal, at moment: StoreTime) throws -> String {
+        try text { renewal.write(to: &$0, signedAt: moment, bundleID: bundleID) }
+    }
+
+    /// Signs the claims that `body` writes as one object.
+    func text(_ body: (inout JSONWriter) -> Void) throws -> String {
+        var json = JSONWriter()
+        body(&json)
+        let text = try authority.sign(json.bytes)
+        guard altersSignatures, let dot = text.lastIndex(of: ".") else { return text }
+        let (signed, signature) = (text[...dot], text[dot...].dropFirst())
+        return signed + (signature.first == "A" ? "B" : "A") + signature.dropFirst()
+    }
+}
+
+extension Simulator {
+    /// Returns the pen for the store's own app.
+    func pen() throws -> SigningPen { SigningPen(authority: try signingAuthority(), bundleID: options.bundleID) }
+}
+
+/// The signing authority of a store, made when the first text is signed, so that stores without signed texts start fast.
+package final class Signatory: Sendable {
+    private let authority: Mutex<SigningAuthority?>
+
+    /// Creates a signatory with an authority that was kept, or one whose authority is made later.
+    package init(_ authority: SigningAuthority? = nil) {
+        self.authority = Mutex(authority)
+    }
+
+    /// Returns the authority; a new one has certificates that are valid around `now`.
+    func authority(at now: StoreTime) throws -> SigningAuthority {
+        try authority.withLock { authority in
+            if let authority { return authority }
+            let made = try SigningAuthority(at: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000))
+            authority = made
+            return made
+        }
+    }
+}
+
+extension Simulator {
+    /// Returns the authority that signs the store's texts.
+    package func signingAuthority() throws -> SigningAuthority { try signatory.authority(at: clock.now) }
+
+    /// Answers `GET /simulator/signing-root`.
+    func signingRoot() throws -> SimulatorReply {
+        SimulatorReply(
+            headers: [("Content-Type", "application/x-pem-file")], body: Array(try signingAuthority().rootPEM.utf8))
     }
 }

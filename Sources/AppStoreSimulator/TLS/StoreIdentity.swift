@@ -1,5 +1,10 @@
+import Crypto
+package import Foundation
+import NIOCore
 import NIOSSL
+import SwiftASN1
 import Synchronization
+import X509
 
 /// The certificate a store shows over TLS.
 package enum StoreCertificate: String, Sendable, CaseIterable, Codable {
@@ -59,5 +64,97 @@ package final class StoreIdentity: Sendable {
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
         return try NIOSSLContext(configuration: configuration)
+    }
+}
+
+/// A certificate authority of one process. Its key is new each time and is never stored.
+package struct PretendAuthority: Sendable {
+    /// The start of the root's validity in days from now: earlier than any certificate of a test needs.
+    private static let rootDaysBefore = -366.0
+    private static let rootDaysAfter = 3_653.0
+
+    /// The root's certificate in PEM form, for clients that trust it.
+    package let rootPEM: String
+    private let key: Certificate.PrivateKey
+    private let root: Certificate
+    private let madeAt: Date
+
+    /// Creates a key and a self-signed root.
+    package init(at now: Date = Date()) throws {
+        let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+        // Several authorities on one machine need different names.
+        let number = String(UInt32.random(in: 0 ... .max), radix: 16)
+        let name = try DistinguishedName { CommonName("Pretend App Store authority \(number)") }
+        root = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey,
+            notValidBefore: now.days(Self.rootDaysBefore), notValidAfter: now.days(Self.rootDaysAfter),
+            issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try Certificate.Extensions {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
+                Critical(KeyUsage(keyCertSign: true, cRLSign: true))
+                SubjectKeyIdentifier(hash: key.publicKey)
+            }, issuerPrivateKey: key)
+        rootPEM = try root.serializeAsPEM().pemString + "\n"
+        self.key = key
+        madeAt = now
+    }
+
+    /// Issues a server certificate for host names and IP addresses, with its key.
+    ///
+    /// - Parameter days: the start and end of its validity, in days from the authority's creation.
+    package func issue(for names: [String], days: ClosedRange<Double> = -1...800) throws -> ServerCertificate {
+        let leafKey = P256.Signing.PrivateKey()
+        let publicKey = Certificate.PublicKey(leafKey.publicKey)
+        let leaf = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: publicKey,
+            notValidBefore: madeAt.days(days.lowerBound), notValidAfter: madeAt.days(days.upperBound),
+            issuer: root.subject, subject: try DistinguishedName { CommonName(names.first ?? "nameless") },
+            signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try Certificate.Extensions {
+                Critical(BasicConstraints.notCertificateAuthority)
+                Critical(KeyUsage(digitalSignature: true))
+                try ExtendedKeyUsage([.serverAuth])
+                SubjectAlternativeNames(names.map(Self.subject))
+                SubjectKeyIdentifier(hash: publicKey)
+                AuthorityKeyIdentifier(keyIdentifier: SubjectKeyIdentifier(hash: key.publicKey).keyIdentifier)
+            }, issuerPrivateKey: key)
+        return ServerCertificate(
+            certificatePEM: try leaf.serializeAsPEM().pemString + "\n", keyPEM: leafKey.pemRepresentation + "\n")
+    }
+
+    private static func subject(_ name: String) -> GeneralName {
+        do {
+            let address = try SocketAddress(ipAddress: name, port: 0)
+            return .ipAddress(ASN1OctetString(contentBytes: address.ipBytes[...]))
+        } catch {
+            return .dnsName(name)
+        }
+    }
+}
+
+/// A server's certificate and its key, both in PEM form.
+package struct ServerCertificate: Sendable {
+    package let certificatePEM: String
+    package let keyPEM: String
+}
+
+extension Date {
+    /// Returns the date this many days later, to the second, the precision of a certificate.
+    func days(_ count: Double) -> Date {
+        Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
+    }
+}
+
+extension SocketAddress {
+    /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
+    fileprivate var ipBytes: [UInt8] {
+        withSockAddr { address, size in
+            let bytes = UnsafeRawBufferPointer(start: address, count: size)
+            return switch self {
+            case .v4: Array(bytes[4..<8])
+            case .v6: Array(bytes[8..<24])
+            case .unixDomainSocket: []
+            }
+        }
     }
 }

@@ -151,3 +151,106 @@ extension Upload: CustomStringConvertible {
         "upload \(id.prefix(12)) of " + (order.map { "order \($0)" } ?? customer.map { "customer \($0)" } ?? "nothing")
     }
 }
+
+/// The limits of an upload queue.
+public struct UploadLimits: Sendable, Hashable {
+    /// The most uploads that wait. A further one is refused with `full`.
+    public var entriesMax = 1_000
+    /// The longest receipt, in bytes of its Base64.
+    public var receiptBytesMax = 4 << 20
+    /// The most bytes of all receipts that wait, in Base64: the queue holds them in memory. More are refused with `full`.
+    public var totalBytesMax = 64 << 20
+    /// The most uploads under way at once.
+    public var sendingMax = 4
+    /// The longest first wait before an upload is sent again, in seconds; it doubles with each attempt.
+    public var retrySecondsMin: Double = 1
+    /// The longest wait before an upload is sent again, in seconds, whatever the server advises.
+    public var retrySecondsMax: Double = 3_600
+
+    /// The default limits.
+    public init() {}
+
+    /// Seconds until an upload is sent again: what the server advises, and up to a bound that doubles with each attempt
+    /// (full jitter), so that a thousand devices do not come back at once.
+    /// - Parameters:
+    ///   - attempts: How often it was sent, from 1.
+    ///   - advised: The least seconds, as the server says.
+    func retrySeconds(
+        after attempts: Int, advised: Double?, using random: (ClosedRange<Double>) -> Double = { .random(in: $0) }
+    ) -> Double {
+        let doublings = min(max(0, attempts - 1), 30)
+        let bound = min(max(0, retrySecondsMax), max(0, retrySecondsMin) * Double(1 << doublings))
+        return min(max(0, advised ?? 0) + random(0...bound), max(0, retrySecondsMax))
+    }
+}
+
+extension PerennialServer {
+    /// Sends an upload and returns what the server says of it, also where Apple does not vouch for it.
+    ///
+    /// A service needs a key of scope `write`; a device's upload goes without one, by its proof. It may take
+    /// ``uploadSeconds``. Sending the same upload again is harmless. It throws where the server gave no such answer:
+    /// then the receipt may or may not be stored. An ``UploadQueue`` sends it again until there is an answer.
+    public func send(_ upload: Upload) async throws -> UploadAnswer {
+        try upload.requireUsable()
+        let reply = try await reply(to: try call(for: upload))
+        switch reply.status {
+        case 200, 202: return try reply.decoded(as: UploadAnswer.self)
+        case 422:
+            let failure = reply.failure
+            guard failure.problem?.kind == .receiptRejected else { throw failure }
+            return try reply.decoded(as: UploadAnswer.self)
+        default: throw reply.failure
+        }
+    }
+
+    private func call(for upload: Upload) throws -> Call {
+        if let proof = upload.proof, let order = upload.order {
+            return Call(
+                method: "POST", path: "/v1/orders/\(try Call.part(order))/receipt",
+                body: try JSONText.encode(["receipt": upload.subject.text, "proof": proof]),
+                seconds: Self.uploadSeconds,
+                isKeyed: false)
+        }
+        let body = UploadBody(
+            subject: upload.subject, customer: upload.customer, purpose: upload.purpose.rawValue, order: upload.order,
+            forTransactionID: upload.transactionID, storefront: upload.storefront, price: upload.price?.amount,
+            currency: upload.price?.currency)
+        return Call(
+            method: "POST", path: try appPath("receipts"), body: try JSONText.encode(body),
+            seconds: Self.uploadSeconds)
+    }
+}
+
+private struct UploadBody: Encodable {
+    let subject: Upload.Subject
+    let customer: String?
+    let purpose: String
+    let order: String?
+    let forTransactionID: String?
+    let storefront: String?
+    let price: String?
+    let currency: String?
+
+    enum CodingKeys: String, CodingKey {
+        case customer, receipt, purpose, order, storefront, price, currency
+        case signedTransaction = "signed_transaction"
+        case transactionID = "transaction_id"
+        case forTransactionID = "for_transaction_id"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        switch subject {
+        case .receipt(let text): try values.encode(text, forKey: .receipt)
+        case .signedTransaction(let text): try values.encode(text, forKey: .signedTransaction)
+        case .transactionID(let id): try values.encode(id, forKey: .transactionID)
+        }
+        try values.encodeIfPresent(customer, forKey: .customer)
+        try values.encode(purpose, forKey: .purpose)
+        try values.encodeIfPresent(order, forKey: .order)
+        try values.encodeIfPresent(forTransactionID, forKey: .forTransactionID)
+        try values.encodeIfPresent(storefront, forKey: .storefront)
+        try values.encodeIfPresent(price, forKey: .price)
+        try values.encodeIfPresent(currency, forKey: .currency)
+    }
+}

@@ -40,3 +40,124 @@ public struct UploadStorage: Sendable {
         self.setAside = setAside
     }
 }
+
+extension UploadStorage {
+    /// A folder with one file for each upload. It is made where it is missing, for the process's account alone.
+    ///
+    /// An entry is written beside its place, forced to the disk and renamed, so that a killed process leaves the whole
+    /// entry or none. An entry that cannot be read goes to the folder `unreadable` in it, and stays there.
+    public static func folder(_ url: URL) -> UploadStorage {
+        let folder = UploadFolder(url: url)
+        return UploadStorage(
+            load: { try await folder.onItsQueue { try folder.load() } },
+            save: { entry in try await folder.onItsQueue { try folder.save(entry) } },
+            remove: { id in try await folder.onItsQueue { try folder.remove(id) } },
+            setAside: { id in try await folder.onItsQueue { try folder.setAside(id) } })
+    }
+}
+
+/// The files of a folder.
+private struct UploadFolder: Sendable {
+    static let ending = "upload"
+    /// The ending of a file that is being written. One that is found was never promised to be stored.
+    static let draftEnding = "draft"
+
+    let url: URL
+    /// Disks are slow, so nothing waits for them on the threads of Swift's concurrency; one after the other.
+    private let queue = DispatchQueue(label: "perennial.uploads")
+
+    func onItsQueue<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: work)) }
+        }
+    }
+
+    func load() throws -> [UploadStorage.Entry] {
+        try make(url)
+        let files = try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
+        for draft in files where draft.pathExtension == Self.draftEnding {
+            try FileManager.default.removeItem(at: draft)
+        }
+        return try files.filter { $0.pathExtension == Self.ending }.map {
+            UploadStorage.Entry(id: $0.deletingPathExtension().lastPathComponent, bytes: try Data(contentsOf: $0))
+        }
+    }
+
+    func save(_ entry: UploadStorage.Entry) throws {
+        let draft = file(entry.id, Self.draftEnding)
+        try entry.bytes.write(to: draft)
+        try force(draft)
+        try move(draft, to: file(entry.id, Self.ending))
+        try force(url)
+    }
+
+    func remove(_ id: String) throws {
+        guard unlink(file(id, Self.ending).path) != 0, errno != ENOENT else { return }
+        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
+
+    func setAside(_ id: String) throws {
+        let aside = url.appendingPathComponent("unreadable")
+        try make(aside)
+        let name = "\(id)-\(UUID().uuidString).\(Self.ending)"
+        try move(file(id, Self.ending), to: aside.appendingPathComponent(name))
+    }
+
+    private func file(_ id: String, _ ending: String) -> URL {
+        url.appendingPathComponent(id).appendingPathExtension(ending)
+    }
+
+    private func make(_ folder: URL) throws {
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    private func move(_ file: URL, to place: URL) throws {
+        guard rename(file.path, place.path) != 0 else { return }
+        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
+
+    /// Waits until a file, or the names in a folder, are on the disk.
+    private func force(_ place: URL) throws {
+        let descriptor = open(place.path, O_RDONLY)
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+}
+
+/// An upload as it is stored.
+struct StoredUpload {
+    /// The form of the bytes; a newer one is set aside, not misread.
+    static let formNumber = 1
+
+    let upload: Upload
+    /// When it was added.
+    let queuedAt: Date
+
+    private struct Form: Codable {
+        let form: Int
+        let queuedAt: Date
+        let upload: Upload
+    }
+
+    init(upload: Upload, queuedAt: Date) {
+        (self.upload, self.queuedAt) = (upload, queuedAt)
+    }
+
+    /// Reads stored bytes; nil where they are damaged, of a newer form, or not those of their name.
+    init?(entry: UploadStorage.Entry) {
+        guard let form = try? JSONText.decoder().decode(Form.self, from: entry.bytes), form.form == Self.formNumber,
+            form.upload.id == entry.id
+        else { return nil }
+        self.init(upload: form.upload, queuedAt: form.queuedAt)
+    }
+
+    /// The bytes to store, by the upload's name.
+    var entry: UploadStorage.Entry {
+        get throws {
+            let form = Form(form: Self.formNumber, queuedAt: queuedAt, upload: upload)
+            return UploadStorage.Entry(id: upload.id, bytes: try JSONText.encode(form))
+        }
+    }
+}

@@ -67,3 +67,101 @@ func hidingQuotedText(in text: String) -> String {
     text.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
         .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "…" }.joined(separator: "\"")
 }
+
+/// The settings passed to libpq when it connects.
+struct ConnectionSettings: Sendable {
+    /// The purpose of a connection. The server learns it, and refuses writes on a connection for reads.
+    enum Role: Sendable {
+        case reads
+        case transactions
+    }
+
+    /// How long a server may leave sent data unacknowledged before its machine counts as gone, in milliseconds. The
+    /// connection string can override it. Without this limit a cut cable is noticed only after a quarter of an hour.
+    private static let silenceMilliseconds = "10000"
+
+    let keywords: [(name: String, value: String)]
+    /// The keywords without `options`, for a connection pooler that refuses them; every transaction then carries its
+    /// settings.
+    let plainKeywords: [(name: String, value: String)]
+    /// What gave the address, for messages.
+    let addressSource: String
+    /// The same settings for one transaction.
+    let transaction: TransactionSettings
+
+    /// - Throws: `.cannotConnect` when the connection string is not valid.
+    init(_ configuration: DatabaseConfiguration, for role: Role) throws(DatabaseError) {
+        let given = try ConnectionOptions(parsing: configuration.connectionString)
+        addressSource = configuration.addressSource
+        transaction = TransactionSettings(configuration, for: role)
+        var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
+        options += transaction.values.map { "-c \($0.sessionName)=\($0.value.replacing(" ", with: "\\ "))" }
+        // With expand_dbname the connection string goes into dbname; later keywords override it.
+        plainKeywords = [
+            ("tcp_user_timeout", Self.silenceMilliseconds),
+            ("fallback_application_name", configuration.applicationName),
+            ("dbname", configuration.connectionString),
+            ("client_encoding", "UTF8"),
+        ]
+        keywords = plainKeywords + [("options", options.joined(separator: " "))]
+    }
+
+    /// Returns the value of `PGOPTIONS`, which our own options would otherwise replace.
+    private static func optionsFromEnvironment() -> [String] {
+        guard let defaults = PQconndefaults() else { return [] }
+        defer { PQconninfoFree(defaults) }
+        var option = defaults
+        while let keyword = option.pointee.keyword {
+            if String(cString: keyword) == "options", let value = option.pointee.val { return [String(cString: value)] }
+            option += 1
+        }
+        return []
+    }
+}
+
+/// The settings for every statement: sent once per session when it is our own, otherwise with every transaction.
+struct TransactionSettings: Sendable {
+    struct Value: Sendable {
+        /// The parameter for a whole session.
+        let sessionName: String
+        /// The parameter for one transaction.
+        let name: String
+        let value: String
+    }
+
+    let values: [Value]
+
+    init(_ configuration: DatabaseConfiguration, for role: ConnectionSettings.Role) {
+        let timeout = "\(configuration.statementTimeoutMilliseconds)"
+        var values = [
+            Value(sessionName: "statement_timeout", name: "statement_timeout", value: timeout),
+            // Our statements are short: JIT compilation costs more than it saves, and one wrong estimate would start
+            // it.
+            Value(sessionName: "jit", name: "jit", value: "off"),
+            // Our statements name their rows by key. PostgreSQL's default of 4 is for spinning disks: with it, a batch
+            // of a hundred keys reads tables of some ten thousand rows as a whole.
+            Value(sessionName: "random_page_cost", name: "random_page_cost", value: "1.1"),
+        ]
+        switch role {
+        case .reads:
+            values.append(
+                Value(sessionName: "default_transaction_read_only", name: "transaction_read_only", value: "on"))
+        case .transactions:
+            values.append(
+                Value(
+                    sessionName: "default_transaction_isolation", name: "transaction_isolation", value: "read committed"
+                ))
+        }
+        self.values = values
+    }
+
+    /// The settings as commands that follow BEGIN.
+    var commands: String { values.map { "SET LOCAL \($0.name) = '\($0.value)'" }.joined(separator: "; ") }
+
+    /// The settings as the first statement of a batch of reads. Such a batch is one transaction without a BEGIN, and
+    /// SET LOCAL would print a warning there each time.
+    var statement: Statement {
+        let calls = values.map { "set_config('\($0.name)', '\($0.value)', true)" }
+        return Statement(name: "transaction_settings", sql: "SELECT " + calls.joined(separator: ", "))
+    }
+}

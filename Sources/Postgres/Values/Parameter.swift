@@ -109,3 +109,158 @@ extension Parameter {
         Parameter(type, BinaryForm.array(of: element, values.map { $0.map(encode) }))
     }
 }
+
+/// Values as PostgreSQL's binary format writes them (the `*send` functions of the server; big-endian).
+enum BinaryForm {
+    /// PostgreSQL counts from 2000-01-01; this is the distance from 1970-01-01 in microseconds.
+    static let epochOffset: Int64 = 946_684_800_000_000
+
+    static func bool(_ value: Bool) -> [UInt8] { [value ? 1 : 0] }
+
+    static func integer(_ value: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: value.bigEndian) { Array($0) }
+    }
+
+    static func float8(_ value: Double) -> [UInt8] { integer(value.bitPattern) }
+
+    static func text(_ value: String) -> [UInt8] { Array(value.utf8) }
+
+    /// One version byte, then the JSON as text.
+    static func jsonb(_ value: String) -> [UInt8] { [1] + Array(value.utf8) }
+
+    /// The infinities keep their bits. A value out of range stays out of range, and the server refuses it.
+    static func timestamptz(_ microseconds: Int64) -> [UInt8] {
+        if microseconds == .max || microseconds == .min { return integer(microseconds) }
+        let (shifted, overflow) = microseconds.subtractingReportingOverflow(epochOffset)
+        return integer(overflow ? Int64.min + 1 : shifted)
+    }
+
+    /// Header (dimensions, has NULLs, element type, length, lower bound 1), then length and bytes of each element.
+    static func array(of element: UInt32, _ values: [[UInt8]?]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(20 + values.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
+        append(Int32(values.isEmpty ? 0 : 1), to: &bytes)
+        append(Int32(values.contains { $0 == nil } ? 1 : 0), to: &bytes)
+        append(element, to: &bytes)
+        guard !values.isEmpty else { return bytes }
+        append(Int32(truncatingIfNeeded: values.count), to: &bytes)
+        append(Int32(1), to: &bytes)
+        for value in values {
+            append(Int32(truncatingIfNeeded: value?.count ?? -1), to: &bytes)
+            if let value { bytes.append(contentsOf: value) }
+        }
+        return bytes
+    }
+
+    private static func append(_ value: some FixedWidthInteger, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+}
+
+extension ColumnType {
+    /// A one-dimensional array of this type, element by element; a NULL element is nil.
+    ///
+    /// Nil when the bytes are not an array, have more than one dimension, or contain another type. The header names the
+    /// element type, so the column's own OID is not needed (the OID of an array of enums is unknown here).
+    var elements: ColumnType<[Value?]> {
+        ColumnType<[Value?]>(name: "\(name)[]") { _, bytes in readElements(from: bytes) }
+    }
+
+    private func readElements(from bytes: UnsafeRawBufferPointer) -> [Value?]? {
+        guard bytes.count >= 12 else { return nil }
+        let dimensions = bytes.bigEndian(Int32.self)
+        let type = bytes.tail(from: 8).bigEndian(UInt32.self)
+        if dimensions == 0 { return bytes.count == 12 ? [] : nil }
+        guard dimensions == 1, bytes.count >= 20 else { return nil }
+        let count = Int(bytes.tail(from: 12).bigEndian(Int32.self))
+        guard count >= 0, count <= bytes.count / 4 else { return nil }
+
+        var values: [Value?] = []
+        values.reserveCapacity(count)
+        var offset = 20
+        for _ in 0..<count {
+            guard bytes.count - offset >= 4 else { return nil }
+            let length = Int(bytes.tail(from: offset).bigEndian(Int32.self))
+            offset += 4
+            if length < 0 {
+                values.append(nil)
+                continue
+            }
+            guard bytes.count - offset >= length else { return nil }
+            let element = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + length)])
+            guard let value = decode(type, element) else { return nil }
+            values.append(value)
+            offset += length
+        }
+        return offset == bytes.count ? values : nil
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    func tail(from offset: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: self[offset...])
+    }
+}
+
+/// The fields of one value of a composite type, read in the order of the type. A field that is NULL is nil.
+///
+/// A field that is missing or has another type is nil too, and makes the whole value unreadable. Fields behind those that
+/// are read are ignored: a later release may add some.
+package struct CompositeFields {
+    private let bytes: UnsafeRawBufferPointer
+    private var offset = 4
+    private var left: Int
+    /// Whether every field that was asked for has its type.
+    private(set) var isReadable = true
+
+    /// Starts with the header, the number of fields.
+    init(_ bytes: UnsafeRawBufferPointer) {
+        self.bytes = bytes
+        left = bytes.count < 4 ? 0 : Int(bytes.bigEndian(Int32.self))
+        isReadable = bytes.count >= 4
+    }
+
+    /// The next field as a `bool`.
+    package mutating func bool() -> Bool? { next(.bool) }
+    /// The next field as an `int4`.
+    package mutating func int4() -> Int32? { next(.int4) }
+    /// The next field as an `int8`.
+    package mutating func int8() -> Int64? { next(.int8) }
+    /// The next field as text or an enum.
+    package mutating func text() -> String? { next(.text) }
+    /// The next field as a `timestamptz` in microseconds since 1970; `Int64.max` and `.min` are the infinities.
+    package mutating func timestamptz() -> Int64? { next(.timestamptz) }
+
+    private mutating func next<Value>(_ type: ColumnType<Value>) -> Value? {
+        guard isReadable, left > 0, bytes.count - offset >= 8 else { return unreadable() }
+        let identifier = bytes.tail(from: offset).bigEndian(UInt32.self)
+        let length = Int(bytes.tail(from: offset + 4).bigEndian(Int32.self))
+        left -= 1
+        offset += 8
+        guard length >= 0 else { return nil }
+        guard bytes.count - offset >= length else { return unreadable() }
+        defer { offset += length }
+        let field = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + length)])
+        return type.decode(identifier, field) ?? unreadable()
+    }
+
+    private mutating func unreadable<Value>() -> Value? {
+        isReadable = false
+        return nil
+    }
+}
+
+extension Row {
+    /// The column as an array of a composite type. `read` reads the fields in the order of the type, and returns nil for
+    /// a value that it does not accept.
+    package func composites<Value>(
+        _ column: String, _ name: String, _ read: @escaping @Sendable (inout CompositeFields) -> Value?
+    ) throws(DatabaseError) -> [Value] {
+        let type = ColumnType<Value>(name: name) { _, bytes in
+            var fields = CompositeFields(bytes)
+            let value = read(&fields)
+            return fields.isReadable ? value : nil
+        }
+        return try filled(column, type)
+    }
+}

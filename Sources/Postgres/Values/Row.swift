@@ -1,3 +1,5 @@
+import CLibPQ
+
 /// One row of a result, read by column name. Every reading function throws `.decoding`, with column and type, when the
 /// column does not exist or has another type. For NULL the plain functions throw too; the `…IfPresent` ones return nil.
 package struct Row: Sendable {
@@ -48,4 +50,276 @@ package struct Row: Sendable {
     private func failure(_ what: String) -> DatabaseError {
         DatabaseError(.decoding, "\(what) (statement '\(table.statementName)'); correct the statement or the reader.")
     }
+}
+
+/// Single values.
+extension Row {
+    /// The column as a `bool`.
+    package func bool(_ column: String) throws(DatabaseError) -> Bool { try present(column, .bool) }
+    /// The column as a `bool`; nil when NULL.
+    package func boolIfPresent(_ column: String) throws(DatabaseError) -> Bool? { try optional(column, .bool) }
+
+    /// The column as an `int2`.
+    package func int2(_ column: String) throws(DatabaseError) -> Int16 { try present(column, .int2) }
+    /// The column as an `int2`; nil when NULL.
+    package func int2IfPresent(_ column: String) throws(DatabaseError) -> Int16? { try optional(column, .int2) }
+
+    /// The column as an `int4` or `int2`.
+    package func int4(_ column: String) throws(DatabaseError) -> Int32 { try present(column, .int4) }
+    /// The column as an `int4` or `int2`; nil when NULL.
+    package func int4IfPresent(_ column: String) throws(DatabaseError) -> Int32? { try optional(column, .int4) }
+
+    /// The column as an `int8`, `int4` or `int2`.
+    package func int8(_ column: String) throws(DatabaseError) -> Int64 { try present(column, .int8) }
+    /// The column as an `int8`, `int4` or `int2`; nil when NULL.
+    package func int8IfPresent(_ column: String) throws(DatabaseError) -> Int64? { try optional(column, .int8) }
+
+    /// The column as any integer, widened.
+    package func int(_ column: String) throws(DatabaseError) -> Int { try present(column, .int) }
+    /// The column as any integer, widened; nil when NULL.
+    package func intIfPresent(_ column: String) throws(DatabaseError) -> Int? { try optional(column, .int) }
+
+    /// The column as a `float8` or `float4`.
+    package func float8(_ column: String) throws(DatabaseError) -> Double { try present(column, .float8) }
+    /// The column as a `float8` or `float4`; nil when NULL.
+    package func float8IfPresent(_ column: String) throws(DatabaseError) -> Double? { try optional(column, .float8) }
+
+    /// The column as text: `text`, `varchar`, `name`, `json`, `jsonb`, `uuid` and every enum.
+    package func text(_ column: String) throws(DatabaseError) -> String { try present(column, .text) }
+    /// The column as text: `text`, `varchar`, `name`, `json`, `jsonb`, `uuid` and every enum; nil when NULL.
+    package func textIfPresent(_ column: String) throws(DatabaseError) -> String? { try optional(column, .text) }
+
+    /// The column as a `bytea`.
+    package func bytea(_ column: String) throws(DatabaseError) -> [UInt8] { try present(column, .bytea) }
+    /// The column as a `bytea`; nil when NULL.
+    package func byteaIfPresent(_ column: String) throws(DatabaseError) -> [UInt8]? { try optional(column, .bytea) }
+
+    /// The column as a `timestamptz` in microseconds since 1970; `Int64.max` and `.min` are the infinities.
+    package func timestamptz(_ column: String) throws(DatabaseError) -> Int64 { try present(column, .timestamptz) }
+    /// The column as a `timestamptz`, as `timestamptz(_:)` reads it; nil when NULL.
+    package func timestamptzIfPresent(_ column: String) throws(DatabaseError) -> Int64? {
+        try optional(column, .timestamptz)
+    }
+
+    /// The column as the 16 bytes of a `uuid`.
+    package func uuid(_ column: String) throws(DatabaseError) -> [UInt8] { try present(column, .uuid) }
+    /// The column as the 16 bytes of a `uuid`; nil when NULL.
+    package func uuidIfPresent(_ column: String) throws(DatabaseError) -> [UInt8]? { try optional(column, .uuid) }
+}
+
+/// One-dimensional arrays, without elements that are NULL unless the name says so.
+extension Row {
+    /// The column as an array of `bool`.
+    package func bools(_ column: String) throws(DatabaseError) -> [Bool] { try filled(column, .bool) }
+
+    /// The column as an array of `int2`.
+    package func int2s(_ column: String) throws(DatabaseError) -> [Int16] { try filled(column, .int2) }
+
+    /// The column as an array of `int4` or `int2`.
+    package func int4s(_ column: String) throws(DatabaseError) -> [Int32] { try filled(column, .int4) }
+
+    /// The column as an array of `int8`, `int4` or `int2`.
+    package func int8s(_ column: String) throws(DatabaseError) -> [Int64] { try filled(column, .int8) }
+
+    /// The column as an array of `float8` or `float4`.
+    package func float8s(_ column: String) throws(DatabaseError) -> [Double] { try filled(column, .float8) }
+
+    /// The column as an array of text, as `text(_:)` reads it.
+    package func texts(_ column: String) throws(DatabaseError) -> [String] { try filled(column, .text) }
+    /// The same, where elements may be NULL.
+    package func textElements(_ column: String) throws(DatabaseError) -> [String?] {
+        try present(column, ColumnType<String>.text.elements)
+    }
+
+    /// The column as an array of `bytea` each.
+    package func byteas(_ column: String) throws(DatabaseError) -> [[UInt8]] { try filled(column, .bytea) }
+
+    /// The column as an array of microseconds since 1970, as `timestamptz(_:)` reads them.
+    package func timestamptzs(_ column: String) throws(DatabaseError) -> [Int64] { try filled(column, .timestamptz) }
+
+    /// The column as an array of the 16 bytes of `uuid`.
+    package func uuids(_ column: String) throws(DatabaseError) -> [[UInt8]] { try filled(column, .uuid) }
+}
+
+/// A result of libpq. It never changes once libpq has returned it, so any thread may read it.
+final class ResultTable: @unchecked Sendable {
+    private let pointer: OpaquePointer
+    let statementName: String
+
+    /// Takes ownership of the result: it is cleared with this object.
+    init(owning pointer: OpaquePointer, of statementName: String) {
+        self.pointer = pointer
+        self.statementName = statementName
+    }
+
+    deinit { PQclear(pointer) }
+
+    var rows: [Row] {
+        let count = PQntuples(pointer)
+        return count == 0 ? [] : (0..<count).map { Row(table: self, index: $0) }
+    }
+
+    var columns: [String] {
+        (0..<PQnfields(pointer)).map { column in PQfname(pointer, column).map { String(cString: $0) } ?? "" }
+    }
+
+    /// The number of rows the command changed; 0 for commands that change none.
+    var affectedRows: Int { PQcmdTuples(pointer).flatMap { Int(String(cString: $0)) } ?? 0 }
+
+    /// The first word of the command tag: `COMMIT` may come back as `ROLLBACK`.
+    var commandTag: String { PQcmdStatus(pointer).map { String(cString: $0) } ?? "" }
+
+    /// Returns the position of a column by its exact name. Rows have few columns, so comparing is faster than hashing.
+    func position(of column: String) -> Int32? {
+        column.withCString { wanted in
+            (0..<PQnfields(pointer)).first { PQfname(pointer, $0).map { compare($0, wanted) } ?? false }
+        }
+    }
+
+    func type(of column: Int32) -> UInt32 { PQftype(pointer, column) }
+
+    func isNull(_ row: Int32, _ column: Int32) -> Bool { PQgetisnull(pointer, row, column) == 1 }
+
+    /// Runs `body` over the bytes of a value, which live as long as the table.
+    func withBytes<Value>(_ row: Int32, _ column: Int32, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
+        let count = Int(PQgetlength(pointer, row, column))
+        return body(UnsafeRawBufferPointer(start: PQgetvalue(pointer, row, column), count: count))
+    }
+
+    private func compare(_ left: UnsafePointer<CChar>, _ right: UnsafePointer<CChar>) -> Bool {
+        var position = 0
+        while left[position] == right[position] {
+            if left[position] == 0 { return true }
+            position += 1
+        }
+        return false
+    }
+}
+
+/// A Swift type to read a column as: its name for messages, and the decoding of the server's binary form.
+struct ColumnType<Value>: Sendable {
+    let name: String
+    /// Returns nil when a value of the server's type (an OID) cannot be read as this type.
+    let decode: @Sendable (_ type: UInt32, _ bytes: UnsafeRawBufferPointer) -> Value?
+}
+
+extension ColumnType<Bool> {
+    static let bool = ColumnType(name: "bool") { type, bytes in
+        type == TypeIdentifier.bool && bytes.count == 1 ? bytes[0] != 0 : nil
+    }
+}
+
+extension ColumnType where Value: FixedWidthInteger & SendableMetatype {
+    /// Returns any integer type that always fits: a narrower column is widened, a wider one is refused whatever its
+    /// value.
+    static func integer(_ name: String) -> ColumnType {
+        ColumnType(name: name) { type, bytes in
+            switch (type, bytes.count) {
+            case (TypeIdentifier.int2, 2): Value(exactly: bytes.bigEndian(Int16.self))
+            case (TypeIdentifier.int4, 4) where Value.bitWidth >= 32: Value(exactly: bytes.bigEndian(Int32.self))
+            case (TypeIdentifier.oid, 4) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(UInt32.self))
+            case (TypeIdentifier.int8, 8) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(Int64.self))
+            default: nil
+            }
+        }
+    }
+}
+
+extension ColumnType<Int16> { static let int2 = integer("int2") }
+extension ColumnType<Int32> { static let int4 = integer("int4") }
+extension ColumnType<Int> { static let int = integer("an integer") }
+
+extension ColumnType<Int64> {
+    static let int8 = integer("int8")
+
+    static let timestamptz = ColumnType(name: "timestamptz") { type, bytes in
+        guard type == TypeIdentifier.timestamptz, bytes.count == 8 else { return nil }
+        let stored = bytes.bigEndian(Int64.self)
+        if stored == .max || stored == .min { return stored }
+        let (shifted, overflow) = stored.addingReportingOverflow(BinaryForm.epochOffset)
+        return overflow ? Int64.max - 1 : shifted
+    }
+}
+
+extension ColumnType<Double> {
+    static let float8 = ColumnType(name: "float8") { type, bytes in
+        switch (type, bytes.count) {
+        case (TypeIdentifier.float8, 8): Double(bitPattern: bytes.bigEndian(UInt64.self))
+        case (TypeIdentifier.float4, 4): Double(Float(bitPattern: bytes.bigEndian(UInt32.self)))
+        default: nil
+        }
+    }
+}
+
+extension ColumnType<String> {
+    static let text = ColumnType(name: "text") { type, bytes in
+        if type == TypeIdentifier.uuid { return uuidText(bytes) }
+        if type == TypeIdentifier.jsonb {
+            guard bytes.first == 1 else { return nil }
+            return String(validating: bytes.dropFirst(), as: UTF8.self)
+        }
+        return TypeIdentifier.isTextual(type) ? String(validating: bytes, as: UTF8.self) : nil
+    }
+
+    /// Returns the canonical form, 8-4-4-4-12 lower-case hexadecimal digits.
+    private static func uuidText(_ bytes: UnsafeRawBufferPointer) -> String? {
+        guard bytes.count == 16 else { return nil }
+        var text = ""
+        for (index, byte) in bytes.enumerated() {
+            if index == 4 || index == 6 || index == 8 || index == 10 { text.append("-") }
+            text.append(byte < 16 ? "0" : "")
+            text.append(String(byte, radix: 16))
+        }
+        return text
+    }
+}
+
+extension ColumnType<[UInt8]> {
+    static let bytea = ColumnType(name: "bytea") { type, bytes in
+        type == TypeIdentifier.bytea ? Array(bytes) : nil
+    }
+    static let uuid = ColumnType(name: "uuid") { type, bytes in
+        type == TypeIdentifier.uuid && bytes.count == 16 ? Array(bytes) : nil
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Returns the first bytes as a big-endian integer; the caller has checked that there are enough.
+    func bigEndian<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer {
+        Integer(bigEndian: loadUnaligned(as: Integer.self))
+    }
+}
+
+/// The OIDs of PostgreSQL's built-in types that we send or read (`pg_type.dat`; they never change).
+enum TypeIdentifier {
+    static let bool: UInt32 = 16
+    static let bytea: UInt32 = 17
+    static let int8: UInt32 = 20
+    static let int2: UInt32 = 21
+    static let int4: UInt32 = 23
+    static let text: UInt32 = 25
+    static let oid: UInt32 = 26
+    static let float4: UInt32 = 700
+    static let float8: UInt32 = 701
+    static let timestamptz: UInt32 = 1184
+    static let uuid: UInt32 = 2950
+    static let jsonb: UInt32 = 3802
+
+    static let bools: UInt32 = 1000
+    static let byteas: UInt32 = 1001
+    static let int2s: UInt32 = 1005
+    static let int4s: UInt32 = 1007
+    static let texts: UInt32 = 1009
+    static let int8s: UInt32 = 1016
+    static let float8s: UInt32 = 1022
+    static let timestamptzs: UInt32 = 1185
+    static let uuids: UInt32 = 2951
+    static let jsonbs: UInt32 = 3807
+
+    /// Types whose binary form is their text: "char", name, text, json, xml, unknown, bpchar, varchar.
+    private static let textual: Set<UInt32> = [18, 19, 25, 114, 142, 705, 1042, 1043]
+
+    /// Returns whether the binary form is UTF-8 text. The user-defined types (from 16384) that we read are enums, whose
+    /// form is text.
+    static func isTextual(_ type: UInt32) -> Bool { type >= 16_384 || textual.contains(type) }
 }

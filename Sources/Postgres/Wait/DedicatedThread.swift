@@ -1,3 +1,6 @@
+import CLibPQ
+import Synchronization
+
 #if canImport(Glibc)
     import Glibc
 #else
@@ -42,5 +45,86 @@ private final class ThreadBody: Sendable {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().body()
         return nil
+    }
+}
+
+/// A signal that wakes a thread asleep in `poll`: an eventfd on Linux, a pipe elsewhere.
+final class WakeUp: Sendable {
+    /// The descriptor that the sleeping thread polls for reading; -1, which `poll` ignores, when the system had none
+    /// left.
+    let readEnd: Int32
+    private let writeEnd: Int32
+
+    init() {
+        #if os(Linux)
+            readEnd = perennial_eventfd()
+            writeEnd = readEnd
+        #else
+            var ends: [Int32] = [-1, -1]
+            if pipe(&ends) == 0 {
+                for end in ends {
+                    _ = fcntl(end, F_SETFL, O_NONBLOCK)
+                    _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+                }
+            }
+            readEnd = ends[0]
+            writeEnd = ends[1]
+        #endif
+    }
+
+    deinit {
+        close(readEnd)
+        if writeEnd != readEnd { close(writeEnd) }
+    }
+
+    /// Wakes the thread; when it is awake, its next `poll` returns at once.
+    func ring() {
+        // An eventfd takes exactly eight bytes. A full pipe refuses them, but then the thread is already being woken.
+        var one: UInt64 = 1
+        _ = write(writeEnd, &one, 8)
+    }
+
+    /// Discards all signals so far; the woken thread calls it before it looks for work.
+    func settle() {
+        var bytes: [UInt8] = Array(repeating: 0, count: 512)
+        while read(readEnd, &bytes, bytes.count) == bytes.count {}
+    }
+}
+
+/// A latch that lets tasks wait until a number of threads have ended.
+final class Latch: Sendable {
+    private struct Memory {
+        var remaining: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let memory: Mutex<Memory>
+
+    /// Creates a latch that opens when `threads` threads have ended.
+    init(threads: Int) { memory = Mutex(Memory(remaining: threads)) }
+
+    /// Records that one of the threads has ended. The last one resumes every task that waits.
+    func countDown() {
+        let waiting: [CheckedContinuation<Void, Never>] = memory.withLock { memory in
+            memory.remaining -= 1
+            guard memory.remaining <= 0 else { return [] }
+            defer { memory.waiting = [] }
+            return memory.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Takes a `countDown` back, for a thread that was not to be waited for.
+    func countUp() { memory.withLock { $0.remaining += 1 } }
+
+    /// Waits until all threads have ended.
+    func wait() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isOver = memory.withLock { memory in
+                if memory.remaining > 0 { memory.waiting.append(continuation) }
+                return memory.remaining <= 0
+            }
+            if isOver { continuation.resume() }
+        }
     }
 }

@@ -188,3 +188,159 @@ extension WritePool {
         if isNews { note(.lost(.transactions, error.message)) }
     }
 }
+
+/// Work that needs an exclusive connection, with its type erased.
+struct WriteCall: Sendable {
+    /// Does the work and resumes its caller. Returns the reason when the work never began, so that another connection
+    /// may be tried.
+    let run: @Sendable (Connection) -> DatabaseError?
+    /// Fails the caller: its work was not done.
+    let fail: @Sendable (DatabaseError) -> Void
+}
+
+/// One thread with one connection, which serves the callers of a pool one by one.
+final class Writer {
+    private let pool: WritePool
+    private var connection: Connection?
+    private var backoff = Backoff()
+
+    init(_ pool: WritePool) { self.pool = pool }
+
+    /// Serves until the pool is closed and no caller waits.
+    func run() {
+        while pool.awaitCaller() {
+            // The writer takes the next caller only when it has a connection: waiting callers can then learn of an
+            // outage while this thread is busy connecting.
+            guard let connection = connected() else {
+                pool.pause(for: backoff.next())
+                continue
+            }
+            guard let waiting = pool.take() else { continue }
+            serve(waiting.call, on: connection)
+        }
+        disconnect()
+    }
+
+    private func serve(_ call: WriteCall, on first: Connection) {
+        let begun = ContinuousClock.now
+        var connection = first
+        while let failure = call.run(connection) {
+            disconnect()
+            pool.note(
+                .detail("A connection for transactions was lost while idle; connecting again. \(failure.message)"))
+            guard let another = connectedAgain(since: begun) else {
+                call.fail(pool.outage)
+                return
+            }
+            connection = another
+        }
+        if connection.isBroken {
+            disconnect()
+            pool.note(
+                .detail("A connection for transactions was lost or given up; the next transaction opens another."))
+        }
+    }
+
+    private func connectedAgain(since begun: Moment) -> Connection? {
+        while ContinuousClock.now - begun < pool.connectLimit {
+            if let connection = connected() { return connection }
+            pool.pause(for: backoff.next())
+        }
+        return nil
+    }
+
+    /// Returns the connection, and opens one when none seems alive; nil when that fails.
+    private func connected() -> Connection? {
+        if let connection {
+            if connection.seemsAlive() { return connection }
+            disconnect()
+        }
+        do {
+            let opened = try pool.open()
+            connection = opened
+            backoff.reset()
+            pool.connected()
+            return opened
+        } catch {
+            pool.failedToConnect(error)
+            return nil
+        }
+    }
+
+    private func disconnect() {
+        guard connection != nil else { return }
+        connection = nil
+        pool.disconnected()
+    }
+}
+
+/// Runs requests that arrive together as one group, so that they share a statement, a round trip and a commit.
+///
+/// A request that arrives alone runs at once. While as many groups run as may, requests wait and form the next group.
+package actor RequestGroups<Request: Sendable, Answer: Sendable> {
+    /// Does the work of a group; returns one answer for each request, in their order.
+    package typealias Work = @Sendable ([Request]) async throws -> [Answer]
+
+    private struct Call: Sendable {
+        let request: Request
+        let answer: CheckedContinuation<Answer, any Error>
+    }
+
+    private let requestsMax: Int
+    private let groupsMax: Int
+    private var groups = 0
+    private var waiting: WaitQueue<Call>
+
+    /// Creates groups of at most `requestsMax` requests. At most `groupsMax` groups run at a time, and at most `waitingMax`
+    /// requests wait.
+    package init(requestsMax: Int, groupsMax: Int, waitingMax: Int) {
+        self.requestsMax = requestsMax
+        self.groupsMax = groupsMax
+        waiting = WaitQueue(limit: waitingMax)
+    }
+
+    /// Returns the answer to a request. A group runs the `work` of one of its requests, so it must do the same for all.
+    ///
+    /// A caller that is cancelled still gets the answer, because others share its group. When the server refuses a group,
+    /// each of its requests runs alone, and fails alone. A failure of the connection is one of the whole group.
+    /// - Throws: `.queueFull`; the error of `work` for this request.
+    package func answer(_ request: Request, by work: @escaping Work) async throws -> Answer {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                _ = try waiting.join(Call(request: request, answer: continuation), at: .now)
+                startGroup(work)
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    private func startGroup(_ work: @escaping Work) {
+        guard groups < groupsMax, waiting.count > 0 else { return }
+        groups += 1
+        Task {
+            // Callers that are about to ask join this group.
+            await Task.yield()
+            let group = waiting.take(atMost: requestsMax).map(\.call)
+            if !group.isEmpty { await Self.run(group, work) }
+            groups -= 1
+            startGroup(work)
+        }
+    }
+
+    private static func run(_ group: [Call], _ work: Work) async {
+        do {
+            let answers = try await work(group.map(\.request))
+            for (call, answer) in zip(group, answers) { call.answer.resume(returning: answer) }
+        } catch  where group.count > 1 && mayConcernOne(error) {
+            for call in group { await run([call], work) }
+        } catch {
+            for call in group { call.answer.resume(throwing: error) }
+        }
+    }
+
+    private static func mayConcernOne(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return true }
+        return error.sqlState != nil
+    }
+}

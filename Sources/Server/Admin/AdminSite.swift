@@ -1,5 +1,6 @@
 import Hummingbird
-import Ledger
+import Logging
+import Mustache
 import Subscriptions
 import Tracking
 
@@ -62,5 +63,258 @@ extension Request {
             throw Problem(.notFound, "No app has the bundle id \(named).")
         }
         return app
+    }
+}
+
+/// The context of a request with a running session.
+struct AdminContext: ChildRequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The session of the signed-in key.
+    let session: AdminSession
+    /// The form that the request sent, with the session's token; nil for a request without one.
+    let form: AdminForm?
+
+    /// Creates the context of a request that `AdminAuthenticator` passed. Throws a problem for any other.
+    init(context: CallerContext) throws {
+        guard let session = context.session else { throw Problem(.unauthenticated, "Sign in at \(SignIn.path).") }
+        coreContext = context.coreContext
+        self.session = session
+        form = context.form
+    }
+}
+
+/// Middleware that admits a request with a running session, and notes the session in the context. It redirects any
+/// other to the sign-in.
+///
+/// It accepts a form only from our own pages, with the session's own token. An error's page has the session's menu.
+struct AdminAuthenticator: RouterMiddleware {
+    let ledger: SubscriptionLedger
+
+    func handle(
+        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        let form = [.get, .head].contains(request.method) ? nil : try await AdminForm(request)
+        guard let secret = request.sessionSecret, let session = try await ledger.admin.session(withSecret: secret)
+        else { return .redirect(to: SignIn.path(leadingTo: request)) }
+        var context = context
+        context.session = session
+        context.form = form
+        do {
+            try form?.requireToken(of: session)
+            return try await next(request, context)
+        } catch {
+            return try AdminPage.response(telling: error, session: session, context.logger)
+        }
+    }
+}
+
+/// Middleware that answers every error with a page, and gives every response the headers of a page.
+struct PageProblemMiddleware: RouterMiddleware {
+    func handle(
+        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context).asAdminPage
+        } catch {
+            return try AdminPage.response(telling: error, session: nil, context.logger).asAdminPage
+        }
+    }
+}
+
+/// A page: its content within the frame that every page has.
+struct AdminPage {
+    /// The heading and the window's title.
+    let title: String
+    /// The name of the content's template, without extension.
+    let template: String
+    /// The values for the template.
+    let content: Any
+    /// The visitor's session; nil for a visitor who is not signed in.
+    var session: AdminSession?
+    /// The result of the visitor's last action, in one sentence.
+    var notice: String?
+
+    /// The values for the frame.
+    private struct Frame {
+        let title: String
+        let content: String
+        let formToken: String?
+        let notice: String?
+        let places: [Place]
+    }
+
+    /// An entry of the menu.
+    private struct Place {
+        let title: String
+        let path: String
+        let isHere: Bool
+    }
+
+    /// Returns the page as a response. Throws when a template cannot be read or is missing.
+    func response(status: HTTPResponse.Status = .ok) throws -> Response {
+        let library = try AdminTemplates.library.get()
+        guard let inner = library.render(content, withTemplate: template),
+            let page = library.render(
+                Frame(
+                    title: title, content: inner, formToken: session?.formToken, notice: notice, places: places),
+                withTemplate: "layout")
+        else { throw Problem(.failed, "The page has no template \(template).") }
+        return Response(
+            status: status, headers: [.contentType: "text/html; charset=utf-8"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: page)))
+    }
+
+    private var places: [Place] {
+        guard session != nil else { return [] }
+        return [
+            ("Overview", "/admin"), ("Customers", "/admin/customers"), ("Retention", "/admin/retention"),
+            ("Cohorts", "/admin/cohorts"), ("Trials", "/admin/trials"), ("Incidents", "/admin/incidents"),
+            ("Webhooks", "/admin/webhooks"),
+        ].map { Place(title: $0, path: $1, isHere: $0 == title) }
+    }
+}
+
+/// The templates, which are embedded in the program.
+enum AdminTemplates {
+    /// All templates, or an error when one of them cannot be read.
+    static let library = Result {
+        MustacheLibrary(templates: try EmbeddedFiles.templates.mapValues { try MustacheTemplate(string: $0) })
+    }
+}
+
+extension AdminPage {
+    /// The error of a page, in one sentence.
+    private struct PageError {
+        let sentence: String
+    }
+
+    /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
+    static func response(telling error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
+        let problem = Problem(telling: error)
+        if problem.kind == .failed { logger.error("a page failed: \(error)") }
+        return try response(telling: problem, session: session)
+    }
+
+    /// Returns the page that shows a problem, with its headers.
+    static func response(telling problem: Problem, session: AdminSession? = nil) throws -> Response {
+        var page = try AdminPage(
+            title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail),
+            session: session
+        ).response(status: problem.kind.status)
+        for field in problem.headers where page.headers[field.name] == nil { page.headers.append(field) }
+        return page
+    }
+}
+
+/// A file for the pages, embedded in the program.
+struct AdminFile: Sendable {
+    let path: String
+    let type: String
+    let bytes: [UInt8]
+
+    static let style = AdminFile(
+        path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: Array(EmbeddedFiles.styleCss.utf8))
+    static let icon = AdminFile(
+        path: "/admin/icon.svg", type: "image/svg+xml", bytes: Array(EmbeddedFiles.iconSvg.utf8))
+
+    /// Adds the route of the file, which a browser may cache for five minutes.
+    func addRoute(to routes: RouterGroup<CallerContext>) {
+        routes.get(RouterPath(path)) { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: type, .cacheControl: "public, max-age=300"],
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        }
+    }
+}
+
+/// The fields of a form as a browser sends them.
+struct AdminForm: Sendable {
+    /// The largest form, in bytes. Ours have a few hundred.
+    static let bytesMax = 16 * 1024
+    /// How long a form may take to arrive, in seconds. A browser sends it at once.
+    static let secondsMax = 10.0
+
+    private let fields: [String: String]
+
+    /// Reads the form of a request. Throws a problem for one that a page of another site sent.
+    init(_ request: Request) async throws {
+        try request.requireOwnPage()
+        var limits = ServerLimits()
+        limits.bodyBytesMax = Self.bytesMax
+        limits.bodySecondsMax = Self.secondsMax
+        let body = try await limits.body(of: request)
+        fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+    }
+
+    /// Returns a field; empty when it is absent.
+    subscript(_ name: String) -> String { fields[name] ?? "" }
+
+    /// Throws a problem for a form that carries no token of the session.
+    func requireToken(of session: AdminSession) throws {
+        guard self["form_token"].isSecret(session.formToken) else {
+            throw Problem(.forbidden, "The form is from another session; go back, reload the page and try again.")
+        }
+    }
+}
+
+extension String {
+    /// Returns whether this is the secret. The comparison's duration reveals nothing about its characters.
+    func isSecret(_ secret: String) -> Bool {
+        let (mine, other) = (Array(utf8), Array(secret.utf8))
+        guard mine.count == other.count, !other.isEmpty else { return false }
+        return zip(mine, other).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}
+
+extension Response {
+    /// The same response with the headers of every page: the browser stores nothing, runs no script and loads nothing
+    /// from other sites.
+    var asAdminPage: Response {
+        var page = self
+        for field in Self.adminHeaders where page.headers[field.name] == nil { page.headers[field.name] = field.value }
+        return page
+    }
+
+    private static let adminHeaders: HTTPFields = {
+        var headers: HTTPFields = [
+            .contentSecurityPolicy:
+                "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+                + "base-uri 'none'",
+            .xContentTypeOptions: "nosniff",
+            .cacheControl: "no-store",
+        ]
+        // With `no-referrer`, a browser would hide from us that our own page sent a form.
+        if let name = AdminHeader.referrerPolicy { headers[name] = "same-origin" }
+        return headers
+    }()
+}
+
+/// The names of headers that the library does not define.
+enum AdminHeader {
+    static let referrerPolicy = HTTPFields.Element.Name("Referrer-Policy")
+    static let fetchSite = HTTPFields.Element.Name("Sec-Fetch-Site")
+    static let forwardedProtocol = HTTPFields.Element.Name("X-Forwarded-Proto")
+}
+
+extension Request {
+    /// Throws a problem for a form that a page of another site sent.
+    func requireOwnPage() throws {
+        let isOwn: Bool
+        if let site = AdminHeader.fetchSite.flatMap({ headers[$0] }) {
+            isOwn = site == "same-origin" || site == "none"
+        } else if let origin = headers[.origin] {
+            isOwn = head.authority.map { origin == "http://\($0)" || origin == "https://\($0)" } ?? false
+        } else {
+            isOwn = true
+        }
+        guard isOwn else { throw Problem(.forbidden, "The form was sent by the page of another site.") }
+    }
+
+    /// Whether the browser connects to this machine itself, without TLS.
+    var isLoopback: Bool {
+        let proxied = AdminHeader.forwardedProtocol.flatMap { headers[$0] }?.lowercased()
+        guard proxied != "https", let authority = head.authority else { return false }
+        let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
+        return ["localhost", "127.0.0.1", "[::1]"].contains(String(host))
     }
 }

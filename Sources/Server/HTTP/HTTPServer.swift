@@ -1,6 +1,5 @@
 import Hummingbird
 import HummingbirdCore
-import Ledger
 package import Logging
 import ServiceLifecycle
 package import Tracking
@@ -127,5 +126,138 @@ package struct HTTPServer: Service {
         routes.addDescription()
         if servesAdmin { AdminSite(tracker: tracker, keys: keys, proxies: limits.trustedProxies).addRoutes(to: routes) }
         return router
+    }
+}
+
+/// A router that also answers the methods that a path does not serve: OPTIONS lists the others, and the rest gets 405.
+/// Hummingbird's own router answers 404 to them.
+final class ListingRouter: RouterMethods, HTTPResponderBuilder {
+    typealias Context = CallerContext
+
+    /// Every method of RFC 9110 and RFC 5789, and QUERY.
+    private static let knownMethods: [HTTPRequest.Method] =
+        [.get, .head, .post, .put, .patch, .delete, .options, .trace, .connect]
+        + [HTTPRequest.Method(rawValue: "QUERY")].compactMap { $0 }
+
+    private let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
+    /// The methods of each path whose other methods have no answer yet.
+    private var methods: [String: Set<HTTPRequest.Method>] = [:]
+
+    /// Adds middleware for the routes that are added after it.
+    @discardableResult
+    func add(middleware: any MiddlewareProtocol<Request, Response, CallerContext>) -> Self {
+        router.add(middleware: middleware)
+        return self
+    }
+
+    /// Adds a route. GET adds HEAD by itself.
+    @discardableResult
+    func on<Responder: HTTPResponder>(
+        _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
+    ) -> Self where Responder.Context == CallerContext {
+        methods[path.description, default: []].insert(method)
+        router.on(path, method: method, responder: responder)
+        return self
+    }
+
+    /// Returns the responder, which answers every known method of every path.
+    func buildResponder() -> RouterResponder<CallerContext> {
+        for (path, served) in methods { answerOthers(than: served, at: RouterPath(path)) }
+        methods = [:]
+        return router.buildResponder()
+    }
+
+    private func answerOthers(than served: Set<HTTPRequest.Method>, at path: RouterPath) {
+        let allowed = Self.knownMethods.filter {
+            served.contains($0) || $0 == .options || ($0 == .head && served.contains(.get))
+        }
+        let allow = allowed.map(\.rawValue).joined(separator: ", ")
+        router.on(path, method: .options) { _, _ in Response(status: .noContent, headers: [.allow: allow]) }
+        for method in Self.knownMethods where !allowed.contains(method) {
+            router.on(path, method: method) { _, _ -> Response in
+                throw Problem(.methodNotAllowed, "Here only \(allow) is answered.", headers: [.allow: allow])
+            }
+        }
+    }
+}
+
+/// The limits that the server imposes on its callers.
+struct ServerLimits: Sendable {
+    /// The largest request body, in bytes. Receipts with long histories reach about 100 kB.
+    var bodyBytesMax = 8 * 1024 * 1024
+    /// How long a whole body may take to arrive, in seconds.
+    var bodySecondsMax = 60.0
+    /// The limits of one upload.
+    var submission = SubmissionLimits()
+    /// How long an upload waits before Apple is asked again, in seconds: about a purchase that its answer lacks, and when
+    /// it had a temporary problem.
+    var absentSeconds: Double = 5
+    /// How long the sender of a purchase waits at the most, in seconds.
+    var purchaseSeconds: Double = 20
+    /// How long a connection may be silent between requests or while its headers arrive, in seconds.
+    var idleSeconds: Int64 = 60
+    /// The largest single header or request line, in bytes. An id of 10 kB in any script, percent-encoded, still fits
+    /// and so gets its proper problem.
+    var headerBytesMax = 32 * 1024
+    /// The largest total of a request's headers, in bytes.
+    var headerListBytesMax = 48 * 1024
+    /// The most headers of a request.
+    var headerFieldsMax = 100
+    /// The most open connections. Further ones wait until one ends.
+    var connectionsMax = connectionsWanted
+
+    /// The reverse proxies that say whose requests they pass on, for limits of an address.
+    var trustedProxies = TrustedProxies()
+
+    /// How long the sender of an upload waits at the most, in seconds.
+    func waitSeconds(for purpose: UploadPurpose) -> Double {
+        switch purpose {
+        case .purchase: purchaseSeconds
+        case .launch, .restore: submission.answerSeconds
+        }
+    }
+
+    /// The number of connections that one process wants, where the system allows it.
+    static let connectionsWanted = 4096
+}
+
+/// `GET /healthz` and `GET /readyz`: whether the process is alive, and whether it can answer.
+struct Health: Sendable {
+    let ledger: SubscriptionLedger
+
+    /// Adds both routes. The first needs only microseconds.
+    func addRoutes(to routes: RouterGroup<CallerContext>, brief: RouterGroup<CallerContext>) {
+        // It does not depend on the database.
+        brief.get("/healthz") { _, _ in Response(["status": "alive"]) }
+        routes.get("/readyz") { _, _ in try await readiness() }
+    }
+
+    /// Returns whether lookups can be answered from a database whose schema fits this program.
+    ///
+    /// Without the primary, a server that has a standby stays ready. Taking it out of service would end lookups too,
+    /// while each write is refused on its own.
+    private func readiness() async throws -> Response {
+        let standby = await ledger.standby()
+        do {
+            try await ledger.operations.requireMigrated()
+        } catch let error as LedgerError {
+            throw Problem.unavailable(error.message, retryAfterSeconds: 5)
+        } catch {
+            guard error.storageFailure?.isLoss == true, standby.canAnswer else { throw error }
+            return Response(["status": "ready", "primary": "away", "standby": .string(standby.rawValue)])
+        }
+        guard standby != .none else { return Response(["status": "ready"]) }
+        return Response(["status": "ready", "primary": "there", "standby": .string(standby.rawValue)])
+    }
+}
+
+extension RouterMethods where Context == CallerContext {
+    /// Adds `GET /openapi.yaml`: the description of this API, for people and generators.
+    func addDescription() {
+        get("/openapi.yaml") { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: "application/yaml", .cacheControl: "public, max-age=3600"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: EmbeddedFiles.openapi)))
+        }
     }
 }

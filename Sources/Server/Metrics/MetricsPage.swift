@@ -1,9 +1,12 @@
 import CoreMetrics
 import Hummingbird
-import Ledger
+import HummingbirdCore
 import Logging
+import Metrics
+import ServiceLifecycle
 import Subscriptions
-import Tracking
+import Synchronization
+package import Tracking
 
 /// The text of `/metrics`: the counts of this process, and the database's numbers about the whole installation.
 ///
@@ -168,6 +171,135 @@ extension MetricsPage {
             Response(
                 status: .ok, headers: [.contentType: MetricsText.contentType, .cacheControl: "no-store"],
                 body: ResponseBody(byteBuffer: ByteBuffer(string: await self.text())))
+        }
+    }
+}
+
+/// The server of `/metrics`, `/healthz` and `/readyz` for a worker that serves nothing else.
+package struct MetricsServer: Service {
+    /// The most open connections: enough for a scraper or two.
+    static let connectionsMax = 16
+
+    private let tracker: Tracker
+    private let metrics: MetricsRegistry
+    private let host: String
+    private let port: Int
+    private let onListening: (@Sendable (Int) async -> Void)?
+    /// The limits that it imposes on its callers; tests use others.
+    var limits = ServerLimits()
+
+    /// Creates a server of a tracker's metrics.
+    /// - Parameters:
+    ///   - tracker: The tracker whose ledger is served.
+    ///   - metrics: The metrics of the process.
+    ///   - host: The address to listen on.
+    ///   - port: The port to listen on; 0 takes a free one.
+    ///   - onListening: Called with the port once connections are accepted.
+    package init(
+        tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int,
+        onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        self.tracker = tracker
+        self.metrics = metrics
+        self.host = host
+        self.port = port
+        self.onListening = onListening
+    }
+
+    /// Answers until graceful shutdown; throws when the address cannot be bound.
+    package func run() async throws {
+        try await application.run()
+    }
+
+    /// The HTTP application, for `run` and for tests.
+    var application: some ApplicationProtocol {
+        let router = ListingRouter()
+        router.add(middleware: ProblemMiddleware())
+        let routes = router.group().add(middleware: RequireWholePath())
+        Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
+        MetricsPage(metrics, of: tracker).addRoute(to: routes)
+        return Application(
+            router: router,
+            server: .http1(configuration: .init(idleTimeout: .seconds(limits.idleSeconds))),
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: HTTPServer.name,
+                availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
+            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
+            logger: tracker.logger)
+    }
+}
+
+/// Middleware that counts requests and their durations by route. A path contains a customer's id; a route does not.
+struct CountRequests: RouterMiddleware {
+    let counters: RequestCounters
+
+    func handle(
+        _ request: Request, context: CallerContext,
+        next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        let response = try await next(request, context)
+        counters.count(
+            .init(
+                method: request.method, route: context.endpointPath ?? "none", status: Int(response.status.code)),
+            elapsed: ContinuousClock.now - start)
+        return response
+    }
+}
+
+/// The counters of requests by method, route and status, so that the hot path needs a single dictionary lookup.
+final class RequestCounters: Sendable {
+    struct Key: Hashable, Sendable {
+        let method: HTTPRequest.Method
+        let route: String
+        let status: Int
+    }
+
+    private let registry: MetricsRegistry
+    private let known = Mutex<[Key: (Counter, Recorder)]>([:])
+
+    init(registry: MetricsRegistry) { self.registry = registry }
+
+    func count(_ key: Key, elapsed: Duration) {
+        let (counter, recorder) = known.withLock { known in
+            if let pair = known[key] { return pair }
+            let pair = made(for: key)
+            // A caller may invent methods. Those are counted together and not cached one by one.
+            if Self.methods.contains(key.method) { known[key] = pair }
+            return pair
+        }
+        counter.increment()
+        recorder.record(elapsed.seconds)
+    }
+
+    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .post, .put, .patch, .delete, .options]
+
+    private func made(for key: Key) -> (Counter, Recorder) {
+        let method = Self.methods.contains(key.method) ? key.method.rawValue : "other"
+        let labels = [("method", method), ("route", key.route), ("status", String(key.status))]
+        return (registry.counter(.requests, labels), registry.histogram(.requestSeconds, [("route", key.route)]))
+    }
+}
+
+/// The counters of lookups by the source of their answers.
+struct LookupCounters: Sendable {
+    private let stored: Counter
+    private let computed: Counter
+    private let history: Counter
+
+    init(registry: MetricsRegistry) {
+        func counter(_ source: CustomerEntitlements.Source) -> Counter {
+            registry.counter(.lookups, [("source", source.rawValue)])
+        }
+        (stored, computed, history) = (counter(.stored), counter(.computed), counter(.history))
+    }
+
+    /// Counts one answer.
+    func count(_ source: CustomerEntitlements.Source) {
+        switch source {
+        case .stored: stored.increment()
+        case .computed: computed.increment()
+        case .history: history.increment()
         }
     }
 }

@@ -141,3 +141,124 @@ extension MetricsRegistry {
     /// Does nothing: a series lives as long as the process.
     package func destroyTimer(_ handler: any TimerHandler) {}
 }
+
+/// A counter or a gauge: one number.
+final class MetricValue: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, Sendable {
+    private let number = Mutex(0.0)
+
+    var value: Double { number.withLock { $0 } }
+
+    func increment(by amount: Int64) { increment(by: Double(amount)) }
+    func increment(by amount: Double) { number.withLock { $0 += amount } }
+    func decrement(by amount: Double) { number.withLock { $0 -= amount } }
+    func set(_ value: Int64) { set(Double(value)) }
+    func set(_ value: Double) { number.withLock { $0 = value } }
+    func record(_ value: Int64) { set(Double(value)) }
+    func record(_ value: Double) { set(value) }
+    func reset() { set(0.0) }
+}
+
+/// A histogram: the number of values in each bucket, and the sum of all.
+final class MetricHistogram: TimerHandler, RecorderHandler, Sendable {
+    /// The counts so far. The last bucket has no upper bound.
+    struct Counts: Sendable {
+        fileprivate(set) var buckets: [UInt64]
+        fileprivate(set) var sum = 0.0
+    }
+
+    /// The upper bounds of the buckets, in ascending order.
+    let bounds: [Double]
+    private let state: Mutex<Counts>
+
+    init(bounds: [Double]) {
+        self.bounds = bounds
+        state = Mutex(Counts(buckets: Array(repeating: 0, count: bounds.count + 1)))
+    }
+
+    /// The counts so far.
+    var counts: Counts { state.withLock { $0 } }
+
+    func record(_ value: Int64) { record(Double(value)) }
+    func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1_000_000_000) }
+
+    func record(_ value: Double) {
+        let bucket = bounds.firstIndex { value <= $0 } ?? bounds.count
+        state.withLock { counts in
+            counts.buckets[bucket] += 1
+            counts.sum += value
+        }
+    }
+}
+
+/// The Prometheus text format, version 0.0.4:
+/// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+enum MetricsText {
+    /// The content type for scrapers.
+    static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// Returns the metrics as text.
+    static func text(of families: [MetricsRegistry.Family]) -> String {
+        var text = ""
+        for family in families {
+            text += "# HELP \(family.name) \(escaped(family.help, quotes: false))\n"
+            text += "# TYPE \(family.name) \(family.kind.word)\n"
+            for (labels, series) in family.series.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+                switch series {
+                case .value(let value): text += line(family.name, labels, value.value)
+                case .histogram(let histogram): text += lines(family.name, labels, histogram)
+                }
+            }
+        }
+        return text
+    }
+
+    /// Returns the lines of a histogram. Buckets are cumulative, and the last one counts every value.
+    private static func lines(
+        _ name: String, _ labels: [MetricsRegistry.Label], _ histogram: MetricHistogram
+    ) -> String {
+        let counts = histogram.counts
+        var (text, total) = ("", UInt64(0))
+        for (bucket, count) in counts.buckets.enumerated() {
+            total += count
+            let bound = bucket < histogram.bounds.count ? number(histogram.bounds[bucket]) : "+Inf"
+            text += line(name + "_bucket", labels + [.init(name: "le", value: bound)], Double(total))
+        }
+        return text + line(name + "_sum", labels, counts.sum) + line(name + "_count", labels, Double(total))
+    }
+
+    private static func line(_ name: String, _ labels: [MetricsRegistry.Label], _ value: Double) -> String {
+        let inner = labels.map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }.joined(separator: ",")
+        return "\(name)\(inner.isEmpty ? "" : "{\(inner)}") \(number(value))\n"
+    }
+
+    private static func number(_ value: Double) -> String {
+        if value.isNaN { return "NaN" }
+        if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+        return Int64(exactly: value).map(String.init) ?? "\(value)"
+    }
+
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        let lines = text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+        return quotes ? lines.replacing("\"", with: "\\\"") : lines
+    }
+}
+
+/// Names in the form that the format allows. Every other character becomes `_`.
+enum MetricName {
+    /// Returns a metric's name: letters, digits, `_` and `:`.
+    static func metric(_ text: String) -> String { cleaned(text, also: [UInt8(ascii: ":")]) }
+
+    /// Returns a label's name: letters, digits and `_`.
+    static func label(_ text: String) -> String { cleaned(text, also: []) }
+
+    private static func cleaned(_ text: String, also extra: [UInt8]) -> String {
+        let letters = (UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"))
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        let bytes = text.utf8.enumerated().map { place, byte -> UInt8 in
+            let isDigit = digits.contains(byte) && place > 0
+            let isAllowed = letters.0.contains(byte) || letters.1.contains(byte) || isDigit || extra.contains(byte)
+            return isAllowed ? byte : UInt8(ascii: "_")
+        }
+        return bytes.isEmpty ? "_" : String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -45,3 +45,377 @@ struct StateChange {
         return draft(kind, productID, at: latest ?? saidAt, detail)
     }
 }
+
+extension StateChange {
+    /// Ends and failures: the difference between the new and the old timeline at the instant of the previous answer,
+    /// and every boundary since then.
+    var spanDrafts: [Draft] {
+        let spans = after.timeline.spans
+        let first = after.timeline.index(at: before.asOf) ?? 0
+        guard spans.indices.contains(first), var known = before.timeline.span(at: before.asOf)?.state else { return [] }
+        let (bridged, uncoveredEnd) = (bridgedSpans, uncoveredEnd)
+        var drafts: [Draft] = []
+        for index in first..<spans.count {
+            let span = spans[index]
+            if index > first && span.from > after.asOf { break }
+            if !bridged.contains(index), span.expiresAt != uncoveredEnd {
+                drafts += transition(from: known, to: span, isRevision: index == first)
+            }
+            known = span.state
+        }
+        return drafts
+    }
+
+    /// The outcome of a period whose refund was reversed, if no later period decides. It comes after the reversal and
+    /// is dated by the newest answer, because the period was known as revoked until then.
+    var uncoveredDrafts: [Draft] {
+        guard let span = after.timeline.span(at: after.asOf), span.expiresAt == uncoveredEnd else { return [] }
+        return transition(from: .revoked, to: span, isRevision: true).map {
+            switched($0.event.kind, $0.event.productID, $0.event.detail)
+        }
+    }
+
+    /// The expiry of the period that was revoked at the previous answer and now turns out not to have been.
+    private var uncoveredEnd: Instant? {
+        guard let old = before.timeline.span(at: before.asOf), old.state == .revoked,
+            after.timeline.span(at: before.asOf)?.state != .revoked
+        else { return nil }
+        return old.expiresAt
+    }
+
+    /// The spans in a gap that a later period closes soon enough to count as a renewal.
+    private var bridgedSpans: Set<Int> {
+        let spans = after.timeline.spans
+        let active = spans.indices.filter { spans[$0].state == .active }
+        return zip(active, active.dropFirst()).reduce(into: []) { bridged, ends in
+            let (last, next) = ends
+            guard next > last + 1, spans[next].from - spans[last + 1].from <= policy.lateRenewalTolerance else {
+                return
+            }
+            bridged.formUnion(last + 1..<next)
+        }
+    }
+
+    private func transition(from old: State, to span: Span, isRevision: Bool) -> [Draft] {
+        let detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
+        switch span.state {
+        case .active, .awaitingRenewal, .revoked:
+            return []
+        case .gracePeriod:
+            guard old != .gracePeriod else { return [] }
+            let until = span.entitledUntil.map { ["grace_expires_at": DetailValue.text($0.iso8601)] } ?? [:]
+            return [draft(.billingGraceEntered, span.productID, at: span.expiresAt, detail.merging(until) { $1 })]
+        case .billingRetry:
+            switch old {
+            case .billingRetry: return []
+            case .gracePeriod: return graceExpired(span, detail, isRevision: isRevision)
+            case .active, .awaitingRenewal, .expired, .revoked:
+                return [draft(.billingRetryEntered, span.productID, at: span.expiresAt, detail)]
+            }
+        case .expired:
+            return old == .expired ? [] : expired(from: old, span, isRevision: isRevision)
+        }
+    }
+
+    private func graceExpired(_ span: Span, _ detail: [String: DetailValue], isRevision: Bool) -> [Draft] {
+        guard isRevision else { return [draft(.billingGraceExpired, span.productID, at: span.from, detail)] }
+        if let end = before.timeline.span(at: before.asOf)?.entitledUntil, end <= latest(in: span) {
+            return [draft(.billingGraceExpired, span.productID, at: end, detail)]
+        }
+        return failureEnded(.billingGraceExpired, span, detail)
+    }
+
+    /// Reports an unpaid end of grace as such, even if Apple makes no further attempt to charge.
+    private func expired(from old: State, _ span: Span, isRevision: Bool) -> [Draft] {
+        var detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
+        if let reason = span.reason { detail["reason"] = .text(reason.rawValue) }
+        if let successor = after.facts.periods.last(where: { $0.expiresAt == span.expiresAt })?.movedTo {
+            detail["moved_to"] = .text(successor.text)
+        }
+        let kind: EventKind = span.flags.contains(.trial) ? .trialExpired : .subscriptionExpired
+        switch old {
+        case .active, .awaitingRenewal, .expired:
+            return [draft(kind, span.productID, at: span.expiresAt, detail)]
+        case .gracePeriod:
+            return graceExpired(span, detail, isRevision: isRevision)
+        case .billingRetry, .revoked:
+            return failureEnded(kind, span, detail)
+        }
+    }
+
+    /// Reports that Apple stopped charging. Apple gives no instant for that, so the event has the instant of the newest
+    /// answer, or of the span that followed. If a refund followed, only the refund is reported.
+    private func failureEnded(_ kind: EventKind, _ span: Span, _ detail: [String: DetailValue]) -> [Draft] {
+        let end = latest(in: span)
+        if span.to == end, after.timeline.span(at: end)?.state == .revoked { return [] }
+        return [switched(kind, span.productID, detail, by: end)]
+    }
+
+    /// Returns the end of the span, or the newest answer's instant if that comes first.
+    private func latest(in span: Span) -> Instant { min(span.to ?? after.asOf, after.asOf) }
+}
+
+extension StateChange {
+    /// Events of new periods, in order of purchase, and of changes in known periods.
+    var periodDrafts: [Draft] {
+        let known = knownPeriods
+        // A next period charged ahead of time does not turn an older new period into a backfill.
+        let lastKnownStart = before.facts.periods.last { $0.purchasedAt <= before.asOf }?.purchasedAt ?? before.asOf
+        let replacements = Replacement.instants(in: after.facts.periods)
+        var drafts: [Draft] = []
+        for (index, period) in after.facts.periods.enumerated() {
+            if let old = known[index] {
+                drafts += termDrafts(old, period)
+            } else {
+                drafts += newPeriod(index, isBackfill: period.purchasedAt < lastKnownStart)
+            }
+            drafts += revocationDrafts(known[index], period, replacedAt: replacements[index])
+        }
+        return drafts
+    }
+
+    /// The previously known versions of the current periods, by index among the current periods.
+    var knownPeriods: [Int: Period] {
+        let match = PeriodMatch(after.facts.periods)
+        return before.facts.periods.reduce(into: [:]) { known, period in
+            guard let index = match.index(of: period) else { return }
+            known[index] = known[index].map { $0.asOf < period.asOf ? period : $0 } ?? period
+        }
+    }
+
+    private func termDrafts(_ old: Period, _ new: Period) -> [Draft] {
+        guard old.expiresAt != new.expiresAt, new.cancelledAt == nil, !new.isUpgraded else { return [] }
+        var detail = new.eventDetail
+        detail["previous_expires_at"] = .text(old.expiresAt.iso8601)
+        let kind: EventKind = new.expiresAt > old.expiresAt ? .subscriptionExtended : .subscriptionShortened
+        return [switched(kind, new.productID, detail)]
+    }
+
+    /// Reports a replaced period as refunded only if Apple refunded the rest of its price: the cancellation date alone is
+    /// that of the replacement.
+    private func revocationDrafts(_ old: Period?, _ period: Period, replacedAt: Instant?) -> [Draft] {
+        var detail = period.eventDetail
+        if let reason = period.revocation.value.reason ?? old?.revocation.value.reason {
+            detail["reason"] = .text(reason)
+        }
+        let wasRefunded = old?.refundedAt(replacedAt: replacedAt) != nil
+        guard let refundedAt = period.refundedAt(replacedAt: replacedAt) else {
+            // A refunded period that turns out to be replaced was never refunded.
+            let isReversed = wasRefunded && (old?.isUpgraded == true || !period.isUpgraded)
+            return isReversed ? [switched(.refundReversed, period.productID, detail)] : []
+        }
+        guard !wasRefunded else { return [] }
+        let kind: EventKind = period.isShared ? .familyRevoked : .refundGranted
+        return [draft(kind, period.productID, at: refundedAt, detail)]
+    }
+
+    private func newPeriod(_ index: Int, isBackfill: Bool) -> [Draft] {
+        let periods = after.facts.periods
+        let period = periods[index]
+        var detail = period.eventDetail
+        if isBackfill { detail["backfill"] = .flag(true) }
+        guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
+            return [draft(.subscriptionRenewed, period.productID, at: period.chargedBy, detail)]
+        }
+        // Seats that were added to a running period are no renewal.
+        if period.isOneOfSeveral, period.expiresAt == previous.expiresAt { return [] }
+        var drafts: [Draft] = []
+        if previous.productID != period.productID {
+            var change = detail
+            change["from_product_id"] = .text(previous.productID.text)
+            change["to_product_id"] = .text(period.productID.text)
+            drafts.append(draft(.productChanged, period.productID, at: period.chargedBy, change))
+            if period.tookOver(previous, policy) || tookOverNext(index) { return drafts }
+        }
+        let kind = kind(of: period, after: previous)
+        if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
+            detail["late"] = .flag(true)
+        }
+        drafts.append(draft(kind, period.productID, at: period.chargedBy, detail))
+        return drafts
+    }
+
+    /// Returns whether the period immediately replaced a next period that had been charged ahead of time.
+    private func tookOverNext(_ index: Int) -> Bool {
+        let period = after.facts.periods[index]
+        return after.facts.periods[(index + 1)...].prefix { $0.gaveWay }.contains { next in
+            guard next.productID != period.productID, let cancelledAt = next.cancelledAt else {
+                return false
+            }
+            return period.purchasedAt <= cancelledAt + policy.lateRenewalTolerance
+                && cancelledAt <= period.purchasedAt + policy.lateRenewalTolerance
+        }
+    }
+
+    private func kind(of period: Period, after previous: Period) -> EventKind {
+        let gap = period.gap(after: previous, policy)
+        if hasLapsed(after: previous, for: gap) { return .subscriptionReactivated }
+        if previous.isTrial { return .trialConverted }
+        if hadFailed(previous) || gap > policy.lateRenewalTolerance { return .subscriptionRecovered }
+        return .subscriptionRenewed
+    }
+
+    /// Returns whether the customer came back after the gap: renewal was off when last seen, or Apple had stopped
+    /// charging.
+    private func hasLapsed(after previous: Period, for gap: Delay) -> Bool {
+        let renewal = previous.ending ?? before.facts.renewal
+        let longest = previous.isMonthly ? policy.longestPaymentLapse : policy.longestLapse
+        let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : longest
+        return gap > tolerance
+    }
+
+    /// Returns whether the last known fact about a period's end is a billing failure.
+    private func hadFailed(_ period: Period) -> Bool {
+        guard let ending = period.ending, ending.asOf >= period.expiresAt else { return false }
+        let intent = ending.value.expirationIntent
+        let inGrace = ending.value.graceExpiresAt.map { $0 > ending.asOf } ?? false
+        return inGrace || ending.value.isInGraceByStatus
+            || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
+    }
+
+    /// Returns whether an event already reported that the subscription expired with this period.
+    private func expiryWasReported(_ period: Period) -> Bool {
+        guard let span = before.timeline.span(at: before.asOf), span.state == .expired else { return false }
+        return span.expiresAt == period.expiresAt
+    }
+}
+
+extension Period {
+    /// When the period was refunded or revoked; nil if it was not, or if it was merely replaced.
+    fileprivate func refundedAt(replacedAt: Instant?) -> Instant? {
+        isUpgraded ? restRefundedAt(replacedAt: replacedAt) : cancelledAt
+    }
+
+    /// Whether the period was charged ahead of time and replaced before it began, so that nothing ever followed it.
+    fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
+
+    /// The start of the period, or its refund if that came earlier: the charge had happened by then, and its event
+    /// precedes the refund's.
+    fileprivate var chargedBy: Instant { isRefunded ? min(purchasedAt, cancelledAt ?? purchasedAt) : purchasedAt }
+
+    /// Returns the time between two periods. A renewal counts from the expiry, even if the previous period was
+    /// refunded.
+    fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
+        let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)
+        return purchasedAt - (renews ? previous.expiresAt : previous.accessEnd)
+    }
+
+    /// Returns whether the period replaced another product immediately rather than at the next renewal: the other
+    /// period is marked as upgraded, or was still far from its expiry.
+    fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
+        if previous.isUpgraded { return purchasedAt <= previous.accessEnd + policy.lateRenewalTolerance }
+        return purchasedAt < previous.expiresAt - previous.tolerance(policy) && previous.cancelledAt == nil
+    }
+
+    /// Returns how far from this period's expiry a renewal may start: at most a tenth of the period.
+    private func tolerance(_ policy: Policy) -> Delay {
+        min(policy.lateRenewalTolerance, (expiresAt - purchasedAt).divided(by: 10))
+    }
+}
+
+extension Policy {
+    /// The longest gap between two periods that Apple's own billing retries can still explain. Apple retries for 60
+    /// days (Apple: "Reducing involuntary subscriber churn").
+    fileprivate var longestLapse: Delay { Delay.days(65).divided(by: speedup) }
+
+    /// The same of two payments of a term, which Apple tries for 90 days.
+    fileprivate var longestPaymentLapse: Delay { Delay.days(95).divided(by: speedup) }
+}
+
+extension StateChange {
+    /// Customer switches: renewal on and off, scheduled products, price consent.
+    ///
+    /// Empty if Apple reported the renewal for the first time, or reported nothing newer.
+    var renewalDrafts: [Draft] {
+        guard let old = before.facts.currentRenewal, let new = after.facts.currentRenewal, new.asOf > old.asOf,
+            let span = after.timeline.span(at: after.asOf)
+        else { return [] }
+        var drafts = statusDrafts(old.value, new.value, span)
+        switch span.state {
+        case .active, .gracePeriod, .billingRetry, .awaitingRenewal:
+            drafts += productDrafts(old.value, new.value) + priceDrafts(old.value, new.value, span)
+        case .expired, .revoked:
+            break
+        }
+        return drafts
+    }
+
+    private func statusDrafts(_ old: Renewal, _ new: Renewal, _ span: Span) -> [Draft] {
+        guard let was = old.isWanted, let isNow = new.isWanted, was != isNow else { return [] }
+        if isNow {
+            let cameBack = periodDrafts.contains { $0.event.kind == .subscriptionReactivated }
+            return cameBack ? [] : [switched(.autoRenewEnabled, span.productID)]
+        }
+        return [switched(.autoRenewDisabled, span.productID, takesEffect(new))]
+    }
+
+    /// The end of the term of payments that runs, at which the customer's will takes effect; empty outside of a term.
+    private func takesEffect(_ renewal: Renewal) -> [String: DetailValue] {
+        guard renewal.term?.renews != nil, let ends = after.lastPeriod?.payment?.termEndsAt else { return [:] }
+        return ["takes_effect_at": .text(ends.iso8601)]
+    }
+
+    private func productDrafts(_ old: Renewal, _ new: Renewal) -> [Draft] {
+        guard let oldHead = before.lastPeriod?.productID, let last = after.lastPeriod, new.concerns(last.productID)
+        else { return [] }
+        let head = last.productID
+        let (was, isNow) = (old.change(from: oldHead), new.change(from: head))
+        let tookPlace = was.map(isNew) ?? false
+        if let isNow, isNow != was || tookPlace {
+            var detail: [String: DetailValue] = [
+                "from_product_id": .text(head.text), "to_product_id": .text(isNow.text),
+            ]
+            detail.merge(takesEffect(new)) { $1 }
+            return [switched(.productChangeScheduled, head, detail)]
+        }
+        guard let was, isNow == nil, was != head, !tookPlace else { return planDrafts(old, new, last) }
+        return [
+            switched(
+                .productChangeWithdrawn, head, ["from_product_id": .text(head.text), "to_product_id": .text(was.text)])
+        ]
+    }
+
+    /// Reports another way to pay of the same product, as a change of what follows.
+    private func planDrafts(_ old: Renewal, _ new: Renewal, _ last: Period) -> [Draft] {
+        guard let oldLast = before.lastPeriod, old.change(from: oldLast.productID) == nil,
+            new.change(from: last.productID) == nil
+        else { return [] }
+        let (was, isNow) = (old.planChange(from: oldLast), new.planChange(from: last))
+        guard was != isNow else { return [] }
+        let product = DetailValue.text(last.productID.text)
+        var detail: [String: DetailValue] = ["from_product_id": product, "to_product_id": product]
+        detail.merge(takesEffect(new)) { $1 }
+        if let isNow {
+            detail["to_plan"] = .text(isNow)
+            return [switched(.productChangeScheduled, last.productID, detail)]
+        }
+        // A plan that took place is not withdrawn.
+        guard let was, was != last.details.sale?.value.plan ?? Sale.upfront else { return [] }
+        detail["to_plan"] = .text(was)
+        return [switched(.productChangeWithdrawn, last.productID, detail)]
+    }
+
+    /// Returns whether a period of the product appeared since the previous answer.
+    private func isNew(_ product: ProductID) -> Bool {
+        let known = knownPeriods
+        return after.facts.periods.enumerated().contains { known[$0.offset] == nil && $0.element.productID == product }
+    }
+
+    private func priceDrafts(_ old: Renewal, _ new: Renewal, _ span: Span) -> [Draft] {
+        if new.awaitsPriceConsent {
+            return old.awaitsPriceConsent ? [] : [switched(.priceIncreasePending, span.productID)]
+        }
+        guard new.acceptsPrice, !old.acceptsPrice || old.awaitsPriceConsent else { return [] }
+        return [switched(.priceIncreaseAccepted, span.productID)]
+    }
+}
+
+extension Renewal {
+    /// Whether the customer agreed to a higher price, or was informed of one that needs no consent.
+    fileprivate var acceptsPrice: Bool { priceConsentStatus == "1" || priceIncreaseStatus == "1" }
+}
+
+extension SubscriptionState {
+    /// The last period.
+    fileprivate var lastPeriod: Period? { Period.indexOfLast(in: facts.periods).map { facts.periods[$0] } }
+}

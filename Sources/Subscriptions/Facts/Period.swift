@@ -135,3 +135,194 @@ extension Period: Hashable {
             && renewal?.graceByStatusEndedAt == other.renewal?.graceByStatusEndedAt
     }
 }
+
+extension Period {
+    /// Orders periods canonically: by start, then end, then identifier. Total for the periods of one subscription.
+    static func precedes(_ left: Period, _ right: Period) -> Bool {
+        if left.purchasedAt != right.purchasedAt { return left.purchasedAt < right.purchasedAt }
+        if left.expiresAt != right.expiresAt { return left.expiresAt < right.expiresAt }
+        if left.webOrderLineItemID != right.webOrderLineItemID {
+            guard let id = left.webOrderLineItemID else { return true }
+            return right.webOrderLineItemID.map { id < $0 } ?? false
+        }
+        if left.productID != right.productID { return left.productID < right.productID }
+        return left.transactionIDs.sorted().lexicographicallyPrecedes(right.transactionIDs.sorted())
+    }
+
+    /// Returns whether the period ends later, or starts later with the same end.
+    func endsAfter(_ other: Period) -> Bool {
+        (expiresAt, purchasedAt) > (other.expiresAt, other.purchasedAt)
+    }
+
+    /// Returns the index of the live period that ends last.
+    static func indexOfHead(in periods: [Period]) -> Int? {
+        periods.indices.reduce(nil) { known, index in
+            periods[index].isUpgraded || periods[index].isRefunded ? known : later(known, index, in: periods)
+        }
+    }
+
+    /// Returns the index of the period whose end the renewal information describes: the live period that ends last,
+    /// unless a refunded one follows it or one that waits for its replacement starts after it. Without any of these, it
+    /// is the replaced period that starts last.
+    ///
+    /// The decision table examines the same period once every known period has begun.
+    static func indexOfLast(in periods: [Period]) -> Int? {
+        let head = indexOfHead(in: periods)
+        let replaced = periods.lastIndex(where: \.isUpgraded)
+        let waiting = replaced.flatMap { Replacement.instants(in: periods)[$0] == nil ? $0 : nil }
+        func waits(after index: Int?) -> Bool {
+            guard let waiting, let index else { return waiting != nil }
+            return periods[waiting].purchasedAt > periods[index].purchasedAt
+        }
+        if let refunded = periods.lastIndex(where: \.isRefunded), periods[refunded].follows(head.map { periods[$0] }) {
+            return waits(after: refunded) ? waiting : refunded
+        }
+        return waits(after: head) ? waiting : head ?? replaced
+    }
+
+    /// Returns whether the period comes after every live one, so that its refund decides.
+    private func follows(_ head: Period?) -> Bool {
+        guard let head else { return true }
+        return expiresAt > head.expiresAt && purchasedAt >= head.purchasedAt
+    }
+
+    private static func later(_ known: Int?, _ index: Int, in periods: [Period]) -> Int {
+        guard let known else { return index }
+        return periods[known].endsAfter(periods[index]) ? known : index
+    }
+}
+
+extension SubscriptionEvidence {
+    /// Returns the renewal row about a product: the row of that product, else the row that renews to it, else a row
+    /// that will renew, else the first row. The position alone never decides while another criterion fits.
+    func renewal(for product: ProductID) -> RenewalRow? {
+        renewals.first { $0.renewal.productID == product }
+            ?? renewals.first { $0.renewal.renewsToProductID == product }
+            ?? renewals.first { $0.renewal.willRenew == true }
+            ?? renewals.first
+    }
+}
+
+/// Decides which rows describe the same period.
+///
+/// Rows with the same `web_order_line_item_id` do; rows with two different ones never do. A row without one belongs to
+/// the period that knows its transaction id, else to the period with the same product and start. Grouping considers all
+/// rows together. The order in which rows arrive therefore does not matter, as long as the rows of a period agree on
+/// product and start, and a row without identifier fits only one period. If it fits several, the one with the smallest
+/// identifier takes it.
+enum PeriodGrouping {
+    /// Returns the rows merged into periods, in canonical order.
+    static func grouped(_ rows: [Period]) -> [Period] {
+        var numbered: [WebOrderLineItemID: Period] = [:]
+        var unnumbered: [Period] = []
+        for row in rows {
+            guard let id = row.webOrderLineItemID else {
+                unnumbered.append(row)
+                continue
+            }
+            numbered[id] = numbered[id]?.merging(row) ?? row
+        }
+        guard !unnumbered.isEmpty else { return numbered.values.sorted(by: Period.precedes) }
+        var rest: [Period] = []
+        let index = Index(numbered)
+        for group in connected(unnumbered) {
+            let merged = group.dropFirst().reduce(group[0]) { $0.merging($1) }
+            if let id = index.home(of: group) {
+                numbered[id] = numbered[id]?.merging(merged)
+            } else {
+                rest.append(merged)
+            }
+        }
+        return (numbered.values + rest).sorted(by: Period.precedes)
+    }
+
+    /// Groups rows without identifier that share a transaction, or product and start, directly or through other rows.
+    private static func connected(_ rows: [Period]) -> [[Period]] {
+        var parent = Array(rows.indices)
+        func root(_ index: Int) -> Int {
+            var current = index
+            while parent[current] != current {
+                parent[current] = parent[parent[current]]
+                current = parent[current]
+            }
+            return current
+        }
+        var byTransaction: [TransactionID: Int] = [:]
+        var byStart: [Start: Int] = [:]
+        for (index, row) in rows.enumerated() {
+            for known in row.transactionIDs.compactMap({ byTransaction[$0] }) + [byStart[Start(row)]].compactMap({ $0 })
+            {
+                parent[root(known)] = root(index)
+            }
+            for id in row.transactionIDs { byTransaction[id] = index }
+            byStart[Start(row)] = index
+        }
+        return Dictionary(grouping: rows.indices, by: root).values.map { members in members.map { rows[$0] } }
+    }
+
+    /// Finds periods that have an identifier.
+    private struct Index {
+        var byTransaction: [TransactionID: WebOrderLineItemID] = [:]
+        var byStart: [Start: WebOrderLineItemID] = [:]
+
+        init(_ periods: [WebOrderLineItemID: Period]) {
+            for (id, period) in periods {
+                byStart[Start(period)] = min(byStart[Start(period)] ?? id, id)
+                for transaction in period.transactionIDs {
+                    byTransaction[transaction] = min(byTransaction[transaction] ?? id, id)
+                }
+            }
+        }
+
+        func home(of group: [Period]) -> WebOrderLineItemID? {
+            group.flatMap(\.transactionIDs).compactMap { byTransaction[$0] }.min()
+                ?? group.compactMap { byStart[Start($0)] }.min()
+        }
+    }
+
+    /// Product and start together.
+    private struct Start: Hashable {
+        let productID: ProductID
+        let purchasedAt: Instant
+
+        init(_ period: Period) {
+            productID = period.productID
+            purchasedAt = period.purchasedAt
+        }
+    }
+}
+
+extension Period {
+    /// Merges two descriptions of the same period.
+    func merging(_ other: Period) -> Period {
+        Period(
+            id: id.map { min($0, other.id ?? $0) } ?? other.id,
+            webOrderLineItemID: webOrderLineItemID ?? other.webOrderLineItemID,
+            transactionIDs: transactionIDs.union(other.transactionIDs), terms: terms.merging(other.terms),
+            revocation: revocation.merging(other.revocation), upgrade: upgrade.merging(other.upgrade),
+            details: details.merging(other.details),
+            renewal: merged(renewal, other.renewal))
+    }
+}
+
+/// Finds a previously known period among the current periods, in which it may have been merged with others.
+struct PeriodMatch {
+    private var byIdentifier: [WebOrderLineItemID: Int] = [:]
+    private var byTransaction: [TransactionID: Int] = [:]
+
+    init(_ periods: [Period]) {
+        for (index, period) in periods.enumerated() {
+            if let id = period.webOrderLineItemID { byIdentifier[id] = index }
+            for id in period.transactionIDs where byTransaction[id] == nil { byTransaction[id] = index }
+        }
+    }
+
+    /// Returns the index of the period with a transaction; nil if none has it.
+    func index(ofTransaction id: TransactionID) -> Int? { byTransaction[id] }
+
+    /// Returns the index of the period; nil if it is not among them.
+    func index(of period: Period) -> Int? {
+        if let id = period.webOrderLineItemID { return byIdentifier[id] }
+        return period.transactionIDs.compactMap { byTransaction[$0] }.min()
+    }
+}

@@ -82,3 +82,220 @@ extension Renewal: FactValue {
         ]
     }
 }
+
+/// Apple's information about the renewal that follows one period, with every field from its newest source.
+///
+/// A row of `pending_renewal_info` states some fields whether they are true or false, and states others only while they
+/// apply (Apple: "responseBody.Pending_renewal_info"). A missing field therefore means one of two things:
+///
+/// * `auto_renew_product_id`, `auto_renew_status`, `is_in_billing_retry_period` and `grace_period_expires_date`: not
+///   stated. The last known value remains. Apple writes "0" when a status is over, and leaves the date of grace in its
+///   data after grace is over, so a row without these fields ends nothing.
+/// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only
+///   while they apply. A status that says grace without a date counts while the newest row has it.
+///
+/// The state does not rest on a retry that a newer row left out: see `retriesNow`.
+///
+/// Merging is commutative, associative and idempotent.
+package struct RenewalFacts: Hashable, Sendable {
+    /// The newest row's product, and every field whose absence is a denial.
+    package var row: Fact<Renewal>
+    /// `auto_renew_product_id`.
+    package var renewsToProductID: Fact<ProductID>?
+    /// `auto_renew_status`.
+    package var willRenew: Fact<Bool>?
+    /// `is_in_billing_retry_period`.
+    package var inBillingRetry: Fact<Bool>?
+    /// `grace_period_expires_date`.
+    package var graceExpiresAt: Fact<Instant>?
+    /// What the customer wants after a term of payments. verifyReceipt does not speak of it, so absence means nothing; a
+    /// signed text that no term runs says so.
+    package var term: Fact<TermWill>?
+    /// A status of grace without a date of its end: true, with the newest row that had it.
+    package var graceByStatus: Fact<Bool>?
+    /// The first answer, without a date of grace, that shows that Apple gave up: it gives the reason why the
+    /// subscription ended, and either states that Apple no longer tries to charge, or gives a reason other than a
+    /// failed payment.
+    package var gaveUpAt: Instant?
+
+    /// Creates the facts that one row states.
+    package init(_ said: Fact<Renewal>) {
+        func fact<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: said.origin) } }
+        let renewal = said.value
+        row = Fact(renewal.withoutStanding, origin: said.origin)
+        renewsToProductID = fact(renewal.renewsToProductID)
+        willRenew = fact(renewal.willRenew)
+        inBillingRetry = fact(renewal.inBillingRetry)
+        graceExpiresAt = fact(renewal.graceExpiresAt)
+        graceByStatus = renewal.isInGraceByStatus ? fact(true) : nil
+        term = fact(renewal.term)
+        let saysGrace = renewal.graceExpiresAt != nil || renewal.isInGraceByStatus
+        gaveUpAt = renewal.isGivenUp && !saysGrace ? said.asOf : nil
+    }
+
+    /// The instant of the newest row.
+    package var asOf: Instant { row.asOf }
+
+    /// What decides: all fields combined as one row would state them now, with the origin of the newest row. A retry that
+    /// no longer counts is left out.
+    package var said: Fact<Renewal> {
+        var said = stated
+        if said.value.inBillingRetry == true, !retriesNow { said.value.inBillingRetry = nil }
+        return said
+    }
+
+    /// Whether Apple's newest word is that it tries to charge. A newer row about `auto_renew_status`, or with a reason for
+    /// the end, that leaves the flag out says that it does not, as it does where it is read alone.
+    private var retriesNow: Bool {
+        guard let retry = inBillingRetry, retry.value else { return false }
+        let isDeniedByReason = row.value.expirationIntent != nil && retry.asOf < row.asOf
+        return !isDeniedByReason && retry.asOf >= willRenew?.asOf ?? retry.asOf
+    }
+
+    /// All fields combined, each as it was stated last: what is stored.
+    var stated: Fact<Renewal> {
+        var renewal = row.value
+        renewal.renewsToProductID = renewsToProductID?.value
+        renewal.willRenew = willRenew?.value
+        renewal.inBillingRetry = inBillingRetry?.value
+        renewal.graceExpiresAt = graceExpiresAt?.value
+        renewal.isInGraceByStatus = graceByStatus != nil
+        renewal.term = term?.value
+        return Fact(renewal, origin: row.origin)
+    }
+
+    /// Returns the facts of both, with every field from its newest source.
+    package func merging(_ other: RenewalFacts) -> RenewalFacts {
+        var merged = self
+        merged.row = row.merging(other.row)
+        merged.renewsToProductID = newest(renewsToProductID, other.renewsToProductID)
+        merged.willRenew = newest(willRenew, other.willRenew)
+        merged.inBillingRetry = newest(inBillingRetry, other.inBillingRetry)
+        merged.graceExpiresAt = newest(graceExpiresAt, other.graceExpiresAt)
+        merged.term = newest(term, other.term)
+        merged.graceByStatus = newest(graceByStatus, other.graceByStatus)
+        merged.gaveUpAt = [gaveUpAt, other.gaveUpAt].compactMap(\.self).min()
+        return merged
+    }
+
+    /// Returns the facts without those that Apple stated before the end of the period.
+    ///
+    /// A reason for the end, a failed charge and grace exist only after an end (Apple:
+    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one.
+    func after(_ end: Instant) -> RenewalFacts {
+        var facts = self
+        if row.asOf < end { facts.row = Fact(row.value.withoutIntent, origin: row.origin) }
+        if let said = inBillingRetry?.asOf, said < end { facts.inBillingRetry = nil }
+        if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
+        if let said = graceByStatus?.asOf, said < end { facts.graceByStatus = nil }
+        if let gaveUpAt, gaveUpAt < end { facts.gaveUpAt = nil }
+        return facts
+    }
+
+    /// The end of grace: Apple's date, or the first earlier answer that shows that Apple gave up, unless Apple stated
+    /// the date again since and it still stands. Access until then remains granted, whatever Apple states later.
+    var graceEndsAt: Instant? {
+        guard let grace = graceExpiresAt else { return nil }
+        guard let gaveUpAt else { return grace.value }
+        let isOver = grace.asOf < gaveUpAt || said.value.isGivenUp && grace.asOf < row.asOf
+        return isOver ? min(grace.value, gaveUpAt) : grace.value
+    }
+
+    /// Whether the newest row has a status of grace, and no date is known that was still ahead then.
+    var isGraceAssumed: Bool {
+        guard let word = graceByStatus, word.asOf >= row.asOf else { return false }
+        return graceEndsAt.map { $0 <= row.asOf } ?? true
+    }
+
+    /// The last row that had a status of grace, once a newer one lacks it or gives a date.
+    var graceByStatusEndedAt: Instant? { isGraceAssumed ? nil : graceByStatus?.asOf }
+}
+
+/// Merges renewal information that may be missing.
+func merged(_ left: RenewalFacts?, _ right: RenewalFacts?) -> RenewalFacts? {
+    guard let left, let right else { return left ?? right }
+    return left.merging(right)
+}
+
+extension Renewal {
+    /// Whether it states why the subscription ended for good: retry counts only beside intent 2, as in the decision
+    /// table.
+    fileprivate var isGivenUp: Bool {
+        guard let expirationIntent else { return false }
+        return expirationIntent != "2" || inBillingRetry == false
+    }
+
+    /// The same without the reason for an end.
+    fileprivate var withoutIntent: Renewal {
+        var rest = self
+        rest.expirationIntent = nil
+        return rest
+    }
+
+    /// The fields whose absence is a denial, without those whose absence means nothing.
+    var withoutStanding: Renewal {
+        var rest = self
+        rest.renewsToProductID = nil
+        rest.willRenew = nil
+        rest.inBillingRetry = nil
+        rest.graceExpiresAt = nil
+        rest.isInGraceByStatus = false
+        rest.term = nil
+        return rest
+    }
+}
+
+extension PeriodRecord {
+    /// The fields of renewal information that can be older than its newest row; the names are stored.
+    package enum RenewalField: String, Sendable, Hashable, CaseIterable {
+        /// `auto_renew_product_id`.
+        case renewsToProductID = "renews_to_product_id"
+        /// `auto_renew_status`.
+        case willRenew = "will_renew"
+        /// `is_in_billing_retry_period`.
+        case inBillingRetry = "in_billing_retry"
+        /// `grace_period_expires_date`.
+        case graceExpiresAt = "grace_expires_at"
+        /// A status of grace without a date.
+        case graceByStatus = "grace_by_status"
+        /// `commitmentInfo`.
+        case term
+    }
+}
+
+extension PeriodRecord.Ending {
+    /// Creates an ending with the clocks that differ from those of the subscription's renewal and of the newest row.
+    init(_ facts: RenewalFacts, renewalAsOf: Instant?) {
+        var older: [PeriodRecord.RenewalField: FactOrigin] = [:]
+        func note<Value>(_ field: PeriodRecord.RenewalField, _ fact: Fact<Value>?) {
+            if let fact, fact.origin != facts.row.origin { older[field] = fact.origin }
+        }
+        note(.renewsToProductID, facts.renewsToProductID)
+        note(.willRenew, facts.willRenew)
+        note(.inBillingRetry, facts.inBillingRetry)
+        note(.graceExpiresAt, facts.graceExpiresAt)
+        note(.graceByStatus, facts.graceByStatus)
+        note(.term, facts.term)
+        self.init(
+            renewal: facts.stated.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
+            olderFields: older, gaveUpAt: facts.gaveUpAt)
+    }
+}
+
+extension RenewalFacts {
+    /// Restores the facts from which a record was made.
+    init(_ ending: PeriodRecord.Ending, renewalAsOf: Instant) {
+        let newest = FactOrigin(asOf: ending.asOf ?? renewalAsOf, path: ending.path)
+        func fact<Value>(_ field: PeriodRecord.RenewalField, _ value: Value?) -> Fact<Value>? {
+            value.map { Fact($0, origin: ending.olderFields[field] ?? newest) }
+        }
+        row = Fact(ending.renewal.withoutStanding, origin: newest)
+        renewsToProductID = fact(.renewsToProductID, ending.renewal.renewsToProductID)
+        willRenew = fact(.willRenew, ending.renewal.willRenew)
+        inBillingRetry = fact(.inBillingRetry, ending.renewal.inBillingRetry)
+        graceExpiresAt = fact(.graceExpiresAt, ending.renewal.graceExpiresAt)
+        graceByStatus = ending.renewal.isInGraceByStatus ? fact(.graceByStatus, true) : nil
+        term = fact(.term, ending.renewal.term)
+        gaveUpAt = ending.gaveUpAt
+    }
+}

@@ -59,3 +59,200 @@ private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Eve
     }
     return events
 }
+
+/// The facts that every row states about a one-time purchase, taken from one row as a whole.
+package struct PurchaseTerms: Hashable, Sendable, FactValue {
+    /// `purchase_date`.
+    package var purchasedAt: Instant
+    /// `quantity`.
+    package var quantity: Int
+    /// `transaction_id` of the newest source; others are aliases.
+    package var transactionID: TransactionID
+
+    /// Terms from their parts.
+    package init(purchasedAt: Instant, quantity: Int, transactionID: TransactionID) {
+        self.purchasedAt = purchasedAt
+        self.quantity = quantity
+        self.transactionID = transactionID
+    }
+
+    /// Keeps the earlier purchase: a restored row may carry the instant of the restore.
+    package func yields(to other: PurchaseTerms) -> Bool {
+        if purchasedAt != other.purchasedAt { return purchasedAt > other.purchasedAt }
+        return (quantity, transactionID) < (other.quantity, other.transactionID)
+    }
+}
+
+/// Everything Apple has stated about one one-time purchase, merged like the facts of a subscription.
+package struct PurchaseFacts: Sendable, Hashable {
+    /// The purchase.
+    package var key: PurchaseKey
+    /// Apple's clock at the newest verified answer; never goes back.
+    package var asOf: Instant
+    /// Every delivery of the purchase seen so far.
+    package var transactionIDs: Set<TransactionID>
+    /// Purchase date, quantity and transaction.
+    package var terms: Fact<PurchaseTerms>
+    /// Whether it was taken back; `FactOrigin.unspoken` if only device receipts without a cancellation mentioned it.
+    package var revocation: Fact<Revocation>
+    /// `in_app_ownership_type`.
+    package var ownership: Fact<Ownership>?
+    /// `app_account_token`.
+    package var appAccountToken: Fact<String>?
+    /// `price` and `currency` of a signed transaction.
+    package var price: Fact<Price>?
+    /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
+    package var revocationPercentage: Fact<Int>?
+
+    /// Creates facts from stored parts.
+    package init(
+        key: PurchaseKey, asOf: Instant, transactionIDs: Set<TransactionID>, terms: Fact<PurchaseTerms>,
+        revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil,
+        price: Fact<Price>? = nil, revocationPercentage: Fact<Int>? = nil
+    ) {
+        self.key = key
+        self.asOf = asOf
+        self.transactionIDs = transactionIDs
+        self.terms = terms
+        self.revocation = revocation
+        self.ownership = ownership
+        self.appAccountToken = appAccountToken
+        self.price = price
+        self.revocationPercentage = revocationPercentage
+    }
+
+    /// Creates the facts that one row states, in an answer of `asOf`.
+    init(_ row: TransactionRow, key: PurchaseKey, asOf: Instant) {
+        let origin = FactOrigin(asOf: row.asOf, path: row.path)
+        self.init(
+            key: key, asOf: asOf, transactionIDs: [row.transactionID],
+            terms: Fact(
+                PurchaseTerms(
+                    purchasedAt: row.purchasedAt, quantity: row.quantity, transactionID: row.transactionID),
+                origin: origin),
+            revocation: Fact(revocationOf: row), ownership: row.ownership.map { Fact($0, origin: origin) },
+            appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) },
+            price: row.price.map { Fact($0, origin: origin) },
+            revocationPercentage: row.revocationPercentage.map { Fact($0, origin: origin) })
+    }
+
+    /// Returns the facts of both, each from its newest source; `asOf` is the later one.
+    package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
+        PurchaseFacts(
+            key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
+            terms: terms.merging(other.terms), revocation: revocation.merging(other.revocation),
+            ownership: newest(ownership, other.ownership),
+            appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
+            revocationPercentage: newest(revocationPercentage, other.revocationPercentage))
+    }
+
+    /// Returns whether both state the same, regardless of source and instant.
+    package func sameMeaning(as other: PurchaseFacts) -> Bool {
+        transactionIDs == other.transactionIDs && terms.value == other.terms.value
+            && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
+            && appAccountToken?.value == other.appAccountToken?.value && price?.value == other.price?.value
+            && revocationPercentage?.value == other.revocationPercentage?.value
+    }
+}
+
+/// The ledger's state of one one-time purchase.
+package struct PurchaseState: Sendable, Hashable {
+    /// The facts Apple has stated.
+    package let facts: PurchaseFacts
+    /// The number of changes, from 1.
+    package let version: Int64
+    /// The instant of the first answer that took its refund back, which waits for a second one; nil for none.
+    package let refundRetractedAt: Instant?
+
+    /// Creates a state from its parts.
+    package init(facts: PurchaseFacts, version: Int64, refundRetractedAt: Instant? = nil) {
+        self.facts = facts
+        self.version = version
+        self.refundRetractedAt = refundRetractedAt
+    }
+
+    /// The delivery to show: that of the newest source.
+    package var transactionID: TransactionID { facts.terms.value.transactionID }
+    /// The instant of the purchase.
+    package var purchasedAt: Instant { facts.terms.value.purchasedAt }
+    /// The quantity bought.
+    package var quantity: Int { facts.terms.value.quantity }
+    /// The instant at which Apple took it back; nil while it is valid.
+    package var revokedAt: Instant? { facts.revocation.value.cancelledAt }
+    /// Apple's clock at the newest verified answer.
+    package var asOf: Instant { facts.asOf }
+}
+
+/// The result of merging one more answer into a one-time purchase.
+package struct ReconciledPurchase: Sendable, Hashable {
+    /// The new state; its version is one higher if `changed`.
+    package var state: PurchaseState
+    /// The events, in order.
+    package var events: [Event]
+    /// Whether anything besides clocks and paths differs.
+    package var changed: Bool
+
+    /// Creates a result from its parts.
+    package init(state: PurchaseState, events: [Event], changed: Bool) {
+        self.state = state
+        self.events = events
+        self.changed = changed
+    }
+}
+
+/// The key of a one-time purchase within one environment of one app. Transaction ids are its aliases.
+package struct PurchaseKey: Sendable, Hashable, Comparable {
+    /// `original_transaction_id`.
+    package let originalTransactionID: OriginalTransactionID
+    /// `product_id`.
+    package let productID: ProductID
+
+    /// Creates a key from its parts.
+    package init(originalTransactionID: OriginalTransactionID, productID: ProductID) {
+        self.originalTransactionID = originalTransactionID
+        self.productID = productID
+    }
+
+    /// Orders keys by original transaction, then product.
+    package static func < (left: PurchaseKey, right: PurchaseKey) -> Bool {
+        (left.originalTransactionID, left.productID) < (right.originalTransactionID, right.productID)
+    }
+}
+
+/// The part of one answer about one one-time purchase: rows without an expiry.
+package struct PurchaseEvidence: Sendable, Hashable {
+    /// The purchase.
+    package var key: PurchaseKey
+    /// Apple's clock at the answer.
+    package var asOf: Instant
+    /// Its rows, from both lists.
+    package var transactions: [TransactionRow]
+
+    /// Creates evidence from its parts.
+    package init(key: PurchaseKey, asOf: Instant, transactions: [TransactionRow]) {
+        self.key = key
+        self.asOf = asOf
+        self.transactions = transactions
+    }
+}
+
+/// What a product is, in the words of App Store Connect.
+package enum ProductKind: String, Sendable, CaseIterable, Codable {
+    /// A subscription that Apple renews.
+    case autoRenewable = "auto_renewable"
+    /// A subscription that ends after the catalog's period. Apple knows no end of it.
+    case nonRenewing = "non_renewing"
+    /// What is used up, such as coins. Apple stops listing it when the app finishes its transaction.
+    case consumable
+    /// What a customer keeps.
+    case nonConsumable = "non_consumable"
+
+    /// Whether a purchase stays with the customer who bought it, on every device: what was used up, or runs for that
+    /// customer, cannot move with an Apple account.
+    package var staysWithCustomer: Bool {
+        switch self {
+        case .consumable, .nonRenewing: true
+        case .autoRenewable, .nonConsumable: false
+        }
+    }
+}

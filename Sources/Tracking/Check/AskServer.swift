@@ -1,5 +1,4 @@
 import AppStore
-import Ledger
 import Logging
 import Subscriptions
 
@@ -87,5 +86,210 @@ extension ServerKey {
     init(_ stored: ServerKeyText, of app: App) {
         self.init(
             pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: app.bundleID.text)
+    }
+}
+
+/// Whether, by which transaction, and from where on the Server API is asked about a claimed receipt.
+struct ServerQuestion: Sendable, Hashable {
+    /// Whether the Server API is asked at all.
+    let asksServer: Bool
+    /// Whether verifyReceipt is asked first, to vouch for the receipt: its bytes can be edited.
+    let vouchesFirst: Bool
+    /// Whether both channels are asked, to compare what they say.
+    let compares: Bool
+    /// The transaction to ask by; nil where none is known.
+    let transactionID: String?
+    /// The revision after which the history is read; nil: from its start.
+    let revision: String?
+
+    init(about claim: Claim) {
+        let isReceipt = claim.form == .receipt
+        let wantsServer = !isReceipt || claim.app.verifier != .verifyReceipt
+        transactionID =
+            wantsServer ? claim.transactionID?.text ?? Self.localTransactionID(of: claim.receipt, isReceipt) : nil
+        // A receipt without purchases gives no id.
+        asksServer = wantsServer && (transactionID != nil || !isReceipt)
+        compares = isReceipt && claim.app.verifier == .both && claim.environment != nil && asksServer
+        vouchesFirst =
+            isReceipt && claim.app.hasSecret
+            && (claim.app.verifier == .both || !claim.isVouched && claim.fingerprint == nil)
+        // Only everything can be compared with everything.
+        revision = compares ? nil : claim.historyRevision
+    }
+
+    private static func localTransactionID(of receipt: [UInt8], _ isReceipt: Bool) -> String? {
+        guard isReceipt, let local = LocalReading(of: receipt).receipt else { return nil }
+        return local.purchases.lazy.map(\.originalTransactionID).first { $0 != "0" }
+    }
+}
+
+extension AppStoreAnswer {
+    /// Whether verifyReceipt said what it thinks of the receipt.
+    var isVerdict: Bool {
+        switch response?.status {
+        case 0, 21003, 21006, 21007, 21008, 21010: httpStatus == 200
+        case .some, nil: false
+        }
+    }
+}
+
+extension Evidence {
+    /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
+    ///
+    /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
+    /// because the history was read later. Each row keeps the instant at which it was signed.
+    ///
+    /// - Parameters:
+    ///   - instant: When the answer was given; nil where its texts tell it.
+    ///   - claimedAt: When it was asked for, for an answer without statuses.
+    init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
+        var transactions = (contents.transactions ?? []).compactMap(\.row)
+        var renewals: [RenewalRow] = []
+        var said: [TransactionRow] = []
+        for status in contents.statuses ?? [] {
+            let word = status.status.flatMap(AppleStatus.init(rawValue:))
+            let signed = status.transaction.flatMap(\.signed)
+            said += [status.transaction.flatMap(\.row)].compactMap(\.self)
+            renewals += [status.renewal.flatMap { $0.renewalRow(status: word, beside: signed) }].compactMap(\.self)
+        }
+        for index in said.indices { said[index].source = .statuses }
+        let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
+        let named = contents.named.flatMap(\.row)
+        let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
+        guard read > 0 || contents.texts.isEmpty else { return nil }
+        transactions += said
+        // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
+        if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
+            row.transactionID = TransactionID(contents.asked.storable)
+            row.asOf = row.asOf - Delay(milliseconds: 1)
+            transactions.append(row)
+        }
+        self.init(
+            environment: StoreEnvironment(contents.environment), bundleID: bundleID,
+            asOf: instant ?? oldest ?? claimedAt, transactions: transactions, renewals: renewals,
+            isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
+    }
+}
+
+extension TransactionRow {
+    /// Returns whether both are about one period or one-time purchase.
+    fileprivate func isAbout(_ other: TransactionRow) -> Bool {
+        if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
+        guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
+        return expiresAt == nil || purchasedAt == other.purchasedAt
+    }
+}
+
+extension ServerContents.Text {
+    /// The row of a signed transaction; nil where it cannot be read.
+    fileprivate var row: TransactionRow? { signed.map { TransactionRow($0, path: path) } }
+
+    /// The signed transaction; nil where it cannot be read.
+    fileprivate var signed: SignedTransaction? { payload.flatMap { SignedTransaction(payload: $0) } }
+
+    /// Returns the row of signed renewal information; nil where it cannot be read.
+    fileprivate func renewalRow(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow? {
+        payload.flatMap { SignedRenewal(payload: $0) }.map {
+            RenewalRow($0, path: path, status: status, beside: transaction)
+        }
+    }
+}
+
+extension Finding {
+    /// Determines the outcome of what the Server API said.
+    ///
+    /// - Parameters:
+    ///   - verdict: What it said.
+    ///   - evidence: What its verified texts state; nil where there are none.
+    init(_ verdict: ServerVerdict, evidence: Evidence?) {
+        let reason = verdict.sentence ?? "Apple's answer holds nothing about the transaction."
+        func failure(retryable: Bool = true, _ kind: CheckFailure.Kind = .noUsableAnswer) -> Finding {
+            .indeterminate(CheckFailure(reason: reason, status: verdict.code, retryable: retryable, kind: kind))
+        }
+        func refusal(_ kind: Refusal.Kind, retryable: Bool) -> Finding {
+            .rejected(Refusal(reason: reason, status: verdict.code, retryable: retryable, kind: kind))
+        }
+        switch verdict {
+        case .answered: self = evidence.map(Finding.verified) ?? failure()
+        case .unknownTransaction: self = refusal(.unknownTransaction, retryable: true)
+        case .idRefused: self = refusal(.badRequest, retryable: false)
+        case .otherSubject: self = refusal(.otherBundle, retryable: false)
+        case .keyRefused, .appRefused: self = failure(.appRefused)
+        case .unverified, .ourFault, .noAnswer: self = failure()
+        }
+    }
+}
+
+extension ServerRead {
+    init(_ contents: ServerContents) {
+        self.init(
+            beginsAtStart: contents.transactions != nil && contents.from == nil, revision: contents.revision,
+            goesOn: contents.goesOn)
+    }
+}
+
+/// How far an answer of the Server API reads a customer's transactions.
+package struct ServerRead: Sendable, Hashable {
+    /// Whether a history was read from its start.
+    package let beginsAtStart: Bool
+    /// Where the next read of the history begins; nil: no history was read.
+    package let revision: String?
+    /// Whether the history goes on after what was read.
+    package let goesOn: Bool
+
+    /// Creates it from its parts.
+    package init(beginsAtStart: Bool, revision: String?, goesOn: Bool) {
+        (self.beginsAtStart, self.revision, self.goesOn) = (beginsAtStart, revision, goesOn)
+    }
+
+    /// An answer that holds no transactions.
+    package static let nothing = ServerRead(beginsAtStart: false, revision: nil, goesOn: false)
+
+    /// Whether it holds all transactions. Otherwise what it lacks is as it was.
+    var isWhole: Bool { beginsAtStart && !goesOn }
+}
+
+/// Why the contents of an upload are believed to be its sender's.
+package enum Vouching: String, Sendable, CaseIterable {
+    /// verifyReceipt vouched for the receipt.
+    case vouched
+    /// Apple signed the transaction.
+    case signed
+    /// Nothing: the sender named a transaction, which needs only its id.
+    case pointer
+
+    /// Determines it for a stored upload.
+    init(_ form: SubmittedForm, isVouched: Bool) {
+        switch form {
+        case .receipt: self = isVouched ? .vouched : .pointer
+        case .signedTransaction: self = .signed
+        case .transactionID: self = .pointer
+        }
+    }
+}
+
+extension Settlement {
+    /// How long after an unfinished read of a history the next one begins.
+    static let nextPageDelay = Delay.seconds(1)
+
+    /// Why the contents are believed to be the uploader's.
+    var vouching: Vouching {
+        Vouching(claim.form, isVouched: claim.isVouched || (server == nil && evidence != nil))
+    }
+
+    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do.
+    var listsSubscriptions: Bool { evidence != nil && server?.goesOn != true }
+
+    /// Whether everything that the answer lacks does not exist.
+    var speaksForAll: Bool { evidence != nil && server?.isWhole ?? true }
+
+    /// Where the next read of the history begins; nil: as before.
+    var newRevision: String? { evidence == nil ? nil : server?.revision }
+
+    /// A transaction id by which the Server API can be asked; nil where one is stored, and without evidence.
+    var newTransactionID: TransactionID? {
+        guard claim.transactionID == nil, let evidence else { return nil }
+        return evidence.transactions.max { ($0.purchasedAt, $0.path) < ($1.purchasedAt, $1.path) }
+            .map { TransactionID($0.originalTransactionID.text) }
     }
 }

@@ -1,8 +1,7 @@
 import AppStore
 import Foundation
-import Ledger
 import Logging
-import Subscriptions
+package import Subscriptions
 
 extension Tracker {
     /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step.
@@ -105,5 +104,299 @@ extension AppStoreAnswer {
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         answer.isHeldBack = true
         return answer
+    }
+}
+
+/// What Apple says about a claimed receipt: the answer that counts, and what the other channel says where both are asked.
+struct AppleAnswer: Sendable {
+    /// The answer that is settled.
+    let answer: AppStoreAnswer
+    /// The Server API's answer to compare with; nil where only one channel is asked, or it is the one that counts.
+    let compared: AppStoreAnswer?
+
+    init(_ answer: AppStoreAnswer, compared: AppStoreAnswer? = nil) {
+        (self.answer, self.compared) = (answer, compared)
+    }
+
+    /// Whether Apple said nothing at all.
+    var isSilence: Bool { answer.response == nil && answer.server?.contents == nil }
+}
+
+/// A claimed receipt with Apple's answer, which is interpreted only where it differs from the last one.
+struct Checked: Sendable {
+    let claim: Claim
+    let answer: AppStoreAnswer
+    /// The Server API's answer to compare with; nil where only one channel was asked.
+    let compared: AppStoreAnswer?
+    /// The database's clock when the answer came: its clock at the claim plus the time that passed here since.
+    let answeredAt: Instant
+    /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
+    let fingerprint: Fingerprint?
+    /// Whether the bytes show that the answer repeats the last one; then nothing has decoded it.
+    let isRepeated: Bool
+    /// The instant the answer is valid for.
+    let clock: AnswerClock
+    /// What the verified texts of the Server API state; nil for every other answer.
+    private let serverEvidence: Evidence?
+
+    /// Takes an answer that came at `answeredAt`, now where nil.
+    init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
+        let answeredAt = answeredAt ?? claim.databaseNow
+        if let verdict = asked.answer.server {
+            self.init(claim, asked.answer, verdict, answeredAt: answeredAt, limit: .database(answeredAt))
+        } else {
+            self.init(ofReceipt: claim, asked, answeredAt: answeredAt, limit: .database(answeredAt))
+        }
+    }
+
+    /// Takes an answer of verifyReceipt.
+    private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant, limit: ClockLimit) {
+        let answer = asked.answer
+        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
+        (compared, serverEvidence) = (asked.compared, nil)
+        if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
+            let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
+        {
+            let clock = AnswerClock(requestedAt, clock: claim.claimedAt, limit: limit)
+            if clock.ahead == nil {
+                (isRepeated, fingerprint, self.clock) = (true, last, clock)
+                return
+            }
+        }
+        isRepeated = false
+        clock = AnswerClock(answer.response?.requestedAt, clock: claim.claimedAt, limit: limit)
+        // An answer that was not read in full is read again each time: it may have said more than was read. So is one
+        // with a wrong clock, because that is recorded.
+        let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
+        fingerprint = isWhole ? answer.outline.map { Fingerprint(of: answer, $0, about: claim) } : nil
+    }
+
+    /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal.
+    private init(
+        _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
+    ) {
+        (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
+        let evidence = verdict.contents.flatMap {
+            Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
+        }
+        let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
+        self.clock = clock
+        serverEvidence = evidence.map { evidence in
+            var evidence = evidence
+            (evidence.asOf, evidence.clockAhead) = (clock.instant ?? evidence.asOf, clock.ahead)
+            return evidence
+        }
+        isRepeated = false
+        let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
+        fingerprint =
+            isWhole
+            ? Fingerprint(
+                of: answer.body, lasting: [0..<answer.body.count], app: claim.app,
+                environment: StoreEnvironment(answer.environment)) : nil
+    }
+
+    /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
+    /// about a receipt that Apple vouched for before.
+    var isFailure: Bool {
+        guard !isRepeated, !answer.mayBeVouchedFor, !answer.isHeldBack else { return false }
+        if let verdict = answer.server { return verdict.isFailure && answer.calls > 0 }
+        switch finding {
+        case .verified, .rejected: return false
+        case .indeterminate: return answer.response == nil || claim.environment != nil
+        }
+    }
+
+    /// Whether Apple shows that it is overloaded, or does not answer at all.
+    var isOverloaded: Bool {
+        guard !isRepeated, answer.calls > 0 else { return false }
+        guard let http = answer.httpStatus else { return true }
+        return http == 429 || http >= 500 || answer.response?.status == 21005
+    }
+
+    /// The outcome of the answer.
+    var finding: Finding {
+        if let verdict = answer.server {
+            if case .unbelievable(let ahead) = clock {
+                return .indeterminate(.clockAhead(by: ahead, status: verdict.code))
+            }
+            return Finding(verdict, evidence: serverEvidence)
+        }
+        let finding = Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
+        guard case .verified(var evidence) = finding, answer.response?.requestedAt == nil else { return finding }
+        evidence.arrivedAt = answeredAt
+        return .verified(evidence)
+    }
+
+    /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
+    func pending(chains: [String: Int32]) -> PendingAnswer {
+        let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
+        return PendingAnswer(
+            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint
+        ) {
+            PendingAnswer.Interpretation(
+                finding: finding,
+                latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
+                server: serverRead)
+        }
+    }
+
+    /// How far the Server API was read; nil for an answer of verifyReceipt.
+    private var serverRead: ServerRead? {
+        answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing }
+    }
+
+    /// The headers of the signed texts in the answer.
+    var signedHeaders: Set<String> {
+        Set((answer.server?.contents?.texts ?? []).compactMap { ShortText.header(of: $0.compact) })
+    }
+}
+
+extension AppStoreAnswer {
+    /// Whether this is a whole answer about a genuine receipt of any app.
+    fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
+}
+
+extension Fingerprint {
+    fileprivate init(of answer: AppStoreAnswer, _ outline: AnswerOutline, about claim: Claim) {
+        self.init(
+            of: answer.body, lasting: outline.lastingParts, app: claim.app,
+            environment: StoreEnvironment(answer.environment))
+    }
+}
+
+extension String {
+    /// The longest text from Apple that a column keeps, in Unicode scalars. A PostgreSQL index refuses more than 2,704
+    /// bytes, and two such texts make one key. Apple's own texts are a fifth of that.
+    static let storableScalarsMax = 300
+
+    /// The text in a form a column can store: U+FFFD replaces U+0000, and a text that is too long is cut.
+    ///
+    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps Apple's
+    /// text.
+    var storable: String {
+        let isShort = utf8.count <= Self.storableScalarsMax || unicodeScalars.count <= Self.storableScalarsMax
+        if isShort, !utf8.contains(0) { return self }
+        var text = UnicodeScalarView()
+        for scalar in unicodeScalars.prefix(Self.storableScalarsMax) {
+            text.append(scalar == "\u{0}" ? "\u{FFFD}" : scalar)
+        }
+        return String(text)
+    }
+}
+
+/// The result of settling a batch.
+struct CheckedBatch: Sendable {
+    /// Receipts whose answer was committed.
+    var receipts = 0
+    /// Answers that were read in full; the others repeated the previous answer.
+    var settled: [Settled] = []
+    /// Receipts that Apple could not be asked about, with the reason, such as an app secret that cannot be opened here.
+    var unasked: [ReceiptID: String] = [:]
+
+    /// The reasons why answers could not be written. The log has them too.
+    var failures: [SettledBatch.Failure] = []
+
+    /// Creates the result of a settlement from all answers of its batch.
+    init(_ batch: SettledBatch, of answers: [Checked]) {
+        receipts = batch.confirmed.count + batch.settled.count
+        settled = batch.settled
+        failures = batch.failures
+        for answer in answers where answer.answer.calls == 0 {
+            unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
+        }
+    }
+
+    /// The changes. Receipts with the same subscription report the same change, which counts once.
+    var events: [Event] {
+        struct Reported: Hashable {
+            let subscription: OriginalTransactionID?
+            let environment: StoreEnvironment?
+            let event: Event
+        }
+        let reported = settled.flatMap { receipt in
+            receipt.subscriptions.flatMap { subscription in
+                subscription.events.map {
+                    Reported(subscription: subscription.id, environment: subscription.environment, event: $0)
+                }
+            } + receipt.purchaseEvents.map { Reported(subscription: nil, environment: nil, event: $0) }
+        }
+        return Set(reported).map(\.event)
+    }
+
+    /// Receipts that Apple was asked about but gave no usable answer for, with the reason.
+    var unanswered: [(receipt: ReceiptID, reason: String)] {
+        settled.filter { $0.outcome == .indeterminate && unasked[$0.receiptID] == nil }
+            .map { ($0.receiptID, $0.reason ?? "no answer") }
+    }
+}
+
+extension Settled {
+    /// Whether it changed anything.
+    var hasEvents: Bool { !purchaseEvents.isEmpty || subscriptions.contains { !$0.events.isEmpty } }
+}
+
+/// The limit up to which Apple's clock is believed.
+///
+/// Both clocks run on real machines, and a call between them takes seconds. The limits are lengths of real time, also
+/// for a simulated App Store: its months are short, but it uses its machine's clock, so no speed-up divides the limits.
+package enum ClockLimit: Sendable {
+    /// An answer further ahead of the database's clock than this counts from the database's clock.
+    static let aheadMax = Delay.minutes(5)
+    /// An answer further ahead than this is not believed at all.
+    static let believableMax = Delay.hours(1)
+
+    /// No limit, for an answer that is only inspected.
+    case none
+    /// At most a little ahead of the database's clock at the time the answer came.
+    case database(Instant)
+    /// The instant that was believed when the answer was settled.
+    case settled(Instant)
+}
+
+/// The instant an answer is valid for.
+enum AnswerClock: Hashable {
+    /// Apple's clock, or the database's where the answer has none.
+    case believed(Instant)
+    /// The database's clock, because Apple's was ahead of it by `ahead`.
+    case clamped(Instant, ahead: Delay)
+    /// No instant, because Apple's clock was ahead of the database's by `ahead`.
+    case unbelievable(ahead: Delay)
+
+    /// Determines the clock of an answer from its `request_date` in milliseconds; uses `clock` where the answer has none
+    /// of its own (legacy receipts).
+    init(_ requestedAt: Int64?, clock: Instant, limit: ClockLimit) {
+        guard let requestedAt = requestedAt.map(Instant.init(milliseconds:)) else {
+            self = .believed(clock)
+            return
+        }
+        switch limit {
+        case .none: self = .believed(requestedAt)
+        case .settled(let instant): self = .believed(instant)
+        case .database(let now):
+            let ahead = requestedAt - now
+            if ahead > ClockLimit.believableMax {
+                self = .unbelievable(ahead: ahead)
+            } else if ahead > ClockLimit.aheadMax {
+                self = .clamped(now, ahead: ahead)
+            } else {
+                self = .believed(requestedAt)
+            }
+        }
+    }
+
+    /// The instant the answer is valid for; nil where Apple's clock is unbelievable.
+    var instant: Instant? {
+        switch self {
+        case .believed(let instant), .clamped(let instant, _): instant
+        case .unbelievable: nil
+        }
+    }
+
+    /// How far Apple's clock was ahead of the database's, if too far; nil otherwise.
+    var ahead: Delay? {
+        switch self {
+        case .believed: nil
+        case .clamped(_, let ahead), .unbelievable(let ahead): ahead
+        }
     }
 }

@@ -1,6 +1,7 @@
 import AppStore
-import Ledger
-import Subscriptions
+import Postgres
+import SQL
+package import Subscriptions
 
 extension Tracker {
     /// Records what both channels said about receipts of apps that ask both.
@@ -51,4 +52,174 @@ extension ServerContents {
                 return signed?.kind == "Consumable" ? signed.map { TransactionID($0.transactionID.storable) } : nil
             })
     }
+}
+
+/// A receipt about which both channels were asked.
+package struct ComparedReceipt: Sendable {
+    /// The receipt.
+    package let receiptID: ReceiptID
+    /// Its app, by its key.
+    package let appID: Int32
+    /// The environment that answered.
+    package let environment: StoreEnvironment
+    /// What both state; nil where one of them gave no whole answer.
+    package let comparison: ChannelComparison?
+
+    /// Creates it from its parts.
+    package init(receiptID: ReceiptID, appID: Int32, environment: StoreEnvironment, comparison: ChannelComparison?) {
+        (self.receiptID, self.appID, self.environment) = (receiptID, appID, environment)
+        self.comparison = comparison
+    }
+}
+
+extension LedgerSettlements {
+    /// How long a difference may be a delay between the channels, in seconds.
+    package static let channelDelaySecondsMax = 3_600.0
+    /// How soon both channels are asked again after a difference, in seconds; later the longer they differ.
+    static let channelRepeatSeconds = 60.0
+
+    /// Records what both channels said about receipts. A difference that is not seen again has ended; one that may be a
+    /// delay brings the next check forward.
+    package func record(_ receipts: [ComparedReceipt]) async throws {
+        guard !receipts.isEmpty else { return }
+        let found = FoundDifferences(receipts)
+        let speedup = Double(ledger.speedup)
+        try await ledger.retryingCollisions {
+            try await ledger.database.transaction { transaction in
+                _ = try transaction.query(Queries.noteComparisons, [found.receipts] + found.compared)
+                _ = try transaction.query(Queries.endDifferences, found.compared + found.keys)
+                guard found.hasDifferences else { return }
+                _ = try transaction.query(
+                    Queries.storeDifferences,
+                    found.keys + found.values + [.float8(Self.channelDelaySecondsMax / speedup)])
+                _ = try transaction.query(
+                    Queries.askAgain, [found.receipts, .float8(Self.channelRepeatSeconds / speedup)])
+            }
+        }
+    }
+}
+
+/// Compared receipts as the parameters of statements.
+private struct FoundDifferences {
+    let receipts: Parameter
+    /// Apps, environments and original transactions of what was compared.
+    let compared: [Parameter]
+    /// Apps, environments, original transactions, transactions and facts that differ.
+    let keys: [Parameter]
+    /// What verifyReceipt states, what the Server API states, and explanations.
+    let values: [Parameter]
+    let hasDifferences: Bool
+
+    init(_ all: [ComparedReceipt]) {
+        receipts = .int8s(all.map(\.receiptID.number).sorted())
+        let items = all.flatMap { receipt in (receipt.comparison?.compared ?? []).map { (receipt, $0) } }
+        compared = [
+            .int4s(items.map(\.0.appID)), .texts(items.map(\.0.environment.rawValue)), .texts(items.map(\.1.text)),
+        ]
+        let differences = all.flatMap { receipt in (receipt.comparison?.differences ?? []).map { (receipt, $0) } }
+        keys = [
+            .int4s(differences.map(\.0.appID)), .texts(differences.map(\.0.environment.rawValue)),
+            .texts(differences.map(\.1.originalTransactionID.text)),
+            .texts(differences.map { $1.transactionID?.text ?? "" }), .texts(differences.map(\.1.fact.rawValue)),
+        ]
+        values = [
+            .texts(differences.map(\.1.verifyReceipt)), .texts(differences.map(\.1.serverAPI)),
+            .texts(differences.map { $1.explanation?.rawValue }),
+        ]
+        hasDifferences = !differences.isEmpty
+    }
+}
+
+extension LedgerClaims {
+    /// The seconds between two steps of the walk.
+    package static let channelStepSeconds = 10.0
+    /// The part of the app's rate that the walk may use.
+    private static let rateShare = 0.25
+    /// The most receipts of one step.
+    private static let receiptsMax = 500
+    /// How long after the begin of a walk the next one begins, in seconds.
+    private static let roundSeconds = 86_400.0
+
+    /// Brings forward the checks of subscriptions with access about which the channels were not compared, a few at a time:
+    /// their next checks may be a month away.
+    package func hastenComparisons(of app: App) async throws {
+        guard app.verifier == .both else { return }
+        let rate = app.callsPerSecond > 0 ? app.callsPerSecond * Self.rateShare * Self.channelStepSeconds : .infinity
+        let receipts = max(1, min(Double(Self.receiptsMax), rate))
+        _ = try await write(
+            Queries.beginChannelWalk, [.int4(app.id), .float8(Self.roundSeconds / Double(ledger.speedup))])
+        _ = try await write(Queries.continueChannelWalk, [.int4(app.id), .int4(Int32(receipts))])
+    }
+}
+
+/// How far the comparison of verifyReceipt and the Server API came for an app that asks both.
+package struct ChannelStanding: Sendable, Hashable {
+    /// How long both channels have to be asked before one of them may be left.
+    package static let daysMin: Int64 = 7
+    /// The part of the subscriptions with access that has to be compared.
+    package static let comparedMin = 0.99
+
+    /// How long both are asked.
+    package let age: Delay
+    /// How long they have to be.
+    package let ageMin: Delay
+    /// The subscriptions with access.
+    package let live: Int64
+    /// Those that were compared.
+    package let compared: Int64
+    /// Differences that nothing explains, or not yet.
+    package let open: Int64
+
+    /// Creates it from its parts; `speedup` divides the time that both have to be asked.
+    package init(age: Delay, live: Int64, compared: Int64, open: Int64, speedup: Int = 1) {
+        (self.age, self.live, self.compared, self.open) = (age, live, compared, open)
+        ageMin = Delay.days(Self.daysMin).divided(by: speedup)
+    }
+
+    /// What is missing before the app may leave one of the channels, in one sentence; nil where nothing is.
+    package var obstacle: String? {
+        if age < ageMin {
+            return "both channels are asked for \(age.inDays) of \(Self.daysMin) days"
+        }
+        if Double(compared) < Self.comparedMin * Double(live) {
+            return "\(compared) of \(live) live subscriptions are compared, and 99 % have to be"
+        }
+        return open == 0 ? nil : "\(open) differences are not explained"
+    }
+}
+
+extension LedgerApps {
+    /// Returns how far the comparison of an app's channels came; nil where only one channel is asked.
+    package func channelStanding(of bundleID: BundleID) async throws -> ChannelStanding? {
+        try await query(Queries.readChannelStanding, [.text(bundleID.text)]).first.map { row in
+            ChannelStanding(
+                age: try row.instant("at") - row.instant("compares_since"), live: try row.int8("live"),
+                compared: try row.int8("compared"), open: try row.int8("open"), speedup: ledger.speedup)
+        }
+    }
+
+    /// Throws `invalid` where an app may not change who is asked about its receipts: it has no key for the Server API, or
+    /// it would leave `both` too early and the change is not forced.
+    func requireVerifier(of bundleID: BundleID, _ change: AppChange) async throws {
+        guard let verifier = change.verifier else { return }
+        let app = try await app(bundleID)
+        if verifier != .verifyReceipt, app.serverKey == nil {
+            throw LedgerError(
+                .invalid,
+                "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
+            )
+        }
+        guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
+            let obstacle = try await channelStanding(of: bundleID)?.obstacle
+        else { return }
+        throw LedgerError(
+            .invalid,
+            "\(bundleID) asks both channels still: \(obstacle); see `perennial report channel_differences --app "
+                + "\(bundleID)`, or give --force and --reason.")
+    }
+}
+
+extension Delay {
+    /// The whole days.
+    fileprivate var inDays: Int64 { milliseconds / Delay.days(1).milliseconds }
 }

@@ -1,4 +1,3 @@
-import Ledger
 import Subscriptions
 
 extension Tracker {
@@ -109,5 +108,144 @@ extension App {
         guard callsPerSecondNow > 0 else { return nil }
         let atOnce = callsPerSecond > 0 ? burst * callsPerSecondNow / callsPerSecond : callsPerSecondNow
         return max(1, atOnce) / callsPerSecondNow / 2
+    }
+}
+
+/// The division of one batch among apps, in equal shares.
+enum BatchPlan {
+    /// Returns how many receipts of each app go into a batch of at most `receiptsMax`.
+    ///
+    /// The other apps get the share that one app does not need, so that a large app never keeps a small one waiting.
+    /// When there are more apps than places they take turns; `first` is the app whose turn it is.
+    static func shares(of due: [Int32: Int], receiptsMax: Int, first: Int32 = .min) -> [Int32: Int] {
+        let inLine = due.filter { $0.value > 0 }.keys.sorted()
+        var waiting = inLine.filter { $0 >= first } + inLine.filter { $0 < first }
+        var shares: [Int32: Int] = [:]
+        var room = receiptsMax
+        while room > 0, !waiting.isEmpty {
+            let each = max(1, room / waiting.count)
+            for app in waiting.prefix(room) {
+                let share = min(each, due[app, default: 0] - shares[app, default: 0])
+                shares[app, default: 0] += share
+                room -= share
+            }
+            waiting.removeAll { shares[$0, default: 0] >= due[$0, default: 0] }
+        }
+        return shares
+    }
+
+    /// Returns the app that is first in the next batch: the one after the last app served, counted round from `first`.
+    static func next(after shares: [Int32: Int], first: Int32) -> Int32 {
+        let served = shares.keys
+        guard let last = served.filter({ $0 < first }).max() ?? served.max() else { return first }
+        return last &+ 1
+    }
+}
+
+/// The turns of the lanes within an app. Of every ten calls seven are reserved for receipts that a customer waits for,
+/// and every other lane has one.
+///
+/// The turn of a lane with nothing due goes to the most urgent lane, so that nothing is wasted and nothing starves.
+/// Turns continue from batch to batch, because with a small budget a batch is a single call.
+struct LaneTurns: Sendable {
+    /// One round of turns.
+    static let order: [Lane] = [
+        .new, .expiring, .retry, .new, .expiring, .imported, .new, .expiring, .sweep, .expiring,
+    ]
+
+    private var given: [Int32: Int] = [:]
+
+    /// Divides each app's granted calls among its lanes.
+    mutating func quotas(of due: [DueReceipts], granted: [Int32: Int]) -> [DueReceipts] {
+        Dictionary(grouping: due, by: \.appID).sorted { $0.key < $1.key }.flatMap { app, lanes in
+            let byUrgency = Lane.allCases.flatMap { lane in lanes.filter { $0.lane == lane } }
+            return share(granted[app, default: 0], of: app, among: byUrgency)
+        }
+    }
+
+    private mutating func share(_ calls: Int, of app: Int32, among lanes: [DueReceipts]) -> [DueReceipts] {
+        var left = lanes.map(\.receipts)
+        for _ in 0..<min(calls, left.reduce(0, +)) {
+            let turn = Self.order[given[app, default: 0] % Self.order.count]
+            given[app, default: 0] += 1
+            let called = lanes.indices.first { lanes[$0].lane == turn && left[$0] > 0 }
+            guard let served = called ?? left.firstIndex(where: { $0 > 0 }) else { break }
+            left[served] -= 1
+        }
+        return zip(lanes, left).compactMap { lane, left in
+            guard left < lane.receipts else { return nil }
+            return DueReceipts(appID: app, lane: lane.lane, receipts: lane.receipts - left)
+        }
+    }
+}
+
+/// The marks where the search for due receipts begins in each lane. Receipts due before a mark were claimed; only dead
+/// index entries are there.
+///
+/// While a transaction stays open PostgreSQL cannot remove those, and each search would read all of them. The marks
+/// are advisory, because receipts also appear below them: an imported one is placed by its expiry and not by its
+/// arrival, one that a worker hands back has its old place, and a slow commit shows its receipts late. So every second
+/// a look begins at the start again; less often when that keeps the database busy for long, so that it never takes most
+/// of the time.
+struct LowWater: Sendable {
+    /// The interval between full looks, in seconds.
+    static let fullLookSeconds = 1.0
+    /// The wait after a full look, as a multiple of the time for which the look kept the database busy.
+    static let fullLookRest = 20.0
+    /// The longest such wait, in seconds. A receipt below its lane's mark may stay unseen for that long.
+    static let fullLookRestSecondsMax = 60.0
+    /// Receipts that became due this recently are always looked at: they may have been committed after others were
+    /// claimed. While a transaction stays open, each second of the margin costs two dead entries per receipt claimed in
+    /// a second.
+    static let margin = Delay.seconds(2)
+
+    private struct Place: Hashable {
+        let app: Int32
+        let lane: Lane
+    }
+
+    private var places: [Place: Instant] = [:]
+    private var fullLook: (beganAt: ContinuousClock.Instant, marksBefore: [Place: Instant])?
+    private var nextFullLookAt: ContinuousClock.Instant?
+
+    /// Returns the marks of a look that begins now; none when it is time for a full look.
+    mutating func marks(now: ContinuousClock.Instant) -> [DueMark] {
+        if nextFullLookAt.map({ now >= $0 }) ?? true {
+            fullLook = (now, places)
+            places = [:]
+        }
+        return places.map { DueMark(appID: $0.app, lane: $0.lane, dueAt: $1) }
+    }
+
+    /// Records that a look, which kept the database busy for `busySeconds`, and the claims after it succeeded.
+    mutating func looked(now: ContinuousClock.Instant, busySeconds: Double) {
+        guard let ended = fullLook else { return }
+        let restSeconds = min(busySeconds * Self.fullLookRest, Self.fullLookRestSecondsMax)
+        nextFullLookAt = max(ended.beganAt + .seconds(Self.fullLookSeconds), now + .seconds(restSeconds))
+        fullLook = nil
+    }
+
+    /// Records that a look or the claims after it failed: the marks that a full look was to replace stay valid.
+    ///
+    /// A database that was too slow is spared for a while. One that was unreachable did no work, so the next look may
+    /// be a full one again.
+    mutating func failed(now: ContinuousClock.Instant, wasTooSlow: Bool) {
+        guard let failed = fullLook else { return }
+        places = failed.marksBefore
+        if wasTooSlow { nextFullLookAt = now + .seconds(Self.fullLookRestSecondsMax) }
+        fullLook = nil
+    }
+
+    /// Moves each lane's mark to the last of its claims.
+    mutating func advance(past claims: [Claim]) {
+        for claim in claims {
+            advance(claim.app.id, claim.lane, dueAt: claim.dueAt, claimedAt: claim.claimedAt)
+        }
+    }
+
+    mutating func advance(_ app: Int32, _ lane: Lane, dueAt: Instant, claimedAt: Instant) {
+        let place = Place(app: app, lane: lane)
+        let mark = min(dueAt, claimedAt - Self.margin)
+        places[place] = max(places[place] ?? mark, mark)
     }
 }

@@ -1,4 +1,3 @@
-import Ledger
 import Logging
 
 /// How long webhooks wait after failures.

@@ -1,7 +1,10 @@
 import AppStore
+import Configuration
+import Foundation
 import Logging
 import Postgres
 import Server
+import Tracking
 
 /// The settings of this process, after every value was checked.
 struct Settings: Sendable {
@@ -81,4 +84,205 @@ extension Settings: CustomStringConvertible, CustomDebugStringConvertible, Custo
     var description: String { "Settings" }
     var debugDescription: String { description }
     var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// A setting by its exact name in the environment and in the settings file.
+enum SettingName: String, CaseIterable, Sendable {
+    /// The location of the database: a libpq URI or keyword string.
+    case databaseURL = "DATABASE_URL"
+    /// A hot standby for lookups.
+    case databaseReadURL = "DATABASE_READ_URL"
+    /// 32 bytes in base64 that seal secrets at rest.
+    case masterKey = "PERENNIAL_MASTER_KEY"
+    /// A file with the master key.
+    case masterKeyFile = "PERENNIAL_MASTER_KEY_FILE"
+    /// The address the API listens on.
+    case httpHost = "PERENNIAL_HTTP_HOST"
+    /// The port the API listens on.
+    case httpPort = "PERENNIAL_HTTP_PORT"
+    /// The addresses and ranges of reverse proxies whose X-Forwarded-For counts.
+    case trustedProxies = "PERENNIAL_TRUSTED_PROXIES"
+    /// Apple's production endpoint.
+    case appStoreURL = "PERENNIAL_APPSTORE_URL"
+    /// Apple's sandbox endpoint.
+    case appStoreSandboxURL = "PERENNIAL_APPSTORE_SANDBOX_URL"
+    /// The Server API's production address.
+    case appStoreServerURL = "PERENNIAL_APPSTORE_SERVER_URL"
+    /// The Server API's sandbox address.
+    case appStoreServerSandboxURL = "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL"
+    /// A file with the certificate of a simulated App Store's authority.
+    case appStoreRootFile = "PERENNIAL_APPSTORE_ROOT_FILE"
+    /// The least severe log line written.
+    case logLevel = "PERENNIAL_LOG_LEVEL"
+    /// The format of log lines.
+    case logFormat = "PERENNIAL_LOG_FORMAT"
+    /// The length of the lease of a claimed receipt.
+    case leaseSeconds = "PERENNIAL_LEASE_SECONDS"
+    /// The divisor of the schedule's delays.
+    case pollSpeedup = "PERENNIAL_POLL_SPEEDUP"
+    /// How long after a notification its check comes.
+    case notificationWaitSeconds = "PERENNIAL_NOTIFICATION_WAIT_SECONDS"
+
+    /// The variable with the path of the settings file. It is not a setting itself: a file cannot name another one.
+    static let fileVariable = "PERENNIAL_CONFIG"
+
+    /// Whether the value must never be printed.
+    var isSecret: Bool {
+        switch self {
+        case .databaseURL, .databaseReadURL, .masterKey: true
+        case .masterKeyFile, .httpHost, .httpPort, .trustedProxies, .appStoreURL, .appStoreSandboxURL,
+            .appStoreServerURL, .appStoreServerSandboxURL, .appStoreRootFile, .logLevel, .logFormat, .leaseSeconds,
+            .pollSpeedup, .notificationWaitSeconds:
+            false
+        }
+    }
+
+    /// Returns the known name that was most likely meant; nil when none is similar.
+    static func nearest(to name: String) -> String? {
+        let wanted = name.uppercased()
+        let known = allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+        return known.nearest(to: wanted)
+    }
+}
+
+/// The sources of settings: flags before the environment before the file. An empty value counts as absent.
+struct SettingsSources {
+    /// Values that no other source overrides.
+    var flags: [SettingName: String] = [:]
+    /// The process's environment.
+    var environment: [String: String]
+    /// The settings file's path; nil for the environment's PERENNIAL_CONFIG.
+    var file: String?
+    /// Reads a file as text; a seam for tests.
+    var read: @Sendable (String) throws -> String = SettingsSources.textOfFile
+
+    /// Returns the settings a command needs, with warnings for the log. Throws all mistakes at once.
+    func settings(needing needs: Set<SettingsNeed>) throws(SettingsMistakes) -> (Settings, warnings: [String]) {
+        var mistakes: [String] = []
+        let environment = environment.filter { !$0.value.isEmpty }
+        var file = SettingsFile("", name: "")
+        if let path = self.file ?? environment[SettingName.fileVariable] {
+            do {
+                file = SettingsFile(try read(path), name: path)
+                mistakes += file.mistakes
+            } catch {
+                mistakes.append("\(SettingName.fileVariable): cannot read \(path): \(ExitStatus.sentence(for: error))")
+            }
+        }
+        let values = SettingsValues(
+            reader: ConfigReader(providers: [
+                provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
+                provider(of: environment),
+                provider(of: file.values),
+            ]),
+            libpq: LibpqVariable.connectionString(environment: environment, file: file.values),
+            databaseSource: databaseSource(environment: environment, file: file.values), read: read)
+        let settings = Settings(values, needing: needs, mistakes: &mistakes)
+        guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
+        return (settings, Self.warnings(about: environment) + file.warnings)
+    }
+
+    private func databaseSource(environment: [String: String], file: [String: String]) -> String {
+        if flags[.databaseURL] != nil { return "--database-url" }
+        let name = SettingName.databaseURL.rawValue
+        let given = LibpqVariable.allCases.map(\.rawValue).filter { environment[$0] != nil || file[$0] != nil }
+        guard environment[name] == nil, file[name]?.isEmpty ?? true, !given.isEmpty else { return name }
+        return given.joined(separator: ", ")
+    }
+
+    /// Names of the environment that look like settings and are none, one sentence each. Tests and examples have names
+    /// of their own.
+    private static func warnings(about environment: [String: String]) -> [String] {
+        let others = [
+            "PERENNIAL_TEST_", "PERENNIAL_FUZZ_", "PERENNIAL_WRITE_GOLDENS", "PERENNIAL_KEY", "PERENNIAL_URL",
+        ]
+        let known = SettingName.allCases.map(\.rawValue) + [SettingName.fileVariable]
+        return environment.keys.filter { name in
+            name.hasPrefix("PERENNIAL_") && !known.contains(name) && !others.contains(where: name.hasPrefix)
+        }.sorted().map { name in
+            let hint = SettingName.nearest(to: name).map { "did you mean \($0)?" } ?? "it is ignored."
+            return "\(name) of the environment is unknown; \(hint)"
+        }
+    }
+
+    /// Provides only the program's own names, so that a stray variable with the same name in lower case has no effect.
+    private func provider(of values: [String: String]) -> EnvironmentVariablesProvider {
+        let names = Set(SettingName.allCases.map(\.rawValue))
+        let secrets = Set(SettingName.allCases.filter(\.isSecret).map(\.rawValue))
+        return EnvironmentVariablesProvider(
+            environmentVariables: values.filter { names.contains($0.key) && !$0.value.isEmpty },
+            secretsSpecifier: .specific(secrets))
+    }
+
+    /// Returns the text of a small file.
+    @Sendable static func textOfFile(_ path: String) throws -> String {
+        let bytes = try InputFile(path).contents(bytesMax: SettingsFile.bytesMax)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// Raw values by name, whichever source they come from.
+struct SettingsValues {
+    let reader: ConfigReader
+    /// The connection string of the `PG*` variables; nil when none is set.
+    let libpq: String?
+    /// What gives the location of the database, by name: a flag, a setting, or the `PG*` variables that are set.
+    let databaseSource: String
+    /// Reads a file as text.
+    let read: @Sendable (String) throws -> String
+
+    /// The value of a setting, or nil.
+    subscript(name: SettingName) -> String? {
+        let components = name.rawValue.lowercased().split(separator: "_").map(String.init)
+        return reader.string(forKey: ConfigKey(components), isSecret: name.isSecret)
+    }
+}
+
+/// The `KEY=VALUE` lines of a settings file.
+struct SettingsFile: Sendable {
+    /// The most bytes of a settings file.
+    static let bytesMax = 1 << 20
+
+    /// Values by key; of equal keys the last counts.
+    private(set) var values: [String: String] = [:]
+    /// Lines that are neither `KEY=VALUE` nor a comment, one sentence each.
+    private(set) var mistakes: [String] = []
+    /// Keys that are not read, one sentence each.
+    private(set) var warnings: [String] = []
+
+    /// Reads the text of the file called `name`.
+    ///
+    /// Empty lines and lines that start with `#` are skipped. `export` before a key and quotes around a value are
+    /// dropped, so that a shell can read the same file.
+    init(_ text: String, name: String) {
+        let known = Set(SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue))
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            var line = Self.trimmed(line)
+            guard !line.isEmpty, !line.hasPrefix("#") else { continue }
+            if line.hasPrefix("export ") { line = Self.trimmed(line.dropFirst("export ".count)) }
+            guard let equals = line.firstIndex(of: "="), equals > line.startIndex else {
+                mistakes.append("\(name), line \(index + 1): write KEY=VALUE, or # before a comment.")
+                continue
+            }
+            let key = String(Self.trimmed(line[..<equals]))
+            values[key] = Self.unquoted(Self.trimmed(line[line.index(after: equals)...]))
+            if !known.contains(key) {
+                let hint = SettingName.nearest(to: key).map { "did you mean \($0)?" } ?? "it is ignored."
+                warnings.append("\(name), line \(index + 1): \(key) is unknown; \(hint)")
+            }
+        }
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        let start = text.drop(while: \.isWhitespace)
+        guard let end = start.lastIndex(where: { !$0.isWhitespace }) else { return "" }
+        return start[...end]
+    }
+
+    private static func unquoted(_ value: Substring) -> String {
+        guard value.count >= 2, let quote = value.first, quote == value.last, quote == "\"" || quote == "'" else {
+            return String(value)
+        }
+        return String(value.dropFirst().dropLast())
+    }
 }

@@ -1,6 +1,6 @@
-import Ledger
 import Subscriptions
 import Testing
+import Tracking
 
 @testable import perennial
 

@@ -1,9 +1,9 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import Testing
+import Tracking
 
 @testable import Server
 

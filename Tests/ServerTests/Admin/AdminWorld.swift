@@ -2,7 +2,6 @@ import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

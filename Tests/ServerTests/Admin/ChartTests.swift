@@ -1,8 +1,8 @@
 import Subscriptions
 import Testing
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("Charts have round lines and stay on the paper") struct ChartTests {
     @Test(

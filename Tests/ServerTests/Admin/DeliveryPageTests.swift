@@ -2,7 +2,6 @@ import Crypto
 import Foundation
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

@@ -1,10 +1,10 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

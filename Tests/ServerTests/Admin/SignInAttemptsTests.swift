@@ -1,7 +1,6 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import NIOCore
 import Subscriptions
 import TestSupport

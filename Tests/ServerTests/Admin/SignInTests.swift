@@ -1,7 +1,6 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

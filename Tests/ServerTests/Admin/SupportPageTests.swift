@@ -1,11 +1,11 @@
 import Crypto
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import Synchronization
 import Testing
+import Tracking
 
 @testable import AppStore
 @testable import Server

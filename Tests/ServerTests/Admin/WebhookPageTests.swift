@@ -1,6 +1,5 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

@@ -1,11 +1,11 @@
 import Hummingbird
-import Ledger
 import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,7 +1,6 @@
 import Foundation
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing

@@ -2,8 +2,8 @@ import Hummingbird
 import Subscriptions
 import Testing
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("A lookup states its age and has a tag") struct EntitlementLookupTests {
     private static let now = Instant(milliseconds: 1_700_000_000_000)

@@ -2,7 +2,6 @@ import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing

@@ -1,6 +1,5 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import TestSupport
 import Testing
 import Tracking

@@ -7,10 +7,9 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
-import Tracking
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("Manual grants work over HTTP, and every route works with the privileges of its database role")
 struct GrantRouteTests {

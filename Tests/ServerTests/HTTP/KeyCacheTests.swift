@@ -1,8 +1,8 @@
 import Synchronization
 import Testing
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 /// A clock that stands until it is moved, and how often the database was asked.
 private final class Bench: Sendable {

@@ -1,9 +1,9 @@
 import Hummingbird
-import Ledger
 import Postgres
 import ServiceLifecycle
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,7 +1,6 @@
 import Foundation
 import HTTPTypes
 import HummingbirdTesting
-import Ledger
 import NIOCore
 import Subscriptions
 import TestSupport

@@ -1,10 +1,10 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Logging
 import Postgres
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

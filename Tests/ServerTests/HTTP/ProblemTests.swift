@@ -1,9 +1,9 @@
 import AppStore
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -3,7 +3,6 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing

@@ -3,10 +3,9 @@ import HummingbirdTesting
 import Synchronization
 import TestSupport
 import Testing
-import Tracking
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("A key is limited to its rate") struct RateTests {
     /// A clock that a test moves by hand.

@@ -6,10 +6,9 @@ import ServiceLifecycle
 import Subscriptions
 import TestSupport
 import Testing
-import Tracking
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 /// The keys of tests without a database.
 enum TestKey: String, CaseIterable {

@@ -4,7 +4,6 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Subscriptions
 import Synchronization
 import TestSupport

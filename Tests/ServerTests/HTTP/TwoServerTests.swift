@@ -1,6 +1,5 @@
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 import Foundation
 import Hummingbird
 import HummingbirdTesting
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

@@ -6,7 +6,6 @@ import Subscriptions
 import TestSupport
 import Testing
 
-@testable import Ledger
 @testable import Server
 @testable import Tracking
 

@@ -1,4 +1,3 @@
-import Ledger
 import Server
 import Subscriptions
 import TestSupport

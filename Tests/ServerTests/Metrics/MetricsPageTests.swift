@@ -12,7 +12,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Ledger
 @testable import Server
 @testable import Tracking
 

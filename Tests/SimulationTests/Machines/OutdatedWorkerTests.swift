@@ -1,9 +1,9 @@
 import AppStoreSimulator
 import Foundation
-import Ledger
 import Postgres
 import TestSupport
 import Testing
+import Tracking
 
 /// A worker while a migration that takes something away comes over it.
 @Suite("A running worker stops when a migration makes it too old")

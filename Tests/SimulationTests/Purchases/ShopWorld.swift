@@ -1,8 +1,8 @@
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport
+import Tracking
 
 /// A shop that sells one app's products: the machines, the API key, and the shop's own database in the same cluster.
 struct ShopWorld {

@@ -1,5 +1,4 @@
 import AppStoreSimulator
-import Ledger
 import Postgres
 import Subscriptions
 import Testing

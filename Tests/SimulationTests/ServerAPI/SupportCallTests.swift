@@ -1,7 +1,6 @@
 import AppStore
 import AppStoreSimulator
 import Foundation
-import Ledger
 import Subscriptions
 import Testing
 import Tracking

@@ -1,9 +1,9 @@
 import AppStoreSimulator
 import Foundation
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 /// `perennial support` as an operator runs it.
 @Suite("`perennial support` asks Apple for a person, and says in one line why Apple refuses")

@@ -1,5 +1,4 @@
 import Foundation
-import Ledger
 import SeededRandom
 import Testing
 import Tracking

@@ -1,7 +1,6 @@
 import AppStore
 import AppStoreSimulator
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

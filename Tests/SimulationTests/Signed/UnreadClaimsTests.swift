@@ -1,6 +1,5 @@
 import AppStore
 import Foundation
-import Ledger
 import Postgres
 import Subscriptions
 import TestSupport

@@ -2,7 +2,6 @@ import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation
-import Ledger
 import Logging
 import NIOCore
 import Postgres

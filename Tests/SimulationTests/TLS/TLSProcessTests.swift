@@ -2,11 +2,11 @@ import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation
-import Ledger
 import NIOCore
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 /// The real executable on both sides of TLS.
 @Suite("The executable speaks TLS as client and as simulator", .serialized) struct TLSProcessTests {

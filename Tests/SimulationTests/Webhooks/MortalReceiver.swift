@@ -1,11 +1,11 @@
 import Crypto
 import Foundation
-import Ledger
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import Synchronization
 import TestSupport
+import Tracking
 
 /// A receiver of a webhook over HTTP: it checks each signature, remembers a message before it answers, and dies with all its
 /// connections, whatever it has answered by then.

@@ -1,5 +1,4 @@
 import AppStoreSimulator
-import Ledger
 import NIOSSL
 import Testing
 import Tracking

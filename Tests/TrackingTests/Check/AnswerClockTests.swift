@@ -1,6 +1,5 @@
 import AppStore
 import Foundation
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing

@@ -1,4 +1,3 @@
-import Ledger
 import Subscriptions
 import TestSupport
 import Testing

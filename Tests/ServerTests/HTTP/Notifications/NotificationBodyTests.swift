@@ -1,7 +1,7 @@
 import Foundation
-import Ledger
 import Subscriptions
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -5,10 +5,9 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
-import Tracking
 
-@testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("POST /v1/notifications/{token} keeps Apple's notifications")
 struct NotificationRouteTests {

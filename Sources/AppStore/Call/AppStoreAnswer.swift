@@ -1,0 +1,250 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+
+/// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `failure` says why.
+package struct AppStoreAnswer: Sendable, Equatable {
+    /// The endpoint that gave the final answer, or failed to.
+    package let environment: Endpoint
+    /// The HTTP status of the final call; nil when none arrived.
+    package let httpStatus: Int?
+    /// The final body as received, at most `AppStoreOptions.responseBytesMax`; empty if none arrived or it was too
+    /// large. After a broken transfer, the part that arrived.
+    package let body: [UInt8]
+    /// What the bytes of the body show; nil if HTTP was not 200.
+    package let outline: AnswerOutline?
+    /// What the Server API said; nil for an answer of verifyReceipt.
+    package let server: ServerVerdict?
+    /// The endpoint of the Server API that was asked last; nil for an answer of verifyReceipt.
+    package let lastEndpoint: ServerEndpoint?
+    private let reading: Reading
+    private let callFailure: String?
+    /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
+    package let failureDetail: String?
+    /// The number of requests sent for this answer: of verifyReceipt 0 to 3.
+    package let calls: Int
+    /// Whether the final call used the previous secret. If so, and its status is not 21004 again, the current secret is
+    /// wrong.
+    package let usedPreviousSecret: Bool
+    /// The duration of all calls together, in milliseconds.
+    package let elapsedMilliseconds: Int
+    /// Apple's id of the final call, to quote in a support case (`x-apple-jingle-correlation-key` or
+    /// `x-apple-request-uuid`).
+    package let correlationID: String?
+    /// Whether Apple was not asked, because it refuses the app's shared secret.
+    package var isHeldBack = false
+    /// The wait that Apple asked for with HTTP other than 200, in seconds, of any length.
+    package let retryAfterSeconds: Double?
+
+    /// Creates an answer, for tests and other implementations of the client.
+    package init(
+        environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
+        failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
+        correlationID: String?,
+        retryAfterSeconds: Double? = nil
+    ) {
+        self.environment = environment
+        self.httpStatus = httpStatus
+        self.body = body
+        outline = httpStatus == 200 ? AnswerOutline(of: body) : nil
+        (server, lastEndpoint) = (nil, nil)
+        reading = .read(response)
+        callFailure = failure
+        self.failureDetail = failureDetail
+        self.calls = calls
+        self.usedPreviousSecret = usedPreviousSecret
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+
+    /// Creates an answer of HTTP 200 whose body is decoded when it is asked for.
+    init(
+        environment: Endpoint, unread body: [UInt8], outline: AnswerOutline, calls: Int, usedPreviousSecret: Bool,
+        elapsedMilliseconds: Int, correlationID: String?
+    ) {
+        self.environment = environment
+        httpStatus = 200
+        self.body = body
+        self.outline = outline
+        (server, lastEndpoint) = (nil, nil)
+        reading = .unread(UnreadBody(body))
+        (callFailure, failureDetail, retryAfterSeconds) = (nil, nil, nil)
+        self.calls = calls
+        self.usedPreviousSecret = usedPreviousSecret
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+    }
+
+    /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
+    package init(
+        environment: Endpoint, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
+        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
+        retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
+    ) {
+        self.environment = environment
+        (self.server, self.lastEndpoint) = (server, lastEndpoint)
+        self.httpStatus = httpStatus
+        self.body = body
+        outline = nil
+        reading = .read(nil)
+        callFailure = server.sentence
+        self.failureDetail = failureDetail
+        self.calls = calls
+        usedPreviousSecret = false
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+        self.retryAfterSeconds = retryAfterSeconds
+    }
+
+    private enum Reading: Sendable {
+        case read(VerifyReceiptResponse?)
+        case unread(UnreadBody)
+    }
+
+    /// The decoded body; nil if HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be
+    /// nil. The first call may decode the body.
+    package var response: VerifyReceiptResponse? {
+        switch reading {
+        case .read(let response): response
+        case .unread(let body): body.response
+        }
+    }
+
+    /// The reason there is no usable response, in one sentence; nil if there is one. Never contains a secret, a receipt
+    /// or a host name, so that it may be shown to any reader. The first call may decode the body.
+    package var failure: String? {
+        switch reading {
+        case .read: callFailure
+        case .unread(let body): body.failure
+        }
+    }
+
+    /// Returns whether two answers are the same in everything that their callers see.
+    package static func == (left: AppStoreAnswer, right: AppStoreAnswer) -> Bool {
+        left.environment == right.environment && left.httpStatus == right.httpStatus && left.body == right.body
+            && left.response == right.response && left.server == right.server && left.failure == right.failure
+            && left.failureDetail == right.failureDetail && left.calls == right.calls
+            && left.usedPreviousSecret == right.usedPreviousSecret
+            && left.elapsedMilliseconds == right.elapsedMilliseconds && left.correlationID == right.correlationID
+            && left.retryAfterSeconds == right.retryAfterSeconds
+    }
+
+    /// The failure with its detail, for the operator.
+    package var failureInFull: String? {
+        failure.map { sentence in failureDetail.map { "\(sentence) (\($0))" } ?? sentence }
+    }
+}
+
+/// The result of one HTTP call, not yet interpreted.
+struct CallResult: Sendable {
+    /// Nil if no answer began.
+    var httpStatus: Int?
+    var headers = HTTPHeaders()
+    var body: [UInt8] = []
+    /// The reason there is no complete answer with HTTP 200; nil if there is one.
+    var failure: String?
+    /// The network's own description of the failure, for the log.
+    var failureDetail: String?
+
+    /// Apple's id of this call; printable and short.
+    var correlationID: String? {
+        ["x-apple-jingle-correlation-key", "x-apple-request-uuid"].lazy
+            .compactMap { headers.first(name: $0) }.first.map { $0.printable(charactersMax: 100) }
+    }
+
+    /// Returns the result of a call that never began.
+    static func failed(_ failure: String) -> CallResult { CallResult(failure: failure) }
+}
+
+extension String {
+    /// Returns this text on one line and no longer than `charactersMax`, because a server's text must not break a log.
+    func printable(charactersMax: Int) -> String {
+        if utf8.count <= charactersMax, utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
+        return String(
+            prefix(charactersMax).map { $0.isASCII && !$0.isNewline && $0 >= " " && $0 != "\u{7F}" ? $0 : "?" })
+    }
+}
+
+/// Sentences for every failure on the way to Apple. None quotes a body or a request, because those may contain secrets.
+/// None quotes the network's error either, because it names hosts; that text is the detail, for the log.
+enum CallFailure {
+    static let followedRedirect =
+        "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.clientConfiguration."
+
+    static let noTimeLeft = "The time for this check was used up before the next call; it will be asked again."
+
+    static func requestTooLarge(_ bytes: Int, limit: Int) -> String {
+        "The receipt has \(bytes) bytes of Base64, more than the limit of \(limit); it was not sent."
+    }
+
+    static func tooLarge(_ limit: Int) -> String {
+        "The answer is larger than the limit of \(limit) bytes; it was not read."
+    }
+
+    static let tooSlow =
+        "The answer came in drops, less than a kilobyte a second, and was not waited for; it will be asked again."
+
+    private static let closedTooEarly = "The store closed the connection before answering."
+
+    static func brokenTransfer(bytes: Int) -> String { "The answer broke off after \(bytes) bytes." }
+
+    /// Describes an HTTP status other than 200, with the kind of body received.
+    static func http(_ status: Int, body: [UInt8]) -> String {
+        switch status {
+        case 300..<400: "The store answered HTTP \(status); redirects are not followed, check the configured address."
+        case 429: "The store answered HTTP 429: too many requests; ask more slowly."
+        case 400..<500: "The store answered HTTP \(status)\(kind(of: body)); check the configured address."
+        default: "The store answered HTTP \(status)\(kind(of: body)); the store has a problem, ask again later."
+        }
+    }
+
+    /// Returns whether our own time limit ended the transfer, rather than a transfer failure.
+    static func isOutOfTime(_ error: any Error) -> Bool {
+        guard let error = error as? HTTPClientError else { return error is CancellationError }
+        return [.cancelled, .deadlineExceeded, .readTimeout].contains(error)
+    }
+
+    /// Describes a call that brought no answer.
+    static func failure(_ error: any Error) -> String { known(error) ?? unreachable(error) }
+
+    /// Returns the network's name of an error, in a few printable words; nil if `failure` says as much.
+    static func detail(of error: any Error) -> String? { known(error) == nil ? name(of: error) : nil }
+
+    /// Returns the sentence of an error that needs no detail.
+    private static func known(_ error: any Error) -> String? {
+        if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
+        if error as? NIOSSLError == .uncleanShutdown { return closedTooEarly }
+        guard let error = error as? HTTPClientError else { return nil }
+        switch error {
+        case .cancelled: return "The check was cancelled, for example because the process is stopping."
+        case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
+        case .connectTimeout, .getConnectionFromPoolTimeout: return "No connection to the store could be made in time."
+        case .tlsHandshakeTimeout: return "The TLS handshake with the store took too long."
+        case .remoteConnectionClosed: return closedTooEarly
+        case .invalidURL, .emptyHost, .emptyScheme:
+            return "The configured address of the store is not a URL; check the configuration."
+        default: return nil
+        }
+    }
+
+    private static func unreachable(_ error: any Error) -> String {
+        TLSFailure(error)?.sentence ?? "The store could not be reached."
+    }
+
+    /// Returns the network's name of an error, in a few printable words.
+    static func name(of error: any Error) -> String {
+        let text = (error as? HTTPClientError)?.shortDescription ?? String(describing: error)
+        return text.printable(charactersMax: 160)
+    }
+
+    private static func kind(of body: [UInt8]) -> String {
+        switch body.first(where: { !$0.isWhiteSpace }) {
+        case nil: " with an empty body"
+        case UInt8(ascii: "<"): " with a web page"
+        case UInt8(ascii: "{"): " with a JSON object"
+        case .some: " with a text"
+        }
+    }
+}

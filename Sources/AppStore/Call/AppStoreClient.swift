@@ -1,0 +1,256 @@
+package import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import Synchronization
+
+/// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. A struct with closures, so
+/// that tests can pass their own.
+package struct AppStoreClient: Sendable {
+    /// Asks Apple about a receipt. Never throws: an outage is an answer too.
+    package var verify: @Sendable (AppStoreRequest) async -> AppStoreAnswer
+    /// Asks the Server API. Never throws either.
+    package var server: ServerAPIClient
+
+    /// Creates a client that answers with `verify`, and by `server` where there is one.
+    package init(
+        server: ServerAPIClient = .none, verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer
+    ) {
+        self.verify = verify
+        self.server = server
+    }
+}
+
+/// A request to Apple about one receipt. Printing it never shows the receipt or a secret.
+package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The receipt in standard Base64 on one line: `ReceiptData.base64`, or Apple's `latest_receipt`.
+    package var receipt: String
+    /// The app's shared secret; if nil, `password` is omitted, which Apple accepts for receipts without subscriptions.
+    package var secret: String?
+    /// The secret before the last rotation; tried once if Apple answers 21004.
+    package var previousSecret: String?
+    /// The store to ask first: the one remembered for this receipt, else production (App Review uses production
+    /// builds).
+    package var askFirst: Endpoint
+    /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
+    package var sandboxAllowed: Bool
+
+    /// Creates a request; every argument except the receipt has a default.
+    package init(
+        receipt: String, secret: String? = nil, previousSecret: String? = nil,
+        askFirst: Endpoint = .production, sandboxAllowed: Bool = true
+    ) {
+        self.receipt = receipt
+        self.secret = secret
+        self.previousSecret = previousSecret
+        self.askFirst = askFirst
+        self.sandboxAllowed = sandboxAllowed
+    }
+
+    /// A description that is safe to print.
+    package var description: String {
+        "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
+    }
+
+    /// A description that is safe to print.
+    package var debugDescription: String { description }
+
+    /// A mirror that is safe to dump.
+    package var customMirror: Mirror {
+        Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
+    }
+}
+
+/// One of Apple's two stores. Their ids are separate namespaces.
+package enum Endpoint: String, Sendable, Hashable, CaseIterable, Codable {
+    /// Real purchases.
+    case production = "Production"
+    /// Test purchases: development builds, TestFlight and App Review.
+    case sandbox = "Sandbox"
+
+    /// The other one of the two stores.
+    package var other: Endpoint {
+        switch self {
+        case .production: .sandbox
+        case .sandbox: .production
+        }
+    }
+}
+
+/// The addresses and limits for asking Apple.
+package struct AppStoreOptions: Sendable {
+    /// Apple's production endpoint.
+    package static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
+    /// Apple's sandbox endpoint, also for TestFlight and App Review purchases.
+    package static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
+
+    /// The address for production receipts.
+    package var productionURL: String
+    /// The address for sandbox receipts.
+    package var sandboxURL: String
+    /// The limit for establishing a connection, TLS included. Takes effect through `clientConfiguration`.
+    package var connectTimeout: Duration
+    /// The limit for one `verify` with all its calls.
+    package var deadline: Duration
+    /// The largest answer read, in bytes. Answers with long histories reach several MB.
+    package var responseBytesMax: Int
+    /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
+    package var requestBytesMax: Int
+    /// The number of connections kept to one endpoint. Takes effect through `clientConfiguration`.
+    package var connectionsPerHostMax: Int
+    /// The only authorities that may vouch for a store's certificate; nil for the system's. Takes effect through
+    /// `clientConfiguration`.
+    package var trustedRoots: TrustedRoots?
+
+    /// Creates options with Apple's endpoints and the suggested limits.
+    package init(
+        productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
+        connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
+        responseBytesMax: Int = 32 * 1024 * 1024, requestBytesMax: Int = 8 * 1024 * 1024,
+        connectionsPerHostMax: Int = 64, trustedRoots: TrustedRoots? = nil
+    ) {
+        self.productionURL = productionURL
+        self.sandboxURL = sandboxURL
+        self.connectTimeout = connectTimeout
+        self.deadline = deadline
+        self.responseBytesMax = responseBytesMax
+        self.requestBytesMax = requestBytesMax
+        self.connectionsPerHostMax = connectionsPerHostMax
+        self.trustedRoots = trustedRoots
+    }
+
+    /// The required configuration of the `HTTPClient` given to `AppStoreClient.live`. No redirects, because one would
+    /// carry the shared secret elsewhere. HTTP/1.1, because one dead HTTP/2 connection would break every call. TLS 1.2
+    /// or newer, with every certificate verified.
+    package var clientConfiguration: HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        if let trustedRoots { tls.trustRoots = .certificates(trustedRoots.certificates) }
+        var configuration = HTTPClient.Configuration(
+            tlsConfiguration: tls, redirectConfiguration: .disallow,
+            timeout: .init(connect: .nanoseconds(connectTimeout.wholeNanoseconds)),
+            connectionPool: .init(
+                idleTimeout: .seconds(20), concurrentHTTP1ConnectionsPerHostSoftLimit: connectionsPerHostMax),
+            decompression: .disabled)
+        configuration.httpVersion = .http1Only
+        return configuration
+    }
+
+    /// Returns the address of one store.
+    func url(of environment: Endpoint) -> String {
+        switch environment {
+        case .production: productionURL
+        case .sandbox: sandboxURL
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in nanoseconds; saturates far beyond any time-out.
+    var wholeNanoseconds: Int64 {
+        let seconds = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !seconds.overflow else { return components.seconds > 0 ? .max : .min }
+        return seconds.partialValue + components.attoseconds / 1_000_000_000
+    }
+
+    /// The duration in milliseconds, rounded down.
+    var wholeMilliseconds: Int { Int(wholeNanoseconds / 1_000_000) }
+}
+
+/// Root certificates, for a store whose certificate the system's authorities do not vouch for.
+package struct TrustedRoots: Sendable {
+    /// The error for a text that is not a list of certificates.
+    package struct Unreadable: Error, Sendable, CustomStringConvertible {
+        /// The reason in one sentence.
+        package let description: String
+    }
+
+    let certificates: [NIOSSLCertificate]
+    /// The certificates in PEM form.
+    let pem: String
+
+    /// Reads certificates in PEM form, at least one; throws ``Unreadable`` otherwise.
+    package init(pem: String) throws(Unreadable) {
+        let nothing = Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
+        do {
+            certificates = try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))
+        } catch {
+            throw nothing
+        }
+        if certificates.isEmpty { throw nothing }
+        self.pem = pem
+    }
+}
+
+/// Asks the configured addresses of the App Store whether they answer at all. Nothing that it sends is a receipt or a
+/// secret.
+package struct StoreReach: Sendable {
+    private let call: HTTPCall
+    private let limit: Duration
+
+    /// Creates it on a client that has `AppStoreOptions.clientConfiguration`. `limit` is for each address.
+    package init(client: HTTPClient, limit: Duration = .seconds(10)) {
+        call = HTTPCall(client: client, responseBytesMax: 1 << 20)
+        self.limit = limit
+    }
+
+    /// Returns why an address of verifyReceipt does not answer as Apple does; nil where it does.
+    ///
+    /// An empty object has no receipt, so Apple answers with a status such as 21002.
+    package func failure(ofVerifyReceiptAt url: String) async -> String? {
+        let result = await call.call(url, sending: ByteBuffer(string: "{}"), until: .now + limit)
+        if let failure = result.failure { return sentence(failure, result) }
+        // A status other than 200, and text that is no JSON, are failures of their own.
+        guard result.body.contains(Array("\"status\"".utf8)) else {
+            return "It answers, but not as verifyReceipt does; check the configured address."
+        }
+        return nil
+    }
+
+    /// Returns why an address of the Server API does not answer as Apple does; nil where it does.
+    ///
+    /// A request without a token is refused with 401, and so shows that the address answers.
+    package func failure(ofServerAPIAt url: String) async -> String? {
+        let address = (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/inApps/v1/subscriptions/0"
+        let result = await call.call(address, .GET, sending: nil, until: .now + limit)
+        if result.httpStatus == 401 { return nil }
+        guard let failure = result.failure else {
+            return "It answers a request without a key, so it is not Apple's; check the configured address."
+        }
+        return sentence(failure, result)
+    }
+
+    private func sentence(_ failure: String, _ result: CallResult) -> String {
+        result.failureDetail.map { "\(failure) (\($0))" } ?? failure
+    }
+}
+
+/// Reports Apple's announcement that the endpoint will end (headers in the style of RFC 8594), once per value.
+final class RetirementNotes: Sendable {
+    /// The most different values that are remembered; more would be noise.
+    static let valuesMax = 32
+
+    private let note: @Sendable (String) -> Void
+    private let seen = Mutex<Set<String>>([])
+
+    init(note: @escaping @Sendable (String) -> Void) {
+        self.note = note
+    }
+
+    /// Looks for `Sunset` and `Deprecation` among the response headers.
+    func look(at headers: HTTPHeaders, from environment: Endpoint, hiding secrets: Secrets) {
+        for name in ["Sunset", "Deprecation"] {
+            for value in headers[name] {
+                let shown = secrets.hidden(in: value.printable(charactersMax: 200))
+                let sentence =
+                    "Apple's \(environment.rawValue) endpoint announces its end with the header \(name): \(shown). "
+                    + "Plan the move away from verifyReceipt."
+                if isNew("\(name): \(shown)") { note(sentence) }
+            }
+        }
+    }
+
+    private func isNew(_ announcement: String) -> Bool {
+        seen.withLock { $0.count < Self.valuesMax && $0.insert(announcement).inserted }
+    }
+}

@@ -1,0 +1,189 @@
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `/admin/retention`, `/admin/cohorts` and `/admin/trials`: what became of the subscriptions that began in each month.
+struct FiguresPage {
+    let path: String
+    let explanation: String
+    let note: String
+    let apps: [OverviewPage.Choice]
+    let environments: [OverviewPage.Choice]
+    var charts: [Chart] = []
+    let tables: [AdminTable]
+
+    private static let summaries =
+        "From the rows that workers keep of each subscription; the overview says how current they are."
+
+    fileprivate init(
+        path: String, explanation: String, choice: FiguresChoice, charts: [Chart] = [], tables: [AdminTable]
+    ) {
+        self.path = path
+        self.explanation = explanation
+        note = Self.summaries
+        (apps, environments) = (choice.apps, choice.environments)
+        self.charts = charts
+        self.tables = tables
+    }
+}
+
+/// The app and the environment that a page of figures is about.
+private struct FiguresChoice {
+    let app: BundleID?
+    let environment: StoreEnvironment
+    let apps: [OverviewPage.Choice]
+    let environments: [OverviewPage.Choice]
+
+    init(_ request: Request, apps: [App]) throws {
+        let chosen = try request.app(of: apps)?.bundleID
+        let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+        app = chosen
+        self.environment = environment
+        self.apps =
+            [OverviewPage.Choice(value: "", title: "Every app", isChosen: chosen == nil)]
+            + apps.map {
+                OverviewPage.Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == chosen)
+            }
+        environments = StoreEnvironment.allCases.map {
+            OverviewPage.Choice(value: $0.rawValue, title: $0.rawValue, isChosen: $0 == environment)
+        }
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/retention`
+    func retention(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
+        let cohorts = try await tracker.ledger.admin.retention(app: choice.app, environment: choice.environment)
+        return try figures(
+            "Retention",
+            FiguresPage(
+                path: "/admin/retention",
+                explanation: "The subscriptions that began to pay in each month, and the share of them that paid some "
+                    + "months later: of those whose anniversary has come, with a day for late renewals. One that lapsed "
+                    + "and came back is retained again. M1 is the first anniversary.",
+                choice: choice, tables: [Self.table(of: cohorts)]), context)
+    }
+
+    /// `GET /admin/cohorts`
+    func cohorts(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
+        let cohorts = try await tracker.ledger.admin.cohorts(app: choice.app, environment: choice.environment)
+        return try figures(
+            "Cohorts",
+            FiguresPage(
+                path: "/admin/cohorts",
+                explanation: "The subscriptions that were first charged in each month, those of them that pay now, and "
+                    + "their revenue so far less refunds, before Apple's commission.",
+                choice: choice, tables: [Self.table(of: cohorts)]), context)
+    }
+
+    /// `GET /admin/trials`
+    func trials(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
+        let overview = try await tracker.ledger.admin.overview(
+            app: choice.app, environment: choice.environment, days: 365)
+        let months = TrialMonths(overview)
+        return try figures(
+            "Trials",
+            FiguresPage(
+                path: "/admin/trials",
+                explanation: "Trials by the month of each event: when they began, when the first charge followed, and "
+                    + "when they were finally over. The conversion is of the trials decided in the month.",
+                choice: choice, charts: [months.chart], tables: [months.table]), context)
+    }
+
+    private func figures(_ title: String, _ page: FiguresPage, _ context: AdminContext) throws -> Response {
+        try AdminPage(title: title, template: "figures", content: page, session: context.session).response()
+    }
+
+    private static func table(of cohorts: [RetentionCohort]) -> AdminTable {
+        let last = cohorts.flatMap(\.months).map(\.month).max() ?? 0
+        let rows = cohorts.reversed().map { cohort -> [AdminTable.Cell] in
+            let cells = (0...last).map { month -> AdminTable.Cell in
+                guard let found = cohort.months.first(where: { $0.month == month }) else {
+                    return AdminTable.Cell(text: "", isNumber: true)
+                }
+                return month == 0 ? .number(found.reached) : .share(found.retained, of: found.reached)
+            }
+            return [.text(String(cohort.since.prefix(7)))] + cells
+        }
+        return AdminTable(
+            "Retention by month",
+            ["Began to pay", "Subscriptions"] + (1...max(last, 1)).prefix(last).map { "M\($0)" },
+            empty: "No subscription began to pay within twelve months.", rows)
+    }
+
+    private static func table(of cohorts: [RevenueCohort]) -> AdminTable {
+        AdminTable(
+            "Revenue by month of the first charge",
+            ["First charged", "Currency", "Subscriptions", "Pay now", "Share", "Revenue", "Each"],
+            empty: "No subscription was first charged within twelve months.",
+            cohorts.map { one in
+                [
+                    .text(String(one.since.prefix(7))), .text(one.currency), .number(one.subscriptions),
+                    .number(one.paying), .share(one.paying, of: one.subscriptions), .amount(one.milliunits),
+                    .amount(one.subscriptions > 0 ? one.milliunits / one.subscriptions : 0),
+                ]
+            })
+    }
+}
+
+extension AdminTable.Cell {
+    /// Returns a share in percent, in one of eleven shades.
+    static func share(_ part: Int64, of whole: Int64) -> AdminTable.Cell {
+        guard whole > 0 else { return AdminTable.Cell(text: "–", isNumber: true) }
+        let tenths = (part * 1_000 + whole / 2) / whole
+        return AdminTable.Cell(
+            text: "\(tenths / 10).\(tenths % 10) %", isNumber: true, style: "shade-\(min(10, max(0, tenths / 100)))")
+    }
+}
+
+/// The trials of each month, from the figures of the overview.
+struct TrialMonths {
+    private struct Month {
+        let name: String
+        let started, converted, lost: Int64
+    }
+
+    private let months: [Month]
+
+    init(_ overview: Overview) {
+        let buckets = Buckets(overview.days.map(\.day))
+        let started = buckets.sum(of: overview.days.map(\.trialsStarted))
+        let converted = buckets.sum(of: overview.days.map(\.trialsConverted))
+        let lost = buckets.sum(of: overview.days.map(\.trialsLost))
+        months = buckets.names.indices.map { index in
+            Month(
+                name: buckets.names[index], started: started[index], converted: converted[index], lost: lost[index])
+        }
+    }
+
+    /// The months as bars.
+    var chart: Chart {
+        let newest = months.last
+        return Chart(
+            id: "trials", title: "Trials by month",
+            description: newest.map {
+                "\($0.name): began: \(grouped($0.started)), followed by a charge: \(grouped($0.converted)), "
+                    + "lost: \(grouped($0.lost))."
+            } ?? "No month has begun.",
+            buckets: months.map(\.name),
+            series: [
+                Chart.Series(name: "Followed by a charge", values: months.map { Double($0.converted) }, style: "first"),
+                Chart.Series(name: "Lost", values: months.map { Double($0.lost) }, style: "alarm"),
+            ], asBars: true, table: nil, format: { grouped(Int64($0)) })
+    }
+
+    /// The months as rows, newest first.
+    var table: AdminTable {
+        AdminTable(
+            "Trials by month", ["Month", "Began", "Followed by a charge", "Lost", "Conversion"],
+            months.reversed().map { month in
+                [
+                    .text(month.name), .number(month.started), .number(month.converted), .number(month.lost),
+                    .share(month.converted, of: month.converted + month.lost),
+                ]
+            })
+    }
+}

@@ -1,0 +1,370 @@
+import Foundation
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `GET /admin/customer`: the subscriptions, purchases, orders, deliveries, history and receipts of one customer, with an
+/// explanation.
+struct CustomerPage {
+    /// The most rows of each table.
+    static let rowsMax = 200
+
+    /// A link to the form of an action.
+    struct Action {
+        let title: String
+        let path: String
+    }
+
+    let app: String
+    let actions: [Action]
+    /// What Apple can be asked.
+    let supportActions: [Action]
+    /// What the customer may use, and why.
+    let reasons: ReasonViews
+    /// The running manual grants; nil where there are none.
+    let grants: AdminTable?
+    let subscriptions: AdminTable
+    let purchases: AdminTable
+    /// What the customer ordered and what was delivered.
+    let bought: PurchaseTables
+    let timeline: AdminTable
+    let events: AdminTable
+    let receipts: AdminTable
+
+    /// Returns the path of a customer's page.
+    static func path(of customer: String, in bundleID: BundleID) -> String {
+        address("/admin/customer", ["app": bundleID.text, "id": customer])
+    }
+
+    init(
+        _ explanation: CustomerExplanation, timeline: [RecordedSpan], events: [RecordedEvent],
+        history: PurchaseHistory, receipts: [StoredReceipt], bodies: [Int64: [UInt8]]
+    ) {
+        bought = PurchaseTables(history)
+        let (bundleID, customer) = (explanation.reasons.bundleID, explanation.reasons.customer)
+        app = bundleID.text
+        actions = CustomerAction.allCases.filter { $0 != .revoke }.map {
+            Action(title: $0.title, path: ActionPage.path($0, customer, in: bundleID))
+        }
+        supportActions = SupportAction.ofCustomers.filter { !SupportItem.items(for: $0, of: explanation).isEmpty }.map {
+            Action(title: $0.title, path: SupportPage.path($0, customer, in: bundleID))
+        }
+        reasons = ReasonViews(explanation, bodies: bodies)
+        grants = Self.grants(explanation)
+        subscriptions = Self.subscriptions(explanation)
+        purchases = AdminTable(
+            "One-time purchases", ["Transaction", "Product", "Quantity", "Purchased", "Refunded"], isStacked: true,
+            explanation.purchases.map { one in
+                [
+                    .text(one.state.transactionID.text), .text(one.state.facts.key.productID.text),
+                    .number(one.state.quantity), .instant(one.state.purchasedAt), .instant(one.state.revokedAt),
+                ]
+            })
+        self.timeline = AdminTable(
+            "Timeline, newest period first; a period that begins later holds if nothing more is learnt",
+            ["Subscription", "From", "Until", "State", "Access", "Product", "Special"], isStacked: true,
+            timeline.map { one in
+                [
+                    .text(one.originalTransactionID.text), .instant(one.since), .instant(one.until, orElse: "open"),
+                    .state(one.state, one.reason), .text(one.entitled ? "yes" : "no"),
+                    .text(one.productID.text), .text(one.flags.isEmpty ? nil : one.flags.joined(separator: ", ")),
+                ]
+            })
+        self.events = AdminTable(
+            "What happened, newest first", ["Event", "Subscription", "Product", "Happened", "Recorded"],
+            isStacked: true,
+            events.map { one in
+                [
+                    .text(one.kind), .text(one.originalTransactionID.text), .text(one.productID.text),
+                    .instant(one.occurredAt), .instant(one.recordedAt),
+                ]
+            })
+        self.receipts = ReceiptPage.table(of: receipts)
+    }
+
+    private static func subscriptions(_ explanation: CustomerExplanation) -> AdminTable {
+        AdminTable(
+            "Subscriptions", ["Subscription", "Product", "State", "Access until", "Expires", "Checked", "Next check"],
+            isStacked: true,
+            explanation.subscriptions.map { one in
+                let verdict = one.verdict(at: explanation.reasons.at)
+                let isAllowed = one.allowedUntil != nil
+                let state = isAllowed ? State.awaitingRenewal : verdict.state
+                let reason = isAllowed ? Reason.renewal : verdict.reason
+                let until = one.allowedUntil ?? verdict.entitledUntil
+                return [
+                    .text(one.state.facts.originalTransactionID.text),
+                    .text(
+                        [verdict.productID.text, one.state.sale.words].compactMap(\.self).joined(separator: ", ")),
+                    .state(state.rawValue, reason?.rawValue),
+                    .instant(until, orElse: "no access", toMinute: true), .instant(verdict.expiresAt, toMinute: true),
+                    .instant(one.checkedAt, toMinute: true),
+                    .instant(one.nextCheckAt, orElse: "no more", toMinute: true),
+                ]
+            })
+    }
+}
+
+extension CustomerPage {
+    private static func grants(_ explanation: CustomerExplanation) -> AdminTable? {
+        let reasons = explanation.reasons
+        let running = reasons.sources.filter { $0.isByHand && $0.granted }
+        guard !running.isEmpty else { return nil }
+        return AdminTable(
+            "Manual grants", ["Entitlement", "Since", "Until", "By", "Why", "Action"],
+            running.map { source in
+                [
+                    .text(source.entitlement), .instant(source.manualGrant?.since),
+                    .instant(source.until, orElse: "no end"), .text(source.manualGrant?.givenBy),
+                    .prose(source.manualGrant?.reason),
+                    .text(
+                        "End it",
+                        link: ActionPage.path(
+                            .revoke, reasons.customer, in: reasons.bundleID, entitlement: source.entitlement)),
+                ]
+            })
+    }
+
+    /// The sentence for a result that the query names; nil for another word.
+    fileprivate static func sentence(for result: String) -> String? {
+        ReceiptPage.CheckResult(rawValue: result)?.sentence ?? CustomerAction(rawValue: result)?.done
+            ?? SupportAction.sentence(for: result)
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/customer`
+    func customer(_ request: Request, _ context: AdminContext) async throws -> Response {
+        guard let app = request.query("app"), let name = request.query("id") else {
+            throw Problem(.invalid, "The address names no app and customer; look them up under Customers.")
+        }
+        let (ledger, bundleID) = (tracker.ledger, BundleID(app))
+        let explanation = try await CustomerExplanation(in: ledger, app: bundleID, customer: name)
+        guard explanation.reasons.isKnown else {
+            throw Problem(.notFound, "No customer of the app \(bundleID) has the id \(name).")
+        }
+        let content = CustomerPage(
+            explanation,
+            timeline: try await ledger.admin.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            events: try await ledger.admin.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            history: try await ledger.customers.purchaseHistory(
+                of: name, in: bundleID, limit: Int32(PurchaseTables.rowsMax)),
+            receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            bodies: try await ledger.admin.bodies(of: explanation.observations))
+        return try AdminPage(
+            title: "Customer \(name)", template: "customer", content: content, session: context.session,
+            notice: request.query("result").flatMap(CustomerPage.sentence(for:))
+        ).response()
+    }
+}
+
+/// The reasons for what a customer may use, as the page of the customer shows them.
+struct ReasonViews {
+    /// An entitlement with its answer and what did not decide.
+    struct Right {
+        let name: String
+        let answer: String
+        /// `yes` or `no`, for the style sheet.
+        let style: String
+        let source: String
+        let losers: [String]
+    }
+
+    /// A subscription or a purchase with its conclusion.
+    struct Thing {
+        let title: String
+        let conclusion: String
+        let steps: [Step]
+        let notes: [String]
+    }
+
+    /// One field of an answer that decided.
+    struct Step {
+        let sentence: String
+        let field: String
+        /// Where the field was seen, and since when.
+        let source: String
+        /// The part of Apple's answer that has the field; nil when the answer is no longer kept.
+        let json: String?
+        /// The receipt's page; nil likewise.
+        let link: String?
+        let linkTitle: String?
+    }
+
+    let summary: String
+    let rights: [Right]
+    let things: [Thing]
+    let receipts: [String]
+
+    /// Creates the views. `bodies` has Apple's answers by their numbers.
+    init(_ explanation: CustomerExplanation, bodies: [Int64: [UInt8]]) {
+        let reasons = explanation.reasons
+        summary = explanation.summary.joined(separator: " ")
+        rights = explanation.rights.map { right in
+            let winner = right.winner
+            let until = winner.until.map { "until \(readable($0)) unless something changes" } ?? "without an end"
+            return Right(
+                name: right.name, answer: winner.granted ? "yes, \(until)" : "no",
+                style: winner.granted ? "yes" : "no",
+                source: "\(winner.granted ? "It comes from" : "What decides is") \(explanation.name(of: winner))."
+                    .withReadableInstants,
+                losers: right.losers.map {
+                    "Not from \(explanation.name(of: $0)): \($0.loss(to: winner)).".withReadableInstants
+                })
+        }
+        things =
+            explanation.subscriptions.map { Thing($0, explanation, bodies) }
+            + explanation.purchases.map { Thing($0, at: reasons.at, for: reasons.customer, bodies) }
+        receipts = reasons.receipts.map { $0.sentence.withReadableInstants }
+    }
+}
+
+extension ReasonViews.Thing {
+    fileprivate init(
+        _ one: SubscriptionReasons, _ explanation: CustomerExplanation, _ bodies: [Int64: [UInt8]]
+    ) {
+        let reasons = explanation.reasons
+        let verdict = one.verdict(at: reasons.at)
+        let rule = one.rule(of: verdict).map { " (The rule: \($0).)" } ?? ""
+        let owner = one.ownership.sentence(for: reasons.customer, accountToken: one.state.facts.appAccountToken)
+        let clocks =
+            "Known as of Apple's clock \(readable(one.state.asOf)); the last answer came at "
+            + "\(readable(one.checkedAt))."
+        title =
+            "Subscription \(one.state.facts.originalTransactionID): \(verdict.productID), "
+            + one.environment.rawValue
+        conclusion = (one.conclusion(of: verdict) + rule).withReadableInstants
+        steps = one.steps(of: verdict).map { ReasonViews.Step($0, bodies) }
+        notes = [one.gap, owner, explanation.next(of: one, verdict), clocks].compactMap { $0?.withReadableInstants }
+    }
+
+    fileprivate init(
+        _ one: PurchaseReasons, at instant: Instant, for customer: String, _ bodies: [Int64: [UInt8]]
+    ) {
+        let facts = one.state.facts
+        title = "Purchase \(one.state.transactionID): \(facts.key.productID), \(one.environment.rawValue)"
+        conclusion = one.conclusion(at: instant).withReadableInstants
+        steps = one.steps(at: instant).map { ReasonViews.Step($0, bodies) }
+        let owner = one.ownership.sentence(for: customer, accountToken: facts.appAccountToken?.value)
+        notes = [one.gap, owner].compactMap { $0?.withReadableInstants }
+    }
+}
+
+extension ReasonViews.Step {
+    fileprivate init(_ step: CustomerExplanation.Step, _ bodies: [Int64: [UInt8]]) {
+        sentence = step.sentence.withReadableInstants
+        field = "\(step.path) = \(step.value)"
+        guard let seen = step.observation else {
+            source = "In an answer that is no longer kept."
+            (json, link, linkTitle) = (nil, nil, nil)
+            return
+        }
+        source = "In an answer seen from \(readable(seen.firstAsOf)) to \(readable(seen.lastAsOf))."
+        json = bodies[seen.id].flatMap { AnswerJSON(body: $0)?.row(of: step.path) }
+        link = ReceiptPage.path(of: seen.receiptID)
+        linkTitle = "Receipt \(seen.receiptID)"
+    }
+}
+
+extension CustomerExplanation {
+    /// The numbers of the answers that decided.
+    var observations: Set<Int64> {
+        let steps =
+            subscriptions.flatMap { $0.steps(of: $0.verdict(at: reasons.at)) }
+            + purchases.flatMap { $0.steps(at: reasons.at) }
+        return Set(steps.compactMap { $0.observation?.id })
+    }
+}
+
+extension String {
+    /// The text with its instants in ISO 8601 written for people.
+    var withReadableInstants: String {
+        replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) { match in
+            Instant(iso8601: String(match.output)).map(readable) ?? String(match.output)
+        }
+    }
+}
+
+/// The tables of what a customer ordered, what was delivered, and the balances of credits.
+struct PurchaseTables {
+    /// The most orders, changes of each order, and deliveries.
+    static let rowsMax = 100
+
+    let orders: AdminTable
+    let deliveries: AdminTable
+    let balances: AdminTable
+    let hasMoreOrders: Bool
+    let hasMoreDeliveries: Bool
+    /// The most rows, for the sentence below a table that was cut.
+    let rowsMax = Self.rowsMax
+
+    init(_ history: PurchaseHistory) {
+        orders = AdminTable(
+            "Orders, newest first", ["Order", "State", "Log", "Product", "Quantity", "Placed", "Paid", "Transaction"],
+            history.orders.map(Self.row(of:)))
+        deliveries = AdminTable(
+            "Deliveries, newest first",
+            ["Delivery", "State", "What", "Reason", "Product", "Since", "Settled", "By", "Why skipped"],
+            history.deliveries.map(Self.row(of:)))
+        balances = AdminTable(
+            "Credits: what acknowledged deliveries gave, less what they took back", ["Credit", "Environment", "Units"],
+            history.balances.map { one in
+                [.text(one.credit), .text(one.environment.rawValue), .text(grouped(one.units))]
+            })
+        hasMoreOrders = history.hasMoreOrders
+        hasMoreDeliveries = history.hasMoreDeliveries
+    }
+
+    private static func row(of logged: PurchaseHistory.LoggedOrder) -> [AdminTable.Cell] {
+        let order = logged.order
+        return [
+            .text(order.id), .text("\(order.state.rawValue) (\(order.cause))"), .log(of: logged.changes),
+            .text(order.productID.text), .number(order.quantity), .instant(order.createdAt),
+            .instant(order.paidAt, orElse: "not paid"), .sandbox(order.transactionID, in: order.environment),
+        ]
+    }
+
+    private static func row(of delivery: Delivery) -> [AdminTable.Cell] {
+        [
+            .text(String(delivery.id), link: DeliveryPage.path(of: delivery.id)), .text(delivery.state.rawValue),
+            .sandbox(
+                [delivery.action, delivery.unitsText].compactMap(\.self).joined(separator: " "),
+                in: delivery.environment),
+            .text(delivery.reason.replacing("_", with: " ")), .text(delivery.productID.text),
+            .instant(delivery.createdAt), .instant(delivery.settledAt, orElse: "not yet"), .text(delivery.settledBy),
+            .prose(delivery.skipReason),
+        ]
+    }
+}
+
+extension AdminTable.Cell {
+    /// Returns a text, marked where it is about the sandbox.
+    fileprivate static func sandbox(_ text: String?, in environment: StoreEnvironment?) -> AdminTable.Cell {
+        .text(environment == .sandbox ? text.map { "\($0) (Sandbox)" } : text)
+    }
+
+    /// Returns the log of an order, which a reader opens.
+    fileprivate static func log(of changes: [PurchaseHistory.Change]) -> AdminTable.Cell {
+        let lines = changes.map { change in
+            AdminTable.Line(
+                change.code.map { "\(change.state.rawValue) (\(change.cause), code \($0))" }
+                    ?? "\(change.state.rawValue) (\(change.cause))", at: change.at)
+        }
+        let isCut = lines.count >= PurchaseTables.rowsMax
+        let summary = isCut ? "the newest \(lines.count)" : lines.count == 1 ? "1 change" : "\(lines.count) changes"
+        return AdminTable.Cell(text: summary, list: AdminTable.List(summary: summary, lines: lines))
+    }
+}
+
+extension Delivery {
+    /// The units of a credit that it gives or takes back; nil where it is no consumable.
+    var unitsText: String? {
+        guard let units, let credit else { return nil }
+        return "\(grouped(units)) \(credit)"
+    }
+
+    /// What the turn does, in plain words.
+    var action: String {
+        (turn.isMultiple(of: 2) ? "takes back" : "gives") + (turn > 2 ? " again" : "")
+    }
+}

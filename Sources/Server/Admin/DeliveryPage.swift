@@ -1,0 +1,112 @@
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `GET /admin/deliveries/{id}`: what a purchase gives or takes back, and the form to skip it while it is due.
+struct DeliveryPage {
+    /// The result of a skip, as the query names it.
+    enum SkipResult: String, CaseIterable {
+        case skipped, before
+
+        /// The result in a sentence.
+        var sentence: String {
+            switch self {
+            case .skipped: "The delivery is skipped. The audit has who did it, and why."
+            case .before: "The delivery was skipped before; nothing was changed."
+            }
+        }
+    }
+
+    let id: String
+    let facts: AdminTable
+    /// Whether it can be skipped.
+    let isDue: Bool
+    /// What a skip means.
+    let consequence: String
+    /// The longest reason, in characters.
+    let reasonCharactersMax = ManualDecision.reasonCharactersMax
+    let formToken: String
+
+    static func path(of delivery: Int64) -> String { "/admin/deliveries/\(delivery)" }
+
+    init(_ delivery: Delivery, of bundleID: BundleID, formToken: String) {
+        id = String(delivery.id)
+        isDue = delivery.state == .due
+        consequence =
+            delivery.turn.isMultiple(of: 2)
+            ? "The customer keeps what the delivery would take back. An order counts as refunded."
+            : "The customer does not get what the delivery would give, and a refund takes nothing back. An order counts "
+                + "as delivered."
+        self.formToken = formToken
+        facts = AdminTable(
+            "The delivery", ["Fact", "Value"],
+            [
+                [
+                    .text("Customer"),
+                    .text(delivery.customer, link: CustomerPage.path(of: delivery.customer, in: bundleID)),
+                ],
+                [.text("App"), .text(bundleID.text)],
+                [.text("Environment"), .text(delivery.environment.rawValue)],
+                [.text("State"), .text(delivery.state.rawValue)],
+                [.text("What"), .text("\(delivery.action) (turn \(delivery.turn))")],
+                [.text("Reason"), .text(delivery.reason.replacing("_", with: " "))],
+                [.text("Product"), .text(delivery.productID.text)],
+                [.text("Units"), .text(delivery.unitsText)],
+                [.text("Order"), .text(delivery.orderID)],
+                [.text("Transaction"), .text(delivery.transactionID.text)],
+                [.text("First transaction"), .text(delivery.originalTransactionID.text)],
+                [.text("Since"), .instant(delivery.createdAt)],
+                [.text("Settled"), .instant(delivery.settledAt, orElse: "not yet")],
+                [.text("By"), .text(delivery.settledBy)],
+                [.text("Why skipped"), .text(delivery.skipReason)],
+            ])
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/deliveries/{id}`
+    func delivery(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.deliveryID()
+        guard let (delivery, bundleID) = try await tracker.ledger.deliveries.read(id) else {
+            throw Problem(.notFound, "There is no delivery \(id).")
+        }
+        let result = request.query("result").flatMap(DeliveryPage.SkipResult.init(rawValue:))
+        return try AdminPage(
+            title: "Delivery \(id)", template: "delivery",
+            content: DeliveryPage(delivery, of: bundleID, formToken: context.session.formToken),
+            session: context.session, notice: result?.sentence
+        ).response()
+    }
+
+    /// `POST /admin/deliveries/{id}/skip`: the same as `perennial delivery skip`, by the session's key.
+    func skipDelivery(_: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.deliveryID()
+        guard let form = context.form, form["confirmed"] == "yes" else {
+            throw Problem(.invalid, "Go back and confirm that nothing is to be done; nothing was changed.")
+        }
+        guard let (_, bundleID) = try await tracker.ledger.deliveries.read(id) else {
+            throw Problem(.notFound, "There is no delivery \(id).")
+        }
+        let skipped = try await tracker.ledger.acting(as: .key(context.session.keyID)).deliveries.skip(
+            id, of: bundleID, because: form["reason"].trimmed)
+        let result: DeliveryPage.SkipResult = skipped.isFirst ? .skipped : .before
+        return Response.redirect(to: address(DeliveryPage.path(of: id), ["result": result.rawValue]))
+    }
+}
+
+extension AdminContext {
+    /// Returns the delivery id in the path.
+    fileprivate func deliveryID() throws -> Int64 {
+        let text = try parameters.decoded("id")
+        guard let number = Int64(text) else { throw Problem(.notFound, "There is no delivery \(text).") }
+        return number
+    }
+}
+
+extension String {
+    /// The text without blanks at its ends.
+    fileprivate var trimmed: String {
+        let start = drop(while: \.isWhitespace)
+        return String(start.reversed().drop(while: \.isWhitespace).reversed())
+    }
+}

@@ -1,0 +1,223 @@
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `GET /admin`: the state of the business and of the installation.
+struct OverviewPage {
+    /// The lengths of time that a visitor can choose, in days.
+    static let stretches = [30, 90, 365, 1_095]
+
+    /// An entry of a list to choose from.
+    struct Choice {
+        let value: String
+        let title: String
+        let isChosen: Bool
+    }
+
+    /// A figure in large letters.
+    struct Tile {
+        let title: String
+        let figure: String
+        let detail: String
+        let isAlarm: Bool
+        /// The page that lists what it counts.
+        var link: String?
+    }
+
+    let apps: [Choice]
+    let environments: [Choice]
+    let stretches: [Choice]
+    let tiles: [Tile]
+    let charts: [Chart]
+    /// How current the figures are.
+    let currency: String
+
+    init(
+        _ overview: Overview, due: [DueDeliveries], webhooks: [(id: Int32, trouble: String)], apps: [App],
+        chosen: BundleID?, environment: StoreEnvironment, days: Int
+    ) {
+        self.apps =
+            [Choice(value: "", title: "Every app", isChosen: chosen == nil)]
+            + apps.map { Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == chosen) }
+        environments = StoreEnvironment.allCases.map {
+            Choice(value: $0.rawValue, title: $0.rawValue, isChosen: $0 == environment)
+        }
+        stretches = Self.stretches.map {
+            Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
+        }
+        tiles = (Self.tiles(of: overview) + [Tile(due: due), Tile(webhooks: webhooks)].compactMap(\.self)).map {
+            $0.linked(of: chosen, environment)
+        }
+        charts = OverviewCharts(overview: overview).all
+        currency = Self.currency(of: overview.staleness)
+    }
+
+    private static func tiles(of overview: Overview) -> [Tile] {
+        let (last, late) = (overview.days.last, overview.staleness)
+        let revenue = overview.revenue.map { one in
+            Tile(
+                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: "now",
+                isAlarm: false)
+        }
+        return revenue + [
+            Tile(title: "With access", figure: grouped(last?.active ?? 0), detail: "now", isAlarm: false),
+            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), detail: "now", isAlarm: false),
+            Tile(
+                title: "Checks overdue", figure: overdueText(late.overdue),
+                detail: late.oldestDueAt.map { "the oldest since \(readable($0))" } ?? "by more than five minutes",
+                isAlarm: late.overdue > 0),
+            Tile(
+                title: "Workers", figure: grouped(late.workers), detail: "alive within two minutes",
+                isAlarm: late.workers == 0),
+            Tile(
+                title: "Incidents", figure: grouped(late.incidents), detail: "running", isAlarm: late.incidents > 0),
+            Tile(
+                title: "Violations", figure: grouped(late.violations), detail: "of promises, as workers found",
+                isAlarm: late.violations > 0),
+        ] + (late.unpolled > 0 ? [unpolledTile(late.unpolled)] : [])
+    }
+
+    private static func unpolledTile(_ unpolled: Int64) -> Tile {
+        Tile(
+            title: "By notification only", figure: grouped(unpolled),
+            detail: "purchases that Apple is not asked about: store a key with perennial app server-key", isAlarm: true)
+    }
+
+    private static func overdueText(_ overdue: Int64) -> String {
+        let most = Int64(Overview.Staleness.overdueMax)
+        return overdue < most ? grouped(overdue) : "over \(grouped(most))"
+    }
+
+    private static func currency(of late: Overview.Staleness) -> String {
+        guard let at = late.summarisedAt else { return "No worker has summarised anything yet." }
+        let whole =
+            late.isComplete
+            ? ""
+            : " A round through all subscriptions is under way, the first or at new prices: "
+                + "figures are as before where it has not been yet."
+        return "Days are UTC days; the last one is today so far. Summarised at \(readable(at)), "
+            + "\(missing(late.eventsBehind)).\(whole)"
+    }
+}
+
+extension OverviewPage {
+    /// What the figures leave out: workers summarise events every few seconds.
+    private static func missing(_ events: Int64) -> String {
+        events > 0
+            ? "without the \(grouped(events)) newest events, which a worker adds next" : "with every event so far"
+    }
+}
+
+extension OverviewPage.Tile {
+    /// The same tile with the page that lists what it counts, for the same app and environment.
+    fileprivate func linked(of app: BundleID?, _ environment: StoreEnvironment) -> OverviewPage.Tile {
+        let choice: KeyValuePairs = ["app": app?.text ?? "", "environment": environment.rawValue]
+        var tile = self
+        switch title {
+        case "With access": tile.link = address("/admin/customers", ["app": app?.text ?? "", "state": "active"])
+        case "Paying": tile.link = address("/admin/retention", choice)
+        case "Incidents", "Violations": tile.link = "/admin/incidents"
+        case "Webhooks to look at": tile.link = "/admin/webhooks"
+        default: tile.link = title.hasPrefix("MRR ") ? address("/admin/cohorts", choice) : nil
+        }
+        return tile
+    }
+
+    /// Creates the tile of what the operator's service is to deliver; nil where nothing is due.
+    fileprivate init?(due: [DueDeliveries]) {
+        guard let seconds = due.map(\.seconds).max() else { return nil }
+        let deliveries = grouped(due.reduce(0) { $0 + $1.deliveries })
+        self.init(
+            title: "Deliveries due", figure: due.contains(where: \.isMore) ? "over \(deliveries)" : deliveries,
+            detail: "the oldest for \(lasting(seconds))", isAlarm: seconds > LedgerDeliveries.lateSeconds)
+    }
+
+    /// Creates the tile of the webhooks that an operator has to look at; nil where there is none.
+    fileprivate init?(webhooks: [(id: Int32, trouble: String)]) {
+        guard let first = webhooks.first else { return nil }
+        self.init(
+            title: "Webhooks to look at", figure: grouped(Int64(webhooks.count)),
+            detail: "the first is number \(first.id)", isAlarm: true)
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin`
+    func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let apps = try await tracker.ledger.apps.all()
+        let chosen = try request.app(of: apps)?.bundleID
+        let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+        let asked = request.query("days").flatMap { Int($0) } ?? 90
+        let days = OverviewPage.stretches.contains(asked) ? asked : 90
+        let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
+        let content = OverviewPage(
+            overview, due: try await tracker.ledger.deliveries.due(of: chosen, in: environment),
+            webhooks: try await tracker.ledger.webhooks.troubles(),
+            apps: apps, chosen: chosen, environment: environment, days: days)
+        return try AdminPage(
+            title: "Overview", template: "overview", content: content, session: context.session
+        ).response()
+    }
+}
+
+/// `GET /admin/incidents`: paused apps, current and past incidents, and the state of the invariants.
+struct IncidentsPage {
+    /// The most incidents that are shown.
+    static let incidentsMax = 50
+
+    let pauses: AdminTable
+    let incidents: AdminTable
+    let invariants: AdminTable
+    let notified: AdminTable
+
+    init(_ incidents: [Incident], apps: [App], invariants: [InvariantStanding]) {
+        pauses = AdminTable(
+            "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
+            apps.flatMap { app in
+                app.pauses.map { [.text($0.place(in: app.bundleID)), .instant($0.until), .text($0.reason)] }
+            })
+        notified = AdminTable(
+            "Apps whose notifications can be tried", ["App", "Action"], empty: "No app has a server key.",
+            apps.filter { $0.serverKey != nil }.map { app in
+                [
+                    .text(app.bundleID.text),
+                    .text(
+                        SupportAction.test.title,
+                        link: address(
+                            SupportPage.path, ["action": SupportAction.test.rawValue, "app": app.bundleID.text])),
+                ]
+            })
+        self.incidents = AdminTable(
+            "Incidents, those that run first", ["App", "What", "Since", "Until", "Answers", "Refused", "Last reason"],
+            empty: "There was none.",
+            incidents.map { one in
+                [
+                    .text(one.bundleID.text), .text(one.kind.rawValue), .instant(one.openedAt),
+                    .instant(one.closedAt, orElse: "running"), .number(one.asked), .number(one.refused),
+                    .text(one.lastReason),
+                ]
+            })
+        self.invariants = AdminTable(
+            "Invariants, as workers found them", ["Invariant", "Violations", "Repaired", "Looked at", "What to do"],
+            empty: "No worker has looked at them yet.",
+            invariants.map { one in
+                [
+                    .text(one.name), .number(one.violations), .number(one.repaired), .instant(one.checkedAt),
+                    .text(one.left > 0 ? "Run `perennial verify`" : nil),
+                ]
+            })
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/incidents`
+    func incidents(_: Request, _ context: AdminContext) async throws -> Response {
+        let content = IncidentsPage(
+            try await tracker.ledger.admin.incidents(limit: IncidentsPage.incidentsMax),
+            apps: try await tracker.ledger.apps.all(),
+            invariants: try await tracker.ledger.operations.invariantStandings())
+        return try AdminPage(
+            title: "Incidents", template: "incidents", content: content, session: context.session
+        ).response()
+    }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `GET /admin/receipts/{id}`: Apple's answers about a receipt, and the time of the next check.
+struct ReceiptPage {
+    /// The most answers that are shown.
+    static let answersMax = 200
+    /// The shortest time between two manual checks of a receipt, in seconds.
+    static let askedAgainSeconds = 60.0
+
+    /// The result of a manual check, as the query names it.
+    enum CheckResult: String, CaseIterable {
+        case checked, lately, busy, nothing
+
+        /// The result in a sentence.
+        var sentence: String {
+            switch self {
+            case .checked: "Apple was asked just now; what it said is below."
+            case .lately: "Apple was asked within the last minute already; try again in a minute."
+            case .busy: "Apple could not be asked: another process asks, the app is paused, or its calls are used up."
+            case .nothing: "There is no receipt that Apple could be asked about."
+            }
+        }
+    }
+
+    let id: String
+    let app: String
+    let facts: AdminTable
+    let customers: AdminTable
+    let answers: AdminTable
+    let formToken: String
+
+    static func path(of receipt: ReceiptID) -> String { "/admin/receipts/\(receipt)" }
+
+    init(_ receipt: StoredReceipt, schedule: ReceiptSchedule?, answers: [RecordedAnswer], formToken: String) {
+        id = receipt.id.description
+        app = receipt.bundleID.text
+        self.formToken = formToken
+        facts = AdminTable("The receipt", ["Fact", "Value"], Self.facts(of: receipt, schedule))
+        customers = AdminTable(
+            "Who sent it", ["Customer"],
+            receipt.customers.map { [.text($0, link: CustomerPage.path(of: $0, in: receipt.bundleID))] })
+        self.answers = AdminTable(
+            "What Apple answered, newest first; equal answers are one row",
+            ["Observation", "Outcome", "Status", "Reason", "Environment", "First", "Last", "Recorded"],
+            empty: "Apple has not answered yet.",
+            answers.map { one in
+                [
+                    .text(String(one.observation)), .text(one.outcome), .text(one.status.map(String.init)),
+                    .text(one.reason), .text(one.environment), .instant(one.firstAsOf), .instant(one.lastAsOf),
+                    .instant(one.recordedAt),
+                ]
+            })
+    }
+
+    private static func facts(of receipt: StoredReceipt, _ schedule: ReceiptSchedule?) -> [[AdminTable.Cell]] {
+        let next: [[AdminTable.Cell]] =
+            schedule.map { schedule in
+                [
+                    [.text("Next check"), .instant(schedule.dueAt)],
+                    [.text("Lane"), .text("\(schedule.lane)")],
+                    [.text("Tries since the last answer"), .text(grouped(Int64(schedule.attempts)))],
+                    [.text("Being asked about"), .text(schedule.isInFlight ? "yes" : "no")],
+                    [.text("App paused"), .text(schedule.pausedBecause ?? "no")],
+                ]
+            } ?? [[.text("Next check"), .text("no more, until a new receipt or notification")]]
+        return [
+            [.text("App"), .text(receipt.bundleID.text)],
+            [.text("Environment"), .text(receipt.environment?.rawValue)],
+            [.text("Last answer"), .text(receipt.outcome ?? "none yet")],
+            [.text("Reason"), .text(receipt.reason)],
+            [.text("Received"), .instant(receipt.receivedAt)],
+            [.text("Asked"), .instant(receipt.askedAt)],
+            [.text("Verified"), .instant(receipt.verifiedAt)],
+            [.text("Subscriptions"), .text(receipt.subscriptions.map(\.text).joined(separator: ", "))],
+        ] + next
+    }
+
+    /// Returns a table of receipts with links to their pages.
+    static func table(of receipts: [StoredReceipt]) -> AdminTable {
+        AdminTable(
+            "Receipts, newest first", ["Receipt", "Last answer", "Reason", "Received", "Asked", "Next check"],
+            receipts.map { one in
+                [
+                    .text(one.id.description, link: path(of: one.id)), .text(one.outcome ?? "none yet"),
+                    .text(one.reason), .instant(one.receivedAt), .instant(one.askedAt),
+                    .instant(one.nextCheckAt, orElse: "no more"),
+                ]
+            })
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/receipts/{id}`
+    func receipt(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.receiptID()
+        let ledger = tracker.ledger
+        guard let stored = try await ledger.customers.receipts(id: id, limit: 1).first else {
+            throw Problem(.notFound, "There is no receipt \(id).")
+        }
+        let content = ReceiptPage(
+            stored, schedule: try await ledger.admin.schedule(of: id),
+            answers: try await ledger.admin.answers(about: id, limit: ReceiptPage.answersMax),
+            formToken: context.session.formToken)
+        let result = request.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
+        return try AdminPage(
+            title: "Receipt \(id)", template: "receipt", content: content, session: context.session,
+            notice: result?.sentence
+        ).response()
+    }
+
+    /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
+    func checkReceipt(_: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.receiptID()
+        let result = try await check(id, by: .key(context.session.keyID))
+        return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
+    }
+
+    /// Asks Apple about a receipt, at most once a minute.
+    func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
+        let asked = try await tracker.ledger.admin.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
+        guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
+        guard !asked else { return .lately }
+        do {
+            _ = try await tracker.check(id)
+            try await tracker.ledger.acting(as: person).audit(.receiptChecked, receipt: id)
+            return .checked
+        } catch let error as LedgerError where error.kind == .busy {
+            return .busy
+        }
+    }
+}
+
+extension AdminContext {
+    /// Returns the receipt id in the path.
+    fileprivate func receiptID() throws -> ReceiptID {
+        let text = try parameters.decoded("id")
+        guard let number = Int64(text) else { throw Problem(.notFound, "There is no receipt \(text).") }
+        return ReceiptID(number)
+    }
+}
+
+/// One of Apple's answers as JSON, without the receipts in it.
+struct AnswerJSON {
+    /// The longest text that a page shows of it, in characters.
+    static let charactersMax = 8_000
+
+    private let members: [String: Any]
+
+    /// Reads an answer; nil where it is not a JSON object.
+    init?(body: [UInt8]) {
+        guard let read = try? JSONSerialization.jsonObject(with: Data(body)), let object = read as? [String: Any] else {
+            return nil
+        }
+        // A receipt is a secret of the customer, and too long for a page.
+        members = object.filter { $0.key != "latest_receipt" }
+    }
+
+    /// Returns the row that holds a field, such as that of `latest_receipt_info[0].expires_date_ms`, for people. A path
+    /// that leads nowhere gives the whole answer.
+    func row(of path: String) -> String {
+        let names = path.split(whereSeparator: { ".[]".contains($0) }).map(String.init)
+        var value: Any = members
+        for name in names.dropLast() {
+            if let list = value as? [Any], let index = Int(name), list.indices.contains(index) {
+                value = list[index]
+            } else if let object = value as? [String: Any], let inner = object[name] {
+                value = inner
+            } else {
+                return Self.text(of: members)
+            }
+        }
+        return Self.text(of: value)
+    }
+
+    private static func text(of value: Any) -> String {
+        guard JSONSerialization.isValidJSONObject(value),
+            let data = try? JSONSerialization.data(
+                withJSONObject: value, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+        else { return "\(value)" }
+        let text = String(decoding: data, as: UTF8.self)
+        return text.count > charactersMax ? text.prefix(charactersMax) + "…" : text
+    }
+}

@@ -1,0 +1,346 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Subscriptions
+import Synchronization
+import Tracking
+
+/// Middleware that admits a request with a live API key that has requests left, and notes the key in the context. Its
+/// answers say how many are left.
+struct APIKeyAuthenticator: RouterMiddleware {
+    let keys: KeyCache
+    let limiter = RateLimiter<Int32>()
+
+    func handle(
+        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        let key = try await key(of: request)
+        var context = context
+        context.key = key
+        guard let standing = limiter.take(of: key.id, at: key.rate) else { return try await next(request, context) }
+        do {
+            try admit(key, standing)
+            var response = try await next(request, context)
+            response.headers.append(contentsOf: standing.headers)
+            return response
+        } catch {
+            var problem = Problem(telling: error)
+            // A failure of the server goes on as it is, because the log shows its cause.
+            guard problem.kind.status.kind == .clientError else { throw error }
+            problem.headers.append(contentsOf: standing.headers)
+            throw problem
+        }
+    }
+
+    private func admit(_ key: APIKey, _ standing: RateStanding) throws {
+        guard let seconds = standing.waitSeconds else { return }
+        throw Problem(
+            .tooMany, "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
+            headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+    }
+
+    /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).
+    private static func secret(in headers: HTTPFields) -> String? {
+        let parts = headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []
+        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
+    }
+
+    /// Returns the key of a request, or throws a problem.
+    private func key(of request: Request) async throws -> APIKey {
+        guard let secret = Self.secret(in: request.headers) else { throw Problem.keyMissing }
+        guard let key = try await keys.key(withSecret: secret) else {
+            throw Problem(
+                .unauthenticated, "The API key is unknown or revoked; see `perennial key list`.",
+                headers: [.wwwAuthenticate: "Bearer realm=\"perennial\", error=\"invalid_token\""])
+        }
+        return key
+    }
+}
+
+extension Problem {
+    /// The problem of a request without a key. Its challenge has no error code (RFC 6750, section 3).
+    static let keyMissing = Problem(
+        .unauthenticated, "Send an API key: `Authorization: Bearer KEY`; `perennial key create` makes one.",
+        headers: [.wwwAuthenticate: "Bearer realm=\"perennial\""])
+}
+
+extension RouterGroup where Context == CallerContext {
+    /// Returns the same routes for requests with a live API key.
+    func behind(_ authenticator: APIKeyAuthenticator) -> RouterGroup<KeyContext> {
+        group().add(middleware: authenticator).group(context: KeyContext.self)
+    }
+}
+
+extension RouterGroup where Context == KeyContext {
+    /// Returns routes whose paths name no app. They must not reveal any app but the key's. `query` lists the allowed
+    /// query names.
+    func ofAnyApp(needing scope: Scope, query: [String] = []) -> RouterGroup<KeyContext> {
+        group().add(middleware: RequireScope(scope: scope)).add(middleware: RequireQuery(known: query))
+    }
+
+    /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context. `query`
+    /// lists the allowed query names.
+    func ofApp(needing scope: Scope, query: [String] = []) -> RouterGroup<AppContext> {
+        ofAnyApp(needing: scope, query: query).group(context: AppContext.self)
+    }
+}
+
+/// Middleware that refuses a key with too little scope.
+private struct RequireScope: RouterMiddleware {
+    let scope: Scope
+
+    func handle(
+        _ request: Request, context: KeyContext, next: (Request, KeyContext) async throws -> Response
+    ) async throws -> Response {
+        guard context.key.scope.covers(scope) else {
+            throw Problem(
+                .forbidden, "The API key has the scope \(context.key.scope.rawValue); this needs \(scope.rawValue).",
+                headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
+        }
+        return try await next(request, context)
+    }
+}
+
+/// Middleware that refuses a query with an unknown name.
+private struct RequireQuery: RouterMiddleware {
+    let known: [String]
+
+    func handle(
+        _ request: Request, context: KeyContext, next: (Request, KeyContext) async throws -> Response
+    ) async throws -> Response {
+        try request.requireQuery(known: known)
+        return try await next(request, context)
+    }
+}
+
+/// The context of every request: the connection on which it came, and the key or the session once it is authenticated.
+struct CallerContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let channel: any Channel
+    /// The live API key of the request. Nil before authentication, and for routes without it.
+    var key: APIKey?
+    /// The running admin session of the request. Nil before it is read, and for routes without one.
+    var session: AdminSession?
+    /// The form that the session's browser sent. Nil before it is read, and for requests without one.
+    var form: AdminForm?
+
+    init(source: Source) {
+        coreContext = .init(source: source)
+        channel = source.channel
+    }
+
+    /// Returns the source address of a request, which came through `proxies` or directly.
+    func source(of request: Request, behind proxies: TrustedProxies) -> SourceAddress {
+        let name = HTTPField.Name("X-Forwarded-For")
+        return proxies.source(of: channel.remoteAddress, forwarded: name.map { request.headers[values: $0] } ?? [])
+    }
+}
+
+/// The context of a request with a live API key.
+struct KeyContext: ChildRequestContext {
+    var coreContext: CoreRequestContextStorage
+    let key: APIKey
+
+    /// Creates the context of a request that `APIKeyAuthenticator` passed. Throws a problem for any other.
+    init(context: CallerContext) throws {
+        guard let key = context.key else { throw Problem.keyMissing }
+        coreContext = context.coreContext
+        self.key = key
+    }
+}
+
+/// The context of a request about one app: the app that the path names in `{bundle}`.
+struct AppContext: ChildRequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The API key, which is good for the app.
+    let key: APIKey
+    let bundleID: BundleID
+
+    /// Creates the context. Throws a problem when the key is for another app alone.
+    init(context: KeyContext) throws {
+        let bundleID = BundleID(try context.parameters.decoded("bundle"))
+        if let only = context.key.bundleID, only != bundleID {
+            throw Problem(.forbidden, "The API key is for the app \(only) alone.")
+        }
+        coreContext = context.coreContext
+        key = context.key
+        self.bundleID = bundleID
+    }
+}
+
+/// A cache of recently used API keys, so that a lookup does not query the database for its key each time.
+///
+/// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached, because a stream of
+/// invented keys must not evict the real ones. Keys are stored by digest: nothing here compares or keeps a secret.
+final class KeyCache: Sendable {
+    /// How long a key is accepted without another query, in seconds.
+    static let secondsMax = 10
+    /// The most keys in the cache.
+    static let entriesMax = 1000
+
+    private let find: @Sendable (String) async throws -> APIKey?
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let known = Mutex(TTLCache<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
+
+    /// Creates a cache that calls `find` for the live key with a secret.
+    init(
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
+        find: @escaping @Sendable (String) async throws -> APIKey?
+    ) {
+        self.now = now
+        self.find = find
+    }
+
+    /// Returns the live key with the given secret, or nil.
+    func key(withSecret secret: String) async throws -> APIKey? {
+        if let key = knownKey(withSecret: secret) { return key }
+        // The time is taken before the query, because the database's answer may be old when it arrives.
+        let asked = now()
+        guard Self.couldBeSecret(secret), let key = try await find(secret) else { return nil }
+        known.withLock { $0.keep(key, for: KeyDigest(ofSecret: secret), at: asked) }
+        return key
+    }
+
+    /// Returns the live key with the given secret if it is cached, or nil.
+    private func knownKey(withSecret secret: String) -> APIKey? {
+        guard Self.couldBeSecret(secret) else { return nil }
+        let (digest, now) = (KeyDigest(ofSecret: secret), now())
+        return known.withLock { $0.value(for: digest, at: now) }
+    }
+
+    /// Returns whether the text has the form of our keys. Any other text is refused without a query.
+    private static func couldBeSecret(_ text: String) -> Bool {
+        let prefix = "perennial_"
+        guard text.hasPrefix(prefix), text.utf8.count == prefix.utf8.count + 64 else { return false }
+        return text.utf8.dropFirst(prefix.utf8.count).allSatisfy {
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+        }
+    }
+}
+
+/// A cache with a lifetime and a maximum number of values.
+///
+/// It is for answers that may be a few seconds old. When it is full of live values, it starts again empty.
+struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private let entriesMax: Int
+    private let lifetime: Duration
+    private var entries: [Key: (value: Value, until: ContinuousClock.Instant)] = [:]
+
+    /// Creates an empty cache of at most `entriesMax` values, each for at most `seconds`.
+    init(entriesMax: Int, seconds: Int) {
+        self.entriesMax = entriesMax
+        lifetime = .seconds(seconds)
+    }
+
+    /// The number of values kept, including expired ones.
+    var count: Int { entries.count }
+
+    /// Returns the value cached at `now`.
+    func value(for key: Key, at now: ContinuousClock.Instant) -> Value? {
+        guard let entry = entries[key], now < entry.until else { return nil }
+        return entry.value
+    }
+
+    /// Caches a value that was true at `now`.
+    mutating func keep(_ value: Value, for key: Key, at now: ContinuousClock.Instant) {
+        if entries[key] == nil, entries.count >= entriesMax {
+            entries = entries.filter { now < $0.value.until }
+            if entries.count >= entriesMax { entries.removeAll(keepingCapacity: true) }
+        }
+        entries[key] = (value, now + lifetime)
+    }
+}
+
+/// What is left of a caller's rate after one request.
+struct RateStanding: Sendable, Hashable {
+    /// The requests that may be made at once after a pause.
+    let limit: Int
+    /// The requests that may be made at once now.
+    let remaining: Int
+    /// Seconds until all of them may be made again without a further request.
+    let resetSeconds: Int
+    /// Seconds until the next request is admitted; nil where this one is.
+    let waitSeconds: Double?
+}
+
+/// A rate limiter of this process with one token bucket for each caller id.
+final class RateLimiter<ID: Hashable & Sendable>: Sendable {
+    private struct Bucket {
+        var tokens: Double
+        var at: ContinuousClock.Instant
+    }
+
+    /// The most callers counted. Beyond it, callers idle for a minute are forgotten, or all where that is not enough.
+    static var callersMax: Int { 1000 }
+
+    /// The longest wait that is reported, in seconds. A caller who waited that long may ask again in any case.
+    static var waitSecondsMax: Double { 3_600 }
+
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let buckets = Mutex<[ID: Bucket]>([:])
+
+    /// Creates a limiter; only tests replace the clock, with `now`.
+    init(now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
+        self.now = now
+    }
+
+    /// Takes one request of a caller. Returns nil when it is admitted, else the seconds to wait.
+    func secondsToWait(of caller: ID, at rate: RequestRate) -> Double? {
+        take(of: caller, at: rate)?.waitSeconds
+    }
+
+    /// Returns whether the next request of a caller would have to wait. Takes none.
+    func isExhausted(_ caller: ID, at rate: RequestRate) -> Bool {
+        let moment = now()
+        return buckets.withLock { buckets in
+            buckets[caller].map { $0.tokens + (moment - $0.at).inSeconds * rate.perSecond < 1 } ?? false
+        }
+    }
+
+    /// Takes one request of a caller. Returns what is left; nil where the rate is unlimited.
+    func take(of caller: ID, at rate: RequestRate) -> RateStanding? {
+        guard rate.perSecond > 0 else { return nil }
+        let moment = now()
+        return buckets.withLock { buckets in
+            var bucket = buckets[caller] ?? Bucket(tokens: rate.burst, at: moment)
+            bucket.tokens = min(rate.burst, bucket.tokens + (moment - bucket.at).inSeconds * rate.perSecond)
+            bucket.at = moment
+            let missing = 1 - bucket.tokens
+            if missing <= 0 { bucket.tokens -= 1 }
+            if buckets[caller] == nil, buckets.count >= Self.callersMax { Self.forgetFull(&buckets, at: moment) }
+            buckets[caller] = bucket
+            return RateStanding(
+                limit: Int(rate.burst), remaining: Int(max(0, bucket.tokens)),
+                resetSeconds: Int(
+                    min((rate.burst - bucket.tokens) / rate.perSecond, Self.waitSecondsMax).rounded(.up)),
+                waitSeconds: missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax))
+        }
+    }
+
+    /// Forgets the buckets unused for a minute. At any usual rate they are full again, so that forgetting them changes
+    /// nothing.
+    private static func forgetFull(_ buckets: inout [ID: Bucket], at moment: ContinuousClock.Instant) {
+        buckets = buckets.filter { moment - $0.value.at < .seconds(60) }
+        if buckets.count >= callersMax { buckets.removeAll(keepingCapacity: true) }
+    }
+}
+
+extension RateStanding {
+    /// The headers of an answer, as in the IETF draft `RateLimit header fields for HTTP`, version 7.
+    var headers: HTTPFields {
+        [.rateLimit: String(limit), .rateLimitRemaining: String(remaining), .rateLimitReset: String(resetSeconds)]
+    }
+}
+
+// The names are tokens of RFC 9110, so the initializers cannot fail.
+// swift-format-ignore: NeverForceUnwrap
+extension HTTPFields.Element.Name {
+    static let rateLimit = Self("RateLimit-Limit")!
+    static let rateLimitRemaining = Self("RateLimit-Remaining")!
+    static let rateLimitReset = Self("RateLimit-Reset")!
+}
+
+extension Duration {
+    /// The duration in seconds, with their fraction.
+    fileprivate var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}

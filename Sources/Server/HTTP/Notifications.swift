@@ -1,0 +1,333 @@
+import AppStore
+import Foundation
+import Hummingbird
+import Metrics
+import Subscriptions
+import Tracking
+
+/// `POST /v1/notifications/{token}`: stores Apple's notification; a worker applies a verified one.
+///
+/// One that cannot be verified decides nothing: a caller who knows the address can at most make us ask Apple once a
+/// minute about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
+struct PostNotification: Sendable {
+    /// The largest body, in bytes. Version 1 contains up to 100 rows and a whole receipt; Apple's bodies stay far below
+    /// this.
+    static let bodyBytesMax = 1024 * 1024
+    /// How long a body may take to arrive, in seconds. Apple's arrive within a second or two; a slower one is not
+    /// Apple's.
+    static let bodySecondsMax = 10.0
+    /// The rate limit of an app in each process: far more than Apple sends, and little enough for the database.
+    static let rate = RequestRate(perSecond: 200, burst: 2000)
+    /// How many unknown certificate chains of an app each process verifies: a chain costs much more than a signature,
+    /// and Apple has a few.
+    static let chainRate = RequestRate(perSecond: 20, burst: 20)
+
+    let tracker: Tracker
+    let metrics: MetricsRegistry
+    private let limits: ServerLimits
+    private let limiter: RateLimiter<Int32>
+    private let chainLimiter = RateLimiter<Int32>()
+
+    init(
+        tracker: Tracker, metrics: MetricsRegistry, limits: ServerLimits, limiter: RateLimiter<Int32> = RateLimiter()
+    ) {
+        self.metrics = metrics
+        self.tracker = tracker
+        self.limiter = limiter
+        var limits = limits
+        limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
+        limits.bodySecondsMax = min(limits.bodySecondsMax, Self.bodySecondsMax)
+        self.limits = limits
+    }
+
+    func addRoute(to routes: some RouterMethods<CallerContext>) {
+        routes.post("/v1/notifications/{token}") { request, context in
+            let app = try await app(at: try context.parameters.decoded("token"))
+            if let seconds = limiter.secondsToWait(of: app.id, at: Self.rate) {
+                throw Problem(
+                    .tooMany,
+                    "The server accepts at most \(Int(Self.rate.perSecond)) notifications a second for an app.",
+                    headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+            }
+            let body = Array(try await limits.body(of: request).readableBytesView)
+            let notification = try UnverifiedNotification(notification: body)
+            let kept =
+                switch notification.version {
+                case .one: try await keepVersionOne(notification, body, for: app)
+                case .two: try await keepVersionTwo(notification, body, for: app)
+                }
+            count(notification, about: app, kept)
+            return kept.response
+        }
+    }
+
+    /// Verifies a notification of version 2 and stores it: as facts to apply, or else as a reason to check soon.
+    private func keepVersionTwo(
+        _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
+    ) async throws -> KeptNotificationAnswer {
+        let received: ReceivedNotification
+        do {
+            received = try await tracker.receive(SignedText.inBody(body), for: app) { [chainLimiter] in
+                chainLimiter.secondsToWait(of: app.id, at: Self.chainRate) == nil
+            }
+        } catch is SignedTextRefusal {
+            throw Problem.unavailable(
+                "Too many unknown certificates come at once; send it again.", retryAfterSeconds: 1)
+        }
+        switch received {
+        case .verified(let verified):
+            return KeptNotificationAnswer(.verified, try await tracker.ledger.intake.keep(verified, for: app))
+        case .unverified(let reason):
+            let effect = try await tracker.ledger.intake.keep(notification, for: app, unverified: reason)
+            return KeptNotificationAnswer(.unverified, effect, reason: reason)
+        }
+    }
+
+    /// Stores a notification of version 1, which is a hint unless its password is another one than the app's secret.
+    private func keepVersionOne(
+        _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
+    ) async throws -> KeptNotificationAnswer {
+        let fields = VersionOneFields(body)
+        let intake = tracker.ledger.intake
+        let verdict = try await tracker.ledger.apps.checkPassword(fields?.password, of: app.bundleID)
+        if verdict == .wrong {
+            try await intake.keep(notification, for: app, because: .wrongPassword)
+            return KeptNotificationAnswer(
+                .unverified, .wrongPassword, reason: "Its password is not the app's shared secret.")
+        }
+        if verdict == .right {
+            return KeptNotificationAnswer(.password, try await intake.keep(notification, for: app))
+        }
+        return KeptNotificationAnswer(
+            .unverified, try await intake.keep(notification, for: app),
+            reason: "Notifications of version 1 are not signed.")
+    }
+
+    private func count(
+        _ notification: UnverifiedNotification, about app: NotifiedApp, _ kept: KeptNotificationAnswer
+    ) {
+        let labels = [
+            ("app", app.bundleID.text), ("version", "\(notification.version.rawValue)"),
+            ("effect", kept.effect.rawValue),
+        ]
+        metrics.counter(.notifications, labels).increment()
+    }
+
+    /// Returns the app with the token. An unknown token is refused before the body is read.
+    private func app(at token: String) async throws -> NotifiedApp {
+        guard let token = NotificationToken(token), let app = try await tracker.ledger.apps.notifiedApp(at: token)
+        else {
+            throw Problem(
+                .notFound, "No app has its notifications sent here; `perennial app notifications` makes an address.")
+        }
+        return app
+    }
+}
+
+extension UnverifiedNotification {
+    /// The longest word or id, in bytes. Apple's own words are much shorter, and a longer one is ignored.
+    fileprivate static let wordBytesMax = 64
+
+    /// Reads the body of a notification. Throws a problem when it does not have the form of Apple's notifications.
+    ///
+    /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`,
+    /// `responseBodyV1`).
+    init(notification bytes: [UInt8]) throws(Problem) {
+        // PostgreSQL stores the text unchanged, so it must be JSON to PostgreSQL: UTF-8 without a byte order mark.
+        guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
+            let body = JSONFields(Data(bytes))
+        else { throw Problem(.invalid, "The body is not a JSON object.") }
+        // Only version 1 contains Apple's `password`, but any body that has one is stored without it.
+        let kept = body.withoutPasswords ?? text
+        if let payload = body.text("signedPayload", bytesMax: bytes.count) {
+            try self.init(signedPayload: payload, body: kept)
+        } else {
+            try self.init(unsigned: body, kept: kept)
+        }
+    }
+
+    /// Reads version 2. The signature is not verified, because the content neither grants nor ends anything.
+    private init(signedPayload: String, body: String) throws(Problem) {
+        guard let payload = JSONFields(payloadOf: signedPayload), let kind = payload.word("notificationType") else {
+            throw Problem(.invalid, "The body's signedPayload is not a signed notification of version 2.")
+        }
+        let data = payload.fields("data") ?? payload.fields("summary") ?? payload.fields("appData")
+        let transaction = data?.signed("signedTransactionInfo")
+        let renewal = data?.signed("signedRenewalInfo")
+        let environment =
+            data?.word("environment") ?? transaction?.word("environment") ?? renewal?.word("environment")
+        self.init(
+            version: .two, kind: kind, subkind: payload.word("subtype"), appleID: payload.word("notificationUUID"),
+            bundleID: data?.text("bundleId", bytesMax: 255).map { BundleID($0) },
+            environment: environment.flatMap(StoreEnvironment.init(rawValue:)),
+            originalTransactionID: (transaction?.word("originalTransactionId")
+                ?? renewal?.word("originalTransactionId")).map { OriginalTransactionID($0) },
+            body: body)
+    }
+
+    /// Reads version 1. The subscription is the one named at the top level, else the one of the newest row.
+    private init(unsigned body: JSONFields, kept: String) throws(Problem) {
+        guard let kind = body.word("notification_type") else {
+            throw Problem(.invalid, "The body has neither signedPayload nor notification_type.")
+        }
+        let unified = body.fields("unified_receipt")
+        let named =
+            body.word("original_transaction_id") ?? unified?.newestRow?.word("original_transaction_id")
+            ?? body.fields("latest_receipt_info")?.word("original_transaction_id")
+            ?? body.fields("latest_expired_receipt_info")?.word("original_transaction_id")
+        self.init(
+            version: .one, kind: kind, bundleID: body.text("bid", bytesMax: 255).map { BundleID($0) },
+            environment: (body.word("environment") ?? unified?.word("environment")).flatMap(StoreEnvironment.init(v1:)),
+            originalTransactionID: named.map { OriginalTransactionID($0) },
+            body: kept)
+    }
+}
+
+extension StoreEnvironment {
+    /// Reads the environment of version 1, which says PROD where everything else says Production.
+    fileprivate init?(v1 word: String) {
+        switch word.lowercased() {
+        case "prod", "production": self = .production
+        case "sandbox": self = .sandbox
+        default: return nil
+        }
+    }
+}
+
+extension JSONFields {
+    /// Returns a word or an id: text or a whole number of at most `wordBytesMax` bytes.
+    fileprivate func word(_ name: String) -> String? { text(name, bytesMax: UnverifiedNotification.wordBytesMax) }
+
+    /// Returns the payload of a signed text in a field.
+    fileprivate func signed(_ name: String) -> JSONFields? {
+        text(name, bytesMax: .max).flatMap(JSONFields.init(payloadOf:))
+    }
+
+    /// The row of `latest_receipt_info` with the latest purchase date.
+    fileprivate var newestRow: JSONFields? {
+        rows("latest_receipt_info").max { left, right in
+            (left.integer("purchase_date_ms") ?? 0) < (right.integer("purchase_date_ms") ?? 0)
+        }
+    }
+}
+
+/// A JSON object from a caller, read field by field. A field of another type than requested counts as absent.
+struct JSONFields {
+    private let values: [String: Any]
+
+    private init?(_ value: Any?) {
+        guard let values = value as? [String: Any] else { return nil }
+        self.values = values
+    }
+
+    /// Parses a JSON object, or returns nil when the text is not one. Foundation bounds the depth.
+    init?(_ data: Data) {
+        // The sender is a machine, so the reason why the text is not JSON does not matter.
+        self.init(try? JSONSerialization.jsonObject(with: data))
+    }
+
+    /// Parses the payload of a JSON Web Signature in compact form without verification. Returns nil for anything else.
+    ///
+    /// https://www.rfc-editor.org/rfc/rfc7515#section-3.1
+    init?(payloadOf signed: String) {
+        let parts = signed.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts.allSatisfy({ !$0.isEmpty }) else { return nil }
+        var base64 = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
+        base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
+        guard let data = Data(base64Encoded: base64) else { return nil }
+        self.init(data)
+    }
+
+    /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
+    /// PostgreSQL's text would end.
+    func text(_ name: String, bytesMax: Int) -> String? {
+        let text = values[name] as? String ?? integer(name).map { String($0) }
+        guard let text, !text.isEmpty, text.utf8.count <= bytesMax, !text.utf8.contains(0) else { return nil }
+        return text
+    }
+
+    /// Returns a whole number, also from text.
+    func integer(_ name: String) -> Int64? {
+        if let text = values[name] as? String { return Int64(text) }
+        return values[name] as? Int64
+    }
+
+    /// Returns the object in a field.
+    func fields(_ name: String) -> JSONFields? { JSONFields(values[name]) }
+
+    /// Returns the objects of a list in a field.
+    func rows(_ name: String) -> [JSONFields] {
+        (values[name] as? [Any] ?? []).compactMap { JSONFields($0) }
+    }
+
+    /// The object as JSON text with every `password` redacted, at any depth; nil when there is none.
+    var withoutPasswords: String? {
+        var found = false
+        let redacted = Self.redacted(values, &found)
+        guard found, let data = try? JSONSerialization.data(withJSONObject: redacted, options: [.sortedKeys]) else {
+            return nil
+        }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private static func redacted(_ value: Any, _ found: inout Bool) -> Any {
+        if let list = value as? [Any] { return list.map { redacted($0, &found) } }
+        guard let object = value as? [String: Any] else { return value }
+        var copy: [String: Any] = [:]
+        for (name, inner) in object {
+            let isSecret = name.lowercased() == "password"
+            found = found || isSecret
+            copy[name] = isSecret ? "redacted" : redacted(inner, &found)
+        }
+        return copy
+    }
+}
+
+/// The answer to a notification that was stored.
+struct KeptNotificationAnswer: Sendable {
+    /// How far the notification is believed.
+    enum Verification: String, Sendable {
+        /// Apple signed it, and it is about this app: what it states is a fact.
+        case verified
+        /// It has the app's shared secret: the receipt in it is asked about.
+        case password
+        /// It is a reason to check soon, and nothing more.
+        case unverified
+    }
+
+    let verification: Verification
+    let effect: NotificationEffect
+    let reason: String?
+
+    init(_ verification: Verification, _ effect: NotificationEffect, reason: String? = nil) {
+        (self.verification, self.effect, self.reason) = (verification, effect, reason)
+    }
+
+    /// The response that says it.
+    var response: Response {
+        Response([
+            "verification": .string(verification.rawValue), "effect": .string(effect.rawValue),
+            "reason": reason.map { .string($0) } ?? .null,
+        ])
+    }
+}
+
+/// The fields of a notification of version 1 that are used and never stored.
+struct VersionOneFields: Sendable {
+    /// The longest receipt and the longest password, in bytes.
+    private static let (receiptBytesMax, passwordBytesMax) = (1 << 20, 256)
+
+    /// `password`.
+    let password: String?
+    /// `unified_receipt.latest_receipt`, or `latest_receipt` of bodies before March 2021.
+    let latestReceipt: String?
+
+    /// Reads the body; nil where it is no JSON object.
+    init?(_ body: [UInt8]) {
+        guard let fields = JSONFields(Data(body)) else { return nil }
+        password = fields.text("password", bytesMax: Self.passwordBytesMax)
+        latestReceipt =
+            fields.fields("unified_receipt")?.text("latest_receipt", bytesMax: Self.receiptBytesMax)
+            ?? fields.text("latest_receipt", bytesMax: Self.receiptBytesMax)
+    }
+}

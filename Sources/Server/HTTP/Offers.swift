@@ -1,0 +1,110 @@
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// `GET /v1/apps/{bundle}/products` and `POST /v1/apps/{bundle}/offers:sign`: what a customer can be offered, and the
+/// signature that Apple wants for it. Neither writes anything.
+struct OfferRoutes: Sendable {
+    let ledger: SubscriptionLedger
+    let apps: KnownApps
+    let limits: ServerLimits
+
+    func addRoutes(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read, query: ["customer", "device"]).get("/v1/apps/{bundle}/products", use: list)
+        routes.ofApp(needing: .write).post("/v1/apps/{bundle}/offers:sign", use: sign)
+    }
+
+    private func list(_ request: Request, _ context: AppContext) async throws -> Response {
+        try await apps.require(context.bundleID)
+        let query = request.uri.queryParameters
+        let products = try await ledger.offers.products(
+            for: query.get("customer"), on: query.get("device"), of: context.bundleID)
+        return Response(["products": .array(products.map(\.json))])
+    }
+
+    private func sign(_ request: Request, _ context: AppContext) async throws -> Response {
+        let body = try await limits.json(SignBody.self, of: request)
+        try await apps.require(context.bundleID)
+        return Response(try await ledger.offers.sign(try body.request, of: context.bundleID).json)
+    }
+}
+
+/// The body of a request for a signature.
+private struct SignBody: KnownFields {
+    let customer: String
+    let productID: String
+    let offerID: String
+    /// The order that the purchase is to pay.
+    let order: String?
+    let form: String
+
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case customer
+        case productID = "product_id"
+        case offerID = "offer_id"
+        case order
+        case form
+    }
+
+    var request: OfferRequest {
+        get throws {
+            guard let form = OfferForm(rawValue: form) else {
+                throw Problem(.invalid, "The body's form is classic or jws.")
+            }
+            return OfferRequest(
+                customer: customer, productID: ProductID(productID), offerID: offerID, orderID: order, form: form)
+        }
+    }
+}
+
+extension ProductOnOffer {
+    /// The product as the route reports it.
+    fileprivate var json: JSONValue {
+        [
+            "product_id": .string(product.id.text),
+            "kind": .optional(product.kind?.rawValue),
+            "group": .optional(product.group),
+            "level": product.level.map { .integer(Int64($0)) } ?? .null,
+            "period": .optional(product.period),
+            "owned": .bool(isOwned),
+            "credit": .optional(product.credit?.name),
+            "units": product.credit.map { .integer(Int64($0.units)) } ?? .null,
+            "replaces": .optional(replaces?.text),
+            "introductory_eligible": .optional(isIntroductoryEligible),
+            "offers": .array(offers.map(\.json)),
+        ]
+    }
+}
+
+extension ProductOnOffer.Offer {
+    fileprivate var json: JSONValue {
+        [
+            "offer_id": .string(id), "eligible": .bool(refusal == nil), "reason": .optional(refusal?.rawValue),
+        ]
+    }
+}
+
+extension OfferAnswer {
+    /// The answer as the route reports it: every key, null where there is nothing to say.
+    fileprivate var json: JSONValue {
+        let (signature, refusal): (OfferSignature?, OfferRefusal?) =
+            switch self {
+            case .signed(let signature): (signature, nil)
+            case .refused(let refusal): (nil, refusal)
+            }
+        return [
+            "eligible": .bool(refusal == nil),
+            "reason": .optional(refusal?.rawValue),
+            "key_id": .optional(signature?.keyID),
+            "nonce": .optional(signature?.nonce),
+            "timestamp": signature.map { .integer($0.signedAt.milliseconds) } ?? .null,
+            "signature": .optional(signature?.text(as: .classic)),
+            "app_account_token": .optional(signature?.appAccountToken),
+            "jws": .optional(signature?.text(as: .jws)),
+        ]
+    }
+}
+
+extension OfferSignature {
+    fileprivate func text(as form: OfferForm) -> String? { self.form == form ? text : nil }
+}

@@ -1,0 +1,347 @@
+import AppStore
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTPTypes
+import Tracking
+
+/// An error in the form of RFC 9457: `application/problem+json`.
+struct Problem: Error, Sendable {
+    /// The kind of error, which decides the HTTP status.
+    let kind: Kind
+    /// One sentence that says what failed, where, and what to do. It never contains a secret, a receipt or an internal
+    /// detail.
+    let detail: String
+    /// Headers of the response.
+    var headers: HTTPFields = [:]
+    /// Members of the body beyond those of the RFC.
+    var members: [String: JSONValue] = [:]
+
+    /// The longest detail, in characters. A longer one is cut, because it only repeats the caller's own input.
+    private static let detailCharactersMax = 600
+
+    /// Creates a problem with its detail.
+    init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
+        self.kind = kind
+        let isLong = detail.unicodeScalars.count > Self.detailCharactersMax
+        self.detail = isLong ? String(detail.unicodeScalars.prefix(Self.detailCharactersMax)) + "…" : detail
+        self.headers = headers
+        self.members = members
+    }
+
+    /// The media type of every problem's body (RFC 9457, section 3).
+    static let mediaType = "application/problem+json"
+
+    /// Returns the problem as the response to the request with the given id.
+    func response(requestID: String) -> Response {
+        var fields = headers
+        fields[.contentType] = Self.mediaType
+        return Response(json(requestID: requestID), status: kind.status, headers: fields)
+    }
+
+    /// Returns the problem as the JSON body of the response to the request with the given id.
+    func json(requestID: String) -> JSONValue {
+        var body: [String: JSONValue] = [
+            "type": .string("urn:perennial:problem:\(kind.rawValue)"),
+            "title": .string(kind.title),
+            "status": .integer(Int64(kind.status.code)),
+            "detail": .string(detail),
+            "request_id": .string(requestID),
+        ]
+        body.merge(members) { own, _ in own }
+        return .object(body)
+    }
+}
+
+extension Problem {
+    /// Returns the problem for a bundle id that no app has.
+    static func unknownApp(_ bundleID: String) -> Problem {
+        Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
+    }
+
+    /// Returns the problem for a dependency that is temporarily unavailable. `Retry-After` is at least one second.
+    static func unavailable(_ detail: String, retryAfterSeconds: Int) -> Problem {
+        Problem(.unavailable, detail, headers: [.retryAfter: String(max(1, retryAfterSeconds))])
+    }
+}
+
+extension Problem {
+    /// The kinds of problem. The raw value ends the problem's `type`, which programs may compare.
+    enum Kind: String, CaseIterable, Sendable {
+        case invalid
+        case unauthenticated
+        case forbidden
+        case notFound = "not-found"
+        case unknownApp = "unknown-app"
+        case methodNotAllowed = "method-not-allowed"
+        case timedOut = "timed-out"
+        case conflict
+        case otherFeed = "other-feed"
+        case proofRefused = "proof-refused"
+        case tooLarge = "too-large"
+        case notAReceipt = "not-a-receipt"
+        case receiptRejected = "receipt-rejected"
+        case unsupportedMedia = "unsupported-media"
+        case tooMany = "too-many"
+        case failed
+        case unavailable
+
+        /// The HTTP status.
+        var status: HTTPResponse.Status {
+            switch self {
+            case .invalid: .badRequest
+            case .unauthenticated: .unauthorized
+            case .forbidden, .proofRefused: .forbidden
+            case .notFound, .unknownApp: .notFound
+            case .methodNotAllowed: .methodNotAllowed
+            case .timedOut: .requestTimeout
+            case .conflict, .otherFeed: .conflict
+            case .tooLarge: .contentTooLarge
+            case .notAReceipt, .receiptRejected: .unprocessableContent
+            case .unsupportedMedia: .unsupportedMediaType
+            case .tooMany: .tooManyRequests
+            case .failed: .internalServerError
+            case .unavailable: .serviceUnavailable
+            }
+        }
+
+        /// A short title that is the same for every occurrence.
+        var title: String {
+            switch self {
+            case .invalid: "The request cannot be used"
+            case .unauthenticated: "An API key is needed"
+            case .forbidden: "The API key may not do this"
+            case .notFound: "There is nothing here"
+            case .unknownApp: "The app is not registered"
+            case .methodNotAllowed: "The method is not answered here"
+            case .timedOut: "The request took too long to arrive"
+            case .conflict: "It exists already"
+            case .proofRefused: "The proof is not of this order"
+            case .otherFeed: "The cursor is of another feed"
+            case .tooLarge: "The body is too large"
+            case .notAReceipt: "This is not a receipt"
+            case .receiptRejected: "Apple does not vouch for the receipt"
+            case .unsupportedMedia: "The body is not JSON"
+            case .tooMany: "Too many requests"
+            case .failed: "Something went wrong here"
+            case .unavailable: "Try again later"
+            }
+        }
+    }
+}
+
+extension Problem {
+    /// Creates the problem that a caller sees for an error. Details that the caller must not know stay in the log.
+    init(telling error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
+        case let refusal as UploadRefusal:
+            self = Problem(
+                .receiptRejected, refusal.sentence, members: UploadResult.refused(.vain, order: nil).members)
+        case let failure as SupportFailure:
+            self =
+                failure.isRefusal
+                ? Problem(.invalid, failure.sentence) : .unavailable(failure.sentence, retryAfterSeconds: 60)
+        case let error as LedgerError: self = Problem(telling: error)
+        case let error as DecodingError: self = Problem(telling: error)
+        case let error as any HTTPResponseError: self = Problem(status: error.status)
+        default: self = Problem(telling: error.storageFailure)
+        }
+    }
+
+    private static let unexplained = Problem(
+        .failed, "The request failed; the server's log has the reason under this request id.")
+
+    private init(telling error: LedgerError) {
+        switch error.kind {
+        case .notFound: self = Problem(.notFound, error.message)
+        case .exists: self = Problem(.conflict, error.message)
+        case .invalid: self = Problem(.invalid, error.message)
+        case .busy: self = .unavailable(error.message, retryAfterSeconds: 1)
+        case .exhausted(let seconds):
+            self = Problem(.tooMany, error.message, headers: [.retryAfter: String(seconds)])
+        case .mismatch:
+            self = .unavailable(
+                "The server cannot use its database as it is set up; the server's log has the reason.",
+                retryAfterSeconds: 30)
+        }
+    }
+
+    private init(telling failure: StorageFailure?) {
+        let seconds = failure?.retryAfterSeconds
+        self =
+            seconds.map { .unavailable("The database cannot answer at the moment.", retryAfterSeconds: $0) }
+            ?? .unexplained
+    }
+
+    /// Names the field but never repeats a value of the body, because a value may be a receipt.
+    private init(telling error: DecodingError) {
+        let detail =
+            switch error {
+            case .keyNotFound(let key, let context): "The body's \(Self.place(context.codingPath + [key])) is missing."
+            case .valueNotFound(_, let context): "The body's \(Self.place(context.codingPath)) must not be null."
+            case .typeMismatch(_, let context): "The body's \(Self.place(context.codingPath)) has the wrong type."
+            case .dataCorrupted(let context) where !context.codingPath.isEmpty:
+                "The body's \(Self.place(context.codingPath)) "
+                    + ((context.underlyingError as? LedgerError)?.message ?? "cannot be used.")
+            case .dataCorrupted: "The body is not JSON."
+            @unknown default: "The body cannot be used."
+            }
+        self = Problem(.invalid, detail)
+    }
+
+    /// The name of a field of the body.
+    static func place(_ path: [any CodingKey]) -> String {
+        path.isEmpty ? "outermost value" : path.map(\.stringValue).joined(separator: ".")
+    }
+
+    private init(status: HTTPResponse.Status) {
+        switch status {
+        case .notFound: self = Problem(.notFound, "Nothing answers at this path; GET /openapi.yaml lists what does.")
+        case .contentTooLarge: self = Problem(.tooLarge, "The body is larger than this server reads.")
+        case .badRequest: self = Problem(.invalid, "The request cannot be read.")
+        default: self = .unexplained
+        }
+    }
+}
+
+/// Middleware that turns every error into a problem and logs one line per request at debug level.
+///
+/// The line names the route instead of the path, because a path contains a customer's id. A problem of a path under
+/// `/admin` is a page, where there are pages.
+struct ProblemMiddleware: RouterMiddleware {
+    /// Whether the server has pages.
+    var servesAdmin = false
+
+    func handle(
+        _ request: Request, context: CallerContext,
+        next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        let requestID = requestID(request, context)
+        var context = context
+        if request.headers.givenRequestID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
+        var response: Response
+        do {
+            response = try await next(request, context)
+        } catch {
+            let problem = Problem(telling: error)
+            log(error, as: problem, requestID, context.logger)
+            response = try answer(problem, to: request, requestID)
+        }
+        response.headers[.requestID] = requestID
+        context.logger.debug(
+            "answered",
+            metadata: [
+                "method": "\(request.method.rawValue)", "route": "\(context.endpointPath ?? "none")",
+                "status": "\(response.status.code)", "elapsed_us": "\((ContinuousClock.now - start).microseconds)",
+            ])
+        return response
+    }
+
+    private func answer(_ problem: Problem, to request: Request, _ requestID: String) throws -> Response {
+        let path = request.uri.path
+        guard servesAdmin, path == "/admin" || path.hasPrefix("/admin/") else {
+            return problem.response(requestID: requestID)
+        }
+        // No route took the path: a page that finds nothing says so itself.
+        let page = problem.kind == .notFound ? Problem(.notFound, "There is no page at this address.") : problem
+        return try AdminPage.response(telling: page).asAdminPage
+    }
+
+    private static let requestIDKey = "hb.request.id"
+
+    /// Returns the id that every log line of the request carries: the caller's, else the server's own. A logger that
+    /// keeps no metadata has none; then the id is a new one.
+    private func requestID(_ request: Request, _ context: CallerContext) -> String {
+        request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
+            ?? RequestID.random()
+    }
+
+    /// Logs an error that the server caused. An error that the caller caused gets no line of its own.
+    private func log(_ error: any Error, as problem: Problem, _ requestID: String, _ logger: Logger) {
+        switch problem.kind {
+        case .failed: logger.error("a request failed", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .unavailable:
+            logger.log(
+                level: error.isLoggedElsewhere ? .debug : .warning, "a request could not be served",
+                metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
+            .otherFeed, .proofRefused, .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
+            break
+        }
+    }
+}
+
+extension Duration {
+    /// Whole microseconds.
+    fileprivate var microseconds: Int64 {
+        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+    }
+}
+
+extension HTTPFields.Element.Name {
+    /// The header with the request's id in the caller's log and in ours.
+    // The name is a token of RFC 9110, so the initializer cannot fail.
+    // swift-format-ignore: NeverForceUnwrap
+    static let requestID = Self("X-Request-Id")!
+}
+
+/// The ids of requests whose callers gave none.
+enum RequestID {
+    /// Returns a new random id.
+    static func random() -> String { String(UInt64.random(in: 0 ... .max), radix: 16) }
+}
+
+extension HTTPFields {
+    private static let requestIDCharactersMax = 128
+
+    /// The id that the caller gave the request, if it is safe in a log and a header unchanged.
+    var givenRequestID: String? {
+        guard let id = self[.requestID], (1...Self.requestIDCharactersMax).contains(id.utf8.count),
+            id.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        return id
+    }
+}
+
+/// A handler that replaces Hummingbird's bare 400 with a problem. A request that cannot be parsed as HTTP gets that
+/// status and reaches no route.
+final class ExplainUnreadable: ChannelOutboundHandler, RemovableChannelHandler {
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    private let limits: ServerLimits
+    private let logger: Logger
+
+    /// Creates a handler whose problem names the limits of a request head.
+    init(limits: ServerLimits, logger: Logger) {
+        self.limits = limits
+        self.logger = logger
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
+            head.headerFields[.requestID] == nil
+        else { return context.write(data, promise: promise) }
+        let requestID = RequestID.random()
+        let body = ByteBuffer(bytes: JSONText(problem.json(requestID: requestID)).bytes)
+        let fields: HTTPFields = [
+            .contentType: Problem.mediaType, .contentLength: String(body.readableBytes), .cacheControl: "no-store",
+            .connection: "close", .requestID: requestID,
+        ]
+        logger.debug("what cannot be read was refused", metadata: ["request_id": "\(requestID)"])
+        context.write(wrapOutboundOut(.head(HTTPResponse(status: head.status, headerFields: fields))), promise: nil)
+        context.write(wrapOutboundOut(.body(body)), promise: promise)
+    }
+
+    private var problem: Problem {
+        Problem(
+            .invalid,
+            """
+            This cannot be read as an HTTP request. Its head may have \(limits.headerFieldsMax) headers, \
+            \(limits.headerListBytesMax / 1024) KiB, and \(limits.headerBytesMax / 1024) KiB in a line.
+            """)
+    }
+}

@@ -1,0 +1,321 @@
+import Hummingbird
+import Logging
+import Subscriptions
+import Tracking
+
+/// `POST /v1/apps/{bundle}/receipts`: stores a receipt, asks Apple at once, and returns the result.
+struct PostReceipt: Sendable {
+    let uploads: ReceiptUploads
+
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .write).post("/v1/apps/{bundle}/receipts") { request, context in
+            let body = try await uploads.limits.json(Body.self, of: request)
+            try Upload.requireValidCustomerID(body.customer)
+            var submission = try body.submission(for: context.bundleID)
+            let question = try body.question
+            submission.order = try await reference(question, of: body.customer, in: context.bundleID)
+            let answer = try await uploads.answer(
+                to: submission, of: body.customer, asking: question, by: .key(context.key.id))
+            return try await response(to: submission, body.customer, answer)
+        }
+    }
+
+    /// Returns the order that the sender names. Throws a problem where the customer has no such order.
+    private func reference(
+        _ question: UploadQuestion, of customer: String, in bundleID: BundleID
+    ) async throws -> OrderReference? {
+        guard let id = question.orderID else { return nil }
+        guard let order = try await uploads.tracker.ledger.orders.read(id, of: bundleID, orderedBy: customer) else {
+            throw Problem(.notFound, "The customer has no order \(id).")
+        }
+        return OrderReference(
+            id: order.id, isProved: false, transactionID: question.transactionID.map { TransactionID($0) })
+    }
+
+    private func response(to submission: Submission, _ customer: String, _ answer: UploadAnswer) async throws
+        -> Response
+    {
+        switch answer {
+        case .verified(let settled, let owner, let result):
+            return try await verified(submission, customer, settled, of: owner ?? customer, result)
+        case .waiting(let receiptID, let outcome, let reason, let result):
+            return accepted(submission, customer, receiptID, outcome: outcome, reason: reason, result)
+        case .rejected(let settled, let result):
+            throw Problem(
+                .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
+                headers: [.location: GetReceipt.path(of: settled.receiptID, in: submission.bundleID)],
+                members: result.members.merging([
+                    "receipt_id": .string(settled.receiptID.description),
+                    "outcome": .string(settled.outcome.rawValue),
+                ]) { _, own in own })
+        }
+    }
+
+    private func verified(
+        _ submission: Submission, _ customer: String, _ settled: Settled, of owner: String, _ result: UploadResult
+    ) async throws -> Response {
+        let entitlements = try await uploads.tracker.ledger.customers.entitlements(
+            app: submission.bundleID, customer: customer, fromPrimary: true)
+        let members = result.members
+        let text = JSONText {
+            $0.member("advice", members["advice"] ?? .null)
+            $0.member("app", submission.bundleID.text)
+            $0.member("customer", customer)
+            $0.member("deliveries", members["deliveries"] ?? [])
+            $0.member("entitlements", each: entitlements) { $0.write($1) }
+            $0.member("may_finish", members["may_finish"] ?? [])
+            $0.member("may_finish_restored", members["may_finish_restored"] ?? [])
+            $0.member("next_check_at", settled.nextCheckAt)
+            $0.member("order", members["order"] ?? .null)
+            $0.member("outcome", settled.outcome.rawValue)
+            $0.member("purchases", members["purchases"] ?? [])
+            $0.member("receipt_id", settled.receiptID.description)
+            $0.member("result", members["result"] ?? .null)
+            $0.member("retry_after_s", members["retry_after_s"] ?? .null)
+            $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: owner) }))
+            $0.member("vouching", settled.vouching.rawValue)
+        }
+        return Response(text, status: result.word == .absent ? .accepted : .ok)
+    }
+
+    private func accepted(
+        _ submission: Submission, _ customer: String, _ receiptID: ReceiptID, outcome: String, reason: String,
+        _ result: UploadResult
+    ) -> Response {
+        let own: [String: JSONValue] = [
+            "app": .string(submission.bundleID.text),
+            "customer": .string(customer),
+            "receipt_id": .string(receiptID.description),
+            "outcome": .string(outcome),
+            "reason": .string(reason),
+        ]
+        return Response(
+            .object(own.merging(result.members) { own, _ in own }), status: .accepted,
+            headers: [.location: GetReceipt.path(of: receiptID, in: submission.bundleID)])
+    }
+}
+
+extension PostReceipt {
+    /// The body of the request.
+    struct Body: KnownFields {
+        /// The operator's own id of the customer.
+        let customer: String
+        /// The receipt in base64, in the form that the device gave.
+        let receipt: String?
+        /// A signed transaction of StoreKit 2 in compact form.
+        let signedTransaction: String?
+        /// The id of a transaction.
+        let transactionID: String?
+        /// The storefront the device saw.
+        let storefront: String?
+        /// The price the device saw.
+        let price: Milliunits?
+        /// The currency of that price, ISO 4217.
+        let currency: String?
+        /// Why the device sends it; `launch` if absent.
+        let purpose: String?
+        /// The order whose payment the device waits for.
+        let order: String?
+        /// The transaction that the device waits for.
+        let forTransactionID: String?
+
+        enum CodingKeys: String, CodingKey, CaseIterable {
+            case customer, receipt, storefront, price, currency, purpose, order
+            case signedTransaction = "signed_transaction"
+            case transactionID = "transaction_id"
+            case forTransactionID = "for_transaction_id"
+        }
+
+        /// What the device asks. Throws a problem for an unknown purpose, and for a purchase that names nothing.
+        var question: UploadQuestion {
+            get throws {
+                guard let purpose = UploadPurpose(rawValue: purpose ?? "launch") else {
+                    throw Problem(.invalid, "The body's purpose is purchase, launch or restore.")
+                }
+                guard purpose != .purchase || order != nil || forTransactionID != nil else {
+                    throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
+                }
+                guard forTransactionID.map(Self.isTransactionID) ?? true else {
+                    throw Problem(.invalid, "The body's for_transaction_id is not an id of Apple's.")
+                }
+                return UploadQuestion(purpose: purpose, orderID: order, transactionID: forTransactionID)
+            }
+        }
+
+        private static let storefrontCharactersMax = 32
+        /// The longest id of a transaction, in bytes.
+        private static let transactionBytesMax = 64
+
+        /// Returns the submission for an app. Throws a problem when a field cannot be stored.
+        func submission(for bundleID: BundleID) throws -> Submission {
+            guard currency.map(Self.isCurrency) ?? true else {
+                throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
+            }
+            guard storefront.map(Self.isStorefront) ?? true else {
+                throw Problem(
+                    .invalid, "The body's storefront is not a storefront of the App Store, like USA or 143441.")
+            }
+            let subject = Submission.Subject(
+                receipt: receipt, signedTransaction: signedTransaction, transactionID: transactionID)
+            guard let subject else {
+                throw Problem(.invalid, "The body has exactly one of receipt, signed_transaction and transaction_id.")
+            }
+            return Submission(
+                bundleID: bundleID, customer: customer, subject: subject, storefront: storefront,
+                priceMilliunits: price?.count, currency: currency?.uppercased())
+        }
+
+        private static func isCurrency(_ text: String) -> Bool {
+            text.utf8.count == 3 && text.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
+        }
+
+        private static func isTransactionID(_ text: String) -> Bool {
+            (1...transactionBytesMax).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        }
+
+        private static func isStorefront(_ text: String) -> Bool {
+            (1...storefrontCharactersMax).contains(text.utf8.count)
+                && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        }
+    }
+}
+
+extension Settled.SubscriptionOutcome {
+    /// Returns the subscription as POST receipts reports it to the customer who sent the receipt.
+    func json(for customer: String) -> JSONValue {
+        [
+            "original_transaction_id": .string(id.text),
+            "environment": .string(environment.rawValue),
+            "product_id": .string(verdict.productID.text),
+            "state": .string(verdict.state.rawValue),
+            "reason": .optional(verdict.reason?.rawValue),
+            "entitled": .bool(verdict.entitled),
+            "expires_at": .optional(verdict.expiresAt.iso8601),
+            "entitled_until": .optional(verdict.entitledUntil?.iso8601),
+            "flags": .array(verdict.flags.map { .string($0.rawValue) }),
+            "ownership": ownership[AppCustomerID(customer)]?.json ?? nil,
+        ]
+    }
+}
+
+extension OwnershipAnswer {
+    /// The result of the customer's claim, with the reason of a refusal.
+    var json: JSONValue {
+        switch self {
+        case .held: ["answer": "held", "reason": nil]
+        case .assigned: ["answer": "assigned", "reason": nil]
+        case .transferred: ["answer": "transferred", "reason": nil]
+        case .refused(let reason): ["answer": "refused", "reason": .string(reason)]
+        }
+    }
+}
+
+/// The answer to an upload, before it is shown to its sender.
+enum UploadAnswer: Sendable {
+    /// Apple vouches for the receipt. The customer is the one that the sender named, as that name means now.
+    case verified(Settled, customer: String?, UploadResult)
+    /// The receipt is stored, and Apple is asked again. The reason is one sentence without internal details.
+    case waiting(ReceiptID, outcome: String, reason: String, UploadResult)
+    /// Apple does not vouch for the receipt.
+    case rejected(Settled, UploadResult)
+}
+
+/// Stores receipts, asks Apple at once, and asks once more where the answer may change within seconds.
+struct ReceiptUploads: Sendable {
+    let tracker: Tracker
+    let limits: ServerLimits
+
+    /// Submits a receipt and returns what its sender may know of `customer`'s purchases.
+    ///
+    /// Throws a problem for an unknown app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
+    func answer(
+        to submission: Submission, of customer: String, asking question: UploadQuestion, by actor: Actor?
+    ) async throws -> UploadAnswer {
+        let upload = WaitingUpload(
+            submission: submission, customer: customer, question: question,
+            end: .now + .seconds(limits.waitSeconds(for: question.purpose)))
+        switch try await submitted(submission, by: actor) {
+        case .pending(let receiptID, let reason, let heldSeconds):
+            // The reason may name the database. The caller only needs to know that the receipt is stored.
+            tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
+            return .waiting(
+                receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again.",
+                .pending(order: try await order(of: upload), heldSeconds: heldSeconds))
+        case .settled(let settled, let name):
+            return try await answer(to: upload, settled, of: name)
+        }
+    }
+
+    private func answer(
+        to upload: WaitingUpload, _ first: Settled, of name: String?
+    ) async throws -> UploadAnswer {
+        let (settled, result) = try await settledAtLast(first, upload)
+        switch settled.outcome {
+        case .verified:
+            guard let result else { return .verified(settled, customer: name, try await self.result(upload, settled)) }
+            return .verified(settled, customer: name, result)
+        // Apple refused our secret, which says nothing about the receipt. An earlier repetition would be refused too.
+        case .rejected where settled.refusal == .wrongSecret:
+            return .waiting(
+                settled.receiptID, outcome: "pending",
+                reason: settled.reason
+                    ?? "Apple refused the app's shared secret; the receipt will be asked about again.",
+                .pending(
+                    order: try await order(of: upload),
+                    heldSeconds: try await tracker.ledger.intake.secondsHeld(settled.receiptID, backingOff: true)))
+        case .rejected:
+            return .rejected(settled, .refused(settled.repetition, order: try await order(of: upload)))
+        case .indeterminate:
+            return .waiting(
+                settled.receiptID, outcome: settled.outcome.rawValue,
+                reason: settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again.",
+                .pending(order: try await order(of: upload)))
+        }
+    }
+
+    /// Asks Apple once more where the answer lacks what was just bought, because its answers lag behind a purchase, and
+    /// where Apple has a temporary problem of its own. Returns the result too where it was read.
+    private func settledAtLast(
+        _ settled: Settled, _ upload: WaitingUpload
+    ) async throws -> (Settled, UploadResult?) {
+        let result = settled.outcome == .verified ? try await result(upload, settled) : nil
+        let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
+        guard isUnsure || result?.mayChangeSoon == true else { return (settled, result) }
+        try await Task.sleep(for: .seconds(limits.absentSeconds))
+        do {
+            let again = try await tracker.check(settled.receiptID, until: upload.end)
+            return again.outcome == .verified || settled.outcome != .verified ? (again, nil) : (settled, result)
+        } catch let error as LedgerError where error.kind == .busy {
+            return (settled, result)
+        }
+    }
+
+    private func result(_ upload: WaitingUpload, _ settled: Settled) async throws -> UploadResult {
+        let contents = try await tracker.ledger.intake.purchases(in: settled.receiptID, for: upload.customer)
+        return UploadResult(upload.question, in: contents, order: try await order(of: upload))
+    }
+
+    private func order(of upload: WaitingUpload) async throws -> Order? {
+        guard let id = upload.question.orderID else { return nil }
+        return try await tracker.ledger.orders.read(id, of: upload.submission.bundleID)
+    }
+
+    private func submitted(_ submission: Submission, by actor: Actor?) async throws -> SubmissionAnswer {
+        do {
+            let tracker = actor.map(tracker.acting(as:)) ?? tracker
+            return try await tracker.submit(submission, within: limits.submission)
+        } catch let error as LedgerError where error.kind == .notFound {
+            throw Problem.unknownApp(submission.bundleID.text)
+        }
+    }
+}
+
+/// An upload whose sender waits.
+private struct WaitingUpload {
+    let submission: Submission
+    /// Whose purchases the sender asks about.
+    let customer: String
+    let question: UploadQuestion
+    /// When the sender gets an answer at the latest.
+    let end: ContinuousClock.Instant
+}

@@ -1,0 +1,262 @@
+import Foundation
+import Hummingbird
+import HummingbirdCore
+import Logging
+package import NIOCore
+import Tracking
+
+/// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
+struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
+    /// Four bytes for IPv4, eight for IPv6, none without an address.
+    private let bytes: [UInt8]
+    /// Whether the source is this machine.
+    let isLoopback: Bool
+
+    /// Creates the source of a socket's address.
+    init(_ address: SocketAddress?) { self.init(ip: address?.ipBytes ?? []) }
+
+    /// Creates the source of an address of 4 or 16 bytes; without an address of any other number.
+    init(ip bytes: [UInt8]) {
+        switch bytes.count {
+        case 4: self.init(v4: bytes)
+        case 16: self.init(v6: bytes)
+        default: self.init(bytes: [], isLoopback: false)
+        }
+    }
+
+    /// Reads an address from text. Returns nil when the text is not an address.
+    init?(_ text: String) {
+        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
+        self.init(address)
+    }
+
+    private init(bytes: [UInt8], isLoopback: Bool) {
+        self.bytes = bytes
+        self.isLoopback = isLoopback
+    }
+
+    private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
+
+    private init(v6 bytes: [UInt8]) {
+        let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+        self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
+    }
+
+    /// The address in its usual notation.
+    var description: String {
+        switch bytes.count {
+        case 4: return bytes.map(String.init).joined(separator: ".")
+        case 8 where isLoopback: return "::1"
+        case 8:
+            let groups = stride(from: 0, to: 8, by: 2).map {
+                String(Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]), radix: 16)
+            }
+            return groups.joined(separator: ":") + "::/64"
+        default: return "unknown"
+        }
+    }
+}
+
+/// The reverse proxies whose `X-Forwarded-For` counts: those on this machine, and those of the setting
+/// `PERENNIAL_TRUSTED_PROXIES`.
+package struct TrustedProxies: Sendable {
+    /// The most addresses and ranges.
+    package static let rangesMax = 1_000
+
+    /// A part of the setting that is neither an address nor a range.
+    package struct UnknownRange: Error {
+        /// The part.
+        package let text: String
+    }
+
+    /// The addresses that share their first bits.
+    private struct Network: Sendable {
+        let first: [UInt8]
+        let bits: Int
+
+        init?(_ text: String) {
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count <= 2, let first = TrustedProxies.ipBytes(String(parts[0])) else { return nil }
+            let most = first.count * 8
+            guard parts.count == 2 else {
+                (self.first, bits) = (first, most)
+                return
+            }
+            guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+                let bits = Int(parts[1]), bits <= most
+            else { return nil }
+            (self.first, self.bits) = (first, bits)
+        }
+
+        func contains(_ address: [UInt8]) -> Bool {
+            guard address.count == first.count else { return false }
+            let (whole, rest) = (bits / 8, bits % 8)
+            guard address.prefix(whole).elementsEqual(first.prefix(whole)) else { return false }
+            return rest == 0 || (address[whole] ^ first[whole]) >> (8 - rest) == 0
+        }
+    }
+
+    private let ranges: [Network]
+
+    /// Trusts the proxies on this machine alone.
+    package init() { ranges = [] }
+
+    /// Trusts also a list of addresses and ranges, such as `10.0.0.7, 192.168.0.0/16, fd00::/8`.
+    package init(_ list: String) throws(UnknownRange) {
+        var ranges: [Network] = []
+        for part in list.split(separator: ",", omittingEmptySubsequences: false) {
+            let text = String(part.filter { $0 != " " && $0 != "\t" })
+            guard ranges.count < Self.rangesMax, let range = Network(text) else { throw UnknownRange(text: text) }
+            ranges.append(range)
+        }
+        self.ranges = ranges
+    }
+
+    /// Whether a range holds all addresses of IPv4 or IPv6, so that any caller may name any address as its own.
+    package var trustsEverybody: Bool { ranges.contains { $0.bits == 0 } }
+
+    /// Returns the source of a request from `peer`: the last address in its headers `X-Forwarded-For` that is no trusted
+    /// proxy's, as every proxy adds the address that it saw.
+    ///
+    /// The caller wrote the entries before. A peer that is not trusted could have written all of them.
+    func source(of peer: SocketAddress?, forwarded headers: [String]) -> SourceAddress {
+        var nearest = peer?.ipBytes ?? []
+        for entry in headers.reversed().lazy.flatMap({ $0.split(separator: ",").reversed() }) {
+            guard trusts(nearest), let address = Self.ipBytes(Self.withoutPort(entry)) else { break }
+            nearest = address
+        }
+        return SourceAddress(ip: nearest)
+    }
+
+    private func trusts(_ address: [UInt8]) -> Bool {
+        SourceAddress(ip: address).isLoopback || ranges.contains { $0.contains(address) }
+    }
+
+    /// Removes the port that some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`.
+    private static func withoutPort(_ entry: Substring) -> String {
+        let text = entry.filter { $0 != " " && $0 != "\t" }
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") { return String(text[..<end].dropFirst()) }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        return parts.count == 2 ? String(parts[0]) : text
+    }
+
+    private static func ipBytes(_ text: String) -> [UInt8]? {
+        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
+        let bytes = address.ipBytes
+        return bytes.isEmpty ? nil : bytes
+    }
+}
+
+extension SocketAddress {
+    /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
+    ///
+    /// An IPv4 address on an IPv6 socket has ten zero bytes and two of ones before it (RFC 4291, section 2.5.5.2), which are
+    /// left out.
+    fileprivate var ipBytes: [UInt8] {
+        let bytes: [UInt8] = withSockAddr { address, size in
+            let bytes = UnsafeRawBufferPointer(start: address, count: size)
+            return switch self {
+            case .v4: Array(bytes[4..<8])
+            case .v6: Array(bytes[8..<24])
+            case .unixDomainSocket: [UInt8]()
+            }
+        }
+        let isMapped = bytes.count == 16 && bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF])
+        return isMapped ? Array(bytes.suffix(4)) : bytes
+    }
+}
+
+/// The limit of this process's open files, which include sockets, and its division among their uses.
+package struct OpenFiles: Sendable, Hashable {
+    /// Enough for every connection that the server accepts, for Apple and for PostgreSQL.
+    package static let wanted = 8_192
+    /// Files reserved for PostgreSQL, for other files and for connections that are about to close.
+    private static let othersMax = 64
+    /// Files that the event loop of each processor needs.
+    private static let filesOfAnEventLoop = 4
+
+    /// The limit of open files.
+    package let count: Int
+    private let processors: Int
+
+    /// Creates the limit of a machine with `processors` processors.
+    init(count: Int, processors: Int = System.coreCount) {
+        self.count = count
+        self.processors = processors
+    }
+
+    /// Raises the limit of this process as far as the system allows, at most to `wanted`; never lowers it.
+    package static func raised() -> OpenFiles {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return OpenFiles(count: 1_024) }
+        let wanted = min(rlim_t(wanted), limit.rlim_max)
+        if limit.rlim_cur < wanted {
+            var raised = limit
+            raised.rlim_cur = wanted
+            if setrlimit(resource, &raised) == 0 { limit = raised }
+        }
+        return OpenFiles(count: Int(clamping: limit.rlim_cur))
+    }
+
+    #if canImport(Glibc)
+        private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+        private static let resource = RLIMIT_NOFILE
+    #endif
+
+    /// The most calls to Apple at the same time.
+    package var callsMax: Int { min(Worker.callsMax, count / 2) }
+
+    /// The most connections that the server accepts.
+    var connectionsMax: Int {
+        min(ServerLimits.connectionsWanted, max(16, count - callsMax - Self.othersMax - overhead))
+    }
+
+    private var overhead: Int { processors * Self.filesOfAnEventLoop }
+}
+
+/// A connection served on the thread of its event loop, where its requests arrive and its responses leave.
+struct OnEventLoop<Connection: ServerChildChannel>: ServerChildChannel {
+    let connection: Connection
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
+        connection.setup(channel: channel, logger: logger)
+    }
+
+    func handle(value: Connection.Value, logger: Logger) async {
+        await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
+            await connection.handle(value: value, logger: logger)
+        }
+    }
+}
+
+/// Middleware that answers on Swift's own threads, because other connections of the event loop would wait meanwhile.
+///
+/// Only routes that need microseconds do without it.
+struct OffEventLoop: RouterMiddleware {
+    func handle(
+        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        try await withTaskExecutorPreference(globalConcurrentExecutor) { try await next(request, context) }
+    }
+}
+
+/// An executor that runs tasks on the thread of an event loop, so that incoming data is processed without waking
+/// another thread.
+///
+/// It suits short work between waits: while a task runs, nothing else of that loop does.
+package final class EventLoopExecutor: TaskExecutor {
+    private let loop: any EventLoop
+
+    /// Creates an executor for the tasks that prefer it.
+    /// - Parameter loop: The event loop; it must outlive the tasks.
+    package init(_ loop: any EventLoop) {
+        self.loop = loop
+    }
+
+    /// Takes a job from the Swift runtime.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import Hummingbird
+import Subscriptions
+import Tracking
+
+/// Why a device sends a receipt.
+enum UploadPurpose: String, Decodable, Sendable {
+    /// It has just bought something, and waits for it.
+    case purchase
+    /// The app was launched.
+    case launch
+    /// The customer restores purchases.
+    case restore
+}
+
+/// What a device asks of an upload.
+struct UploadQuestion: Sendable {
+    let purpose: UploadPurpose
+    /// The order whose payment the device waits for.
+    let orderID: String?
+    /// The transaction that the device waits for.
+    let transactionID: String?
+}
+
+/// What an upload answers a device: whether the purchase succeeded, what may be finished, and what to do next.
+struct UploadResult: Sendable {
+    /// Whether what the device asked for is there.
+    enum Word: String {
+        /// It is stored, not revoked, and this customer's; for other purposes: the receipt is valid.
+        case succeeded
+        /// There is no verdict yet, or the payment is deferred.
+        case pending
+        /// Apple refused the receipt or took the purchase back, or it is another customer's.
+        case failed
+        /// Apple vouches for the receipt, but it does not hold the purchase.
+        case absent
+    }
+
+    /// What a device does next.
+    enum Advice: String {
+        /// It gets a new receipt from Apple and sends that.
+        case refreshReceipt = "refresh_receipt"
+        /// It sends the same receipt again after `retrySeconds`.
+        case retry
+    }
+
+    let word: Word
+    let advice: Advice?
+    /// Seconds after which a device that retries tries again.
+    var retrySeconds: Int64 = 5
+    var contents = ReceiptPurchases.none
+    var order: Order?
+
+    /// The result while there is no verdict.
+    ///
+    /// - Parameter heldSeconds: For how long the receipt cannot be asked about, or should not.
+    static func pending(order: Order?, heldSeconds: Int? = nil) -> UploadResult {
+        var result = UploadResult(word: .pending, advice: .retry, order: order)
+        if let heldSeconds { result.retrySeconds = Int64(heldSeconds) }
+        return result
+    }
+
+    /// Seconds after which a receipt that Apple refused is worth another try.
+    private static let refusedRetrySeconds: Int64 = 60
+
+    /// The result of a refusal.
+    static func refused(_ repetition: Settled.Repetition, order: Order?) -> UploadResult {
+        switch repetition {
+        case .vain: UploadResult(word: .failed, advice: nil, order: order)
+        case .later, .soon:
+            UploadResult(word: .failed, advice: .retry, order: order, retrySeconds: refusedRetrySeconds)
+        }
+    }
+
+    /// The result where Apple vouches for the receipt.
+    init(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) {
+        let word = Self.word(question, in: contents, order: order)
+        self.init(word: word, advice: Self.advice(for: word), contents: contents, order: order)
+    }
+
+    private init(
+        word: Word, advice: Advice?, contents: ReceiptPurchases = .none, order: Order? = nil, retrySeconds: Int64 = 5
+    ) {
+        (self.word, self.advice, self.contents, self.order) = (word, advice, contents, order)
+        self.retrySeconds = retrySeconds
+    }
+
+    private static func advice(for word: Word) -> Advice? {
+        switch word {
+        case .succeeded, .failed: nil
+        case .pending: .retry
+        case .absent: .refreshReceipt
+        }
+    }
+
+    private static func word(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) -> Word {
+        guard question.purpose == .purchase else { return .succeeded }
+        if let id = question.transactionID {
+            // What was bought too long before the order says nothing about it.
+            if let item = contents.item(id), order.map({ item.isInTime(for: $0) }) ?? true {
+                // What pays another order does not pay this one.
+                if let order, let other = item.orderID, other != order.id { return .failed }
+                return item.word
+            }
+            guard let order, contents.item(id) != nil || order.transactionID == id else { return .absent }
+        }
+        guard let order else { return .absent }
+        if let item = order.transactionID.flatMap({ contents.item($0) }) { return item.word }
+        switch order.state {
+        case .paid, .delivered: return .succeeded
+        case .refunded: return .failed
+        case .deferred: return .pending
+        case .created, .purchasing, .cancelled, .failed, .expired: break
+        }
+        switch contents.fit(for: order) {
+        case .owned: return .succeeded
+        case .refused: return .failed
+        case .nothing: return .absent
+        }
+    }
+
+    /// Whether asking Apple again in a moment may bring what is missing, because its answers lag behind a purchase.
+    var mayChangeSoon: Bool { word == .absent || word == .failed && order?.transactionID == nil && order != nil }
+
+    /// The members that every answer to an upload has, by name.
+    var members: [String: JSONValue] {
+        [
+            "advice": .optional(advice?.rawValue),
+            "deliveries": .array(contents.deliveries.map(\.json)),
+            "may_finish": .array(contents.finishable.map { .string($0) }),
+            "may_finish_restored": .array(contents.restorable.map { .string($0) }),
+            "order": order?.json ?? .null,
+            "purchases": .array(contents.items.filter { !$0.isPeriod }.map(\.json)),
+            "result": .string(word.rawValue),
+            "retry_after_s": advice == .retry ? .integer(retrySeconds) : .null,
+        ]
+    }
+}
+
+extension ReceiptPurchases.Item {
+    /// The result for a device that waits for it.
+    fileprivate var word: UploadResult.Word { isOwned && !isRevoked ? .succeeded : .failed }
+
+    fileprivate var json: JSONValue {
+        [
+            "environment": .string(environment.rawValue),
+            "transaction_id": .string(transactionID),
+            "original_transaction_id": .string(originalTransactionID.text),
+            "product_id": .string(productID.text),
+            "quantity": .integer(Int64(quantity)),
+            "purchased_at": .string(purchasedAt.iso8601),
+            "revoked_at": .optional(revokedAt?.iso8601),
+            "owned": .bool(isOwned),
+        ]
+    }
+}
+
+/// `GET /v1/apps/{bundle}/receipts/{id}`: the status of one stored receipt, never the receipt itself.
+struct GetReceipt: Sendable {
+    let ledger: SubscriptionLedger
+
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
+            let id = try context.parameters.decoded("id")
+            guard let number = Int64(id), let receipt = try await stored(ReceiptID(number), in: context.bundleID) else {
+                throw Problem(.notFound, "The app \(context.bundleID) has no receipt \(id).")
+            }
+            return Response(receipt.json)
+        }
+    }
+
+    /// Returns the path of a receipt, as `Location` names it.
+    static func path(of receiptID: ReceiptID, in bundleID: BundleID) -> String {
+        var allowed = CharacterSet.alphanumerics
+        allowed.insert(charactersIn: "-._~")
+        let bundle = bundleID.text.addingPercentEncoding(withAllowedCharacters: allowed) ?? bundleID.text
+        return "/v1/apps/\(bundle)/receipts/\(receiptID)"
+    }
+
+    private func stored(_ id: ReceiptID, in bundleID: BundleID) async throws -> StoredReceipt? {
+        try await ledger.customers.receipts(app: bundleID, id: id, limit: 1).first
+    }
+}
+
+extension StoredReceipt {
+    /// The receipt as GET receipts reports it; its outcome is `pending` until Apple's first answer.
+    var json: JSONValue {
+        [
+            "receipt_id": .string(id.description),
+            "app": .string(bundleID.text),
+            "customers": .array(customers.map { .string($0) }),
+            "subscriptions": .array(subscriptions.map { .string($0.text) }),
+            "form": .string(form.rawValue),
+            "vouching": .string(vouching.rawValue),
+            "environment": .optional(environment?.rawValue),
+            "outcome": .string(outcome ?? "pending"),
+            "reason": .optional(reason),
+            "received_at": .string(receivedAt.iso8601),
+            "asked_at": .optional(askedAt?.iso8601),
+            "verified_at": .optional(verifiedAt?.iso8601),
+            "next_check_at": .optional(nextCheckAt?.iso8601),
+        ]
+    }
+}

@@ -1,0 +1,231 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// A registered app with its settings; its secrets stay sealed until a check needs them.
+package struct App: Sendable, Hashable {
+    /// The app's key in the ledger.
+    package let id: Int32
+    /// Apple's bundle id.
+    package let bundleID: BundleID
+    /// A name for display.
+    package let name: String
+    /// Whether purchases of Apple's sandbox are accepted.
+    package let sandboxAllowed: Bool
+    /// The policy for the case that another customer uploads an owned subscription.
+    package let ownershipPolicy: OwnershipPolicy
+    /// How late a renewal may be in production before access ends.
+    package let leeway: Delay
+    /// How late a renewal may be in the sandbox before access ends.
+    package let sandboxLeeway: Delay
+    /// The outage allowance: how long access goes on while Apple cannot be asked.
+    package let outageAllowance: Delay
+    /// The time over which checks shortly before an end are spread; longer where many subscriptions end together.
+    package let preCheckSpread: Delay
+    /// The configured rate limit for calls to Apple, in calls a second; 0 is unlimited.
+    package let callsPerSecond: Double
+    /// The number of calls that may be made at once after a pause.
+    package let burst: Double
+    /// How often the worker checks for refunds.
+    package let sweep: SweepFrequency
+    /// Whether Apple's notifications are accepted as hints.
+    package let takesNotifications: Bool
+    /// The key that signs its promotional offers, by name; nil when there is none.
+    package let offerKey: ConnectKeyName?
+    /// Who is asked about its receipts.
+    package let verifier: Verifier
+    /// Apple's number of the app; nil where it is not known.
+    package let appleAppID: Int64?
+    /// The key that signs its requests to the Server API, by name; nil when there is none.
+    package let serverKey: ConnectKeyName?
+    /// The app's current rate limit, as of the time when this value was read.
+    package let rateLimit: CallRateLimit
+    /// The rate limit at that time, in calls a second; 0 is unlimited.
+    package let callsPerSecondNow: Double
+    /// The number of consecutive rounds of calls, for any app, that brought no answer.
+    package let appleFailures: Int
+    /// The current pause of all scheduled checks of the app, with its end and reason; nil when there is none.
+    package let pause: Pause?
+    /// Where Apple refuses the shared secret, so that verifyReceipt is not asked there; `until` is the next trial.
+    package let secretPauses: [StoreEnvironment: Pause]
+    /// Where Apple refused the present shared secret, and no receipt can tell whether it accepts it.
+    package let secretDoubts: [SecretDoubt]
+    /// Where the calls of the Server API are paused, because Apple refuses the server key or asks for fewer requests.
+    package let callPauses: [StoreEnvironment: Pause]
+    /// The divisor of all delays with an accelerated App Store; 1 in production.
+    package var speedup: Int
+    let sealedSecret: [UInt8]?
+    let sealedPreviousSecret: [UInt8]?
+    let sealedServerKey: [UInt8]?
+
+    /// An environment in which Apple refused the shared secret about receipts, and no receipt with a subscription can tell
+    /// whether it accepts it: the refused ones may be of another app.
+    package struct SecretDoubt: Sendable, Hashable {
+        /// The most refused receipts that are counted.
+        package static let receiptsMax: Int32 = 100
+
+        /// Apple's environment.
+        package let environment: StoreEnvironment
+        /// How many receipts it refused; `receiptsMax` means that many or more.
+        package let receipts: Int32
+
+        /// Creates a doubt from its parts.
+        package init(environment: StoreEnvironment, receipts: Int32) {
+            (self.environment, self.receipts) = (environment, receipts)
+        }
+    }
+
+    /// A pause of an app's checks.
+    package struct Pause: Sendable, Hashable {
+        /// The time when checks resume.
+        package let until: Instant
+        /// The reason, in one sentence.
+        package let reason: String
+        /// The only environment that is paused; nil for all checks of the app.
+        package var environment: StoreEnvironment?
+        /// Whether Apple refuses the server key.
+        package var isOfKey = false
+
+        /// The app, and the environment where it is paused alone.
+        package func place(in app: BundleID) -> String {
+            environment.map { "\(app) in \($0.rawValue)" } ?? "\(app)"
+        }
+    }
+
+    /// Every pause: of all checks, then of single environments. A refused secret stops no check that the Server API makes, and a
+    /// refused server key none that verifyReceipt makes.
+    package var pauses: [Pause] { [pause].compactMap(\.self) + sorted(environmentPauses) }
+
+    /// The pauses of the channel that makes all checks.
+    private var environmentPauses: [StoreEnvironment: Pause] {
+        switch verifier {
+        case .verifyReceipt: secretPauses
+        case .serverAPI: callPauses
+        case .both: [:]
+        }
+    }
+
+    /// Why verifyReceipt is not asked although the checks go on, because the Server API makes them.
+    package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : sorted(secretPauses) }
+
+    private func sorted(_ pauses: [StoreEnvironment: Pause]) -> [Pause] {
+        [StoreEnvironment.production, .sandbox].compactMap { pauses[$0] }
+    }
+
+    /// The only environment in which scheduled checks are made, because they are paused in the other one; nil where no
+    /// environment is paused alone.
+    package var onlyEnvironment: StoreEnvironment? {
+        guard environmentPauses.count == 1 else { return nil }
+        return environmentPauses[.production] == nil ? .production : .sandbox
+    }
+
+    /// Whether a shared secret is stored.
+    package var hasSecret: Bool { sealedSecret != nil }
+}
+
+/// Who is asked about an app's receipts; uploads without receipts always ask the Server API.
+package enum Verifier: String, Sendable, CaseIterable {
+    /// verifyReceipt, with the app's shared secret.
+    case verifyReceipt = "verify_receipt"
+    /// The App Store Server API. verifyReceipt vouches for each new receipt once, while it answers.
+    case serverAPI = "server_api"
+    /// verifyReceipt, and the Server API to compare with. The Server API stands in where verifyReceipt gives no verdict.
+    case both
+}
+
+/// The policy for the case that a second customer uploads a receipt containing an owned subscription.
+package enum OwnershipPolicy: String, Sendable, CaseIterable {
+    /// The newest uploader takes over, at most three times in 30 days.
+    case transfer
+    /// The first owner keeps the subscription.
+    case keep
+    /// The newest uploader takes over only subscriptions that no longer give access.
+    case transferIfLapsed = "transfer_if_lapsed"
+}
+
+/// How often the worker checks for refunds.
+package enum SweepFrequency: String, Sendable, CaseIterable {
+    /// As the schedule says.
+    case normal
+    /// Half as often, for an app that learns of refunds from Apple's notifications.
+    case relaxed
+
+    /// The longest factor that a setting may have had when a check was planned.
+    static let stretchMax = 4
+}
+
+/// An app's shared secrets in plain text, for the duration of a check.
+package struct AppSecrets: Sendable {
+    /// The secret in use.
+    package let current: String?
+    /// The secret before the last rotation.
+    package let previous: String?
+}
+
+extension LedgerApps {
+    /// The most customers, or receipts, that are read at a time to be erased.
+    private static let erasedMax: Int32 = 100
+    /// How often an erasure is tried while Apple is being asked about a receipt, with a pause before each.
+    private static let triesMax = 60
+    private static let pause = Duration.seconds(1)
+
+    /// Removes an app without receipts: it is as if it was never registered. Its secrets go and its API keys end. Events
+    /// and figures stay, and so does its catalog, for the day on which it is registered again.
+    ///
+    /// Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
+    package func remove(_ bundleID: BundleID, deciding decision: ManualDecision) async throws {
+        let app = try await app(bundleID)
+        let removed = try await write(
+            Queries.removeApp, [.int4(app.id)], audited: .appRemoved, app: bundleID,
+            detail: ["by": decision.actor, "reason": decision.reason])
+        guard removed.isEmpty else { return }
+        throw LedgerError(
+            .exists,
+            "Receipts of \(bundleID) are stored. Erase them with --erase-receipts, which erases all its customers too.")
+    }
+
+    /// Erases all customers of an app, and the receipts that no customer uploaded. It may be repeated after an
+    /// interruption. `onErased` learns the number of erased customers so far.
+    ///
+    /// Throws what ``LedgerCustomers/erase(_:of:deciding:)`` throws; `busy` after a minute of calls to Apple.
+    package func eraseCustomers(
+        of bundleID: BundleID, deciding decision: ManualDecision, onErased: (Int) -> Void
+    ) async throws {
+        let app = try await app(bundleID)
+        var erased = 0
+        while true {
+            let rows = try await query(Queries.readUnerased, [.int4(app.id), .int4(Self.erasedMax)])
+            guard !rows.isEmpty else { break }
+            for row in rows {
+                try await erase(try row.text("name"), of: bundleID, deciding: decision)
+                erased += 1
+                onErased(erased)
+            }
+        }
+        while try await eraseUnclaimedReceipts(of: app) {}
+    }
+
+    private func erase(_ customer: String, of bundleID: BundleID, deciding decision: ManualDecision) async throws {
+        for attempt in 1... {
+            do {
+                _ = try await ledger.customers.erase(customer, of: bundleID, deciding: decision)
+                return
+            } catch let error as LedgerError where error.kind == .busy && attempt < Self.triesMax {
+                try await Task.sleep(for: Self.pause)
+            }
+        }
+    }
+
+    private func eraseUnclaimedReceipts(of app: App) async throws -> Bool {
+        try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(Queries.readUnclaimedReceipts, [.int4(app.id), .int4(Self.erasedMax)])
+            guard !rows.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
+            let ids = try rows.map { try $0.int8("receipt_id") }
+            try ledger.handOver(from: ids.map(ReceiptID.init), in: transaction)
+            try transaction.query(
+                Queries.eraseReceipts,
+                [.int8s(ids), .timestamptz(microseconds: try clock.timestamptz("recorded_at"))])
+            return true
+        }
+    }
+}

@@ -1,0 +1,370 @@
+package import AppStore
+package import Subscriptions
+
+/// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
+package struct Explanation: Sendable {
+    /// One subscription of the answer.
+    package struct ExplainedSubscription: Sendable {
+        /// Its facts and timeline.
+        package let state: SubscriptionState
+        /// Its subscription group, where Apple names it.
+        package let groupID: SubscriptionGroupID?
+        /// Its state at the instant, with the reasons.
+        package let verdict: Verdict
+
+        /// Creates a subscription with its verdict.
+        package init(state: SubscriptionState, groupID: SubscriptionGroupID?, verdict: Verdict) {
+            self.state = state
+            self.groupID = groupID
+            self.verdict = verdict
+        }
+    }
+
+    /// An event between the stored answer and this one.
+    package struct ExplainedEvent: Sendable {
+        /// The subscription or purchase.
+        package let id: OriginalTransactionID
+        /// The event.
+        package let event: Event
+    }
+
+    /// Something that the earlier answer stated and this one takes back. It stands until a second answer takes it back, too.
+    package struct HeldStatement: Sendable {
+        /// The subscription or purchase.
+        package let id: OriginalTransactionID
+        /// The transaction.
+        package let transactionID: TransactionID
+        /// What is taken back.
+        package let what: Retraction.What
+        /// The instant of this answer.
+        package let since: Instant
+    }
+
+    /// What the answer proves.
+    package let finding: Finding
+    /// Apple's status code; nil where the answer has none.
+    package let status: Int?
+    /// The environment that the answer names.
+    package let environment: StoreEnvironment?
+    /// The app that the answer names.
+    package let bundleID: BundleID?
+    /// The instant that the explanation is for.
+    package let at: Instant
+    /// The subscriptions of the answer.
+    package let subscriptions: [ExplainedSubscription]
+    /// The one-time purchases of the answer.
+    package let purchases: [PurchaseState]
+    /// Paths of rows that were skipped because they cannot be read.
+    let unreadableRows: [String]
+    /// Nil when there was no earlier answer to compare with.
+    package let events: [ExplainedEvent]?
+    /// What this answer takes back of the earlier one; nil likewise.
+    package let held: [HeldStatement]?
+
+    /// Explains a response body.
+    ///
+    /// - Parameters:
+    ///   - body: Apple's answer; unreadable data is explained as indeterminate.
+    ///   - bundleID: The app asked about; nil accepts every app.
+    ///   - at: The instant to explain for; the answer's `request_date_ms` where nil, else `now`.
+    ///   - previous: An earlier answer to treat as the stored one.
+    ///   - now: The current time.
+    package init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
+        let answer = AppStoreAnswer(body: body, from: .production)
+        let clock = at ?? now
+        finding = Finding(in: answer, for: bundleID, clock: clock)
+        status = answer.response?.status
+        environment = StoreEnvironment(named: answer.response?.environment)
+        self.bundleID = answer.response?.bundleID.map { BundleID($0) }
+        unreadableRows = answer.response?.unreadableRows ?? []
+        let earlier = previous.map {
+            Finding(in: AppStoreAnswer(body: $0, from: .production), for: bundleID, clock: clock)
+        }
+        guard case .verified(let evidence) = finding else {
+            self.at = at ?? answer.response?.requestedAt.map(Instant.init(milliseconds:)) ?? now
+            (subscriptions, purchases) = ([], [])
+            (events, held) = previous == nil ? (nil, nil) : ([], [])
+            return
+        }
+        let instant = at ?? evidence.asOf
+        self.at = instant
+        let policy = Policy.standard(for: evidence.environment).with(leeway: .zero)
+        let folded = Self.fold(evidence, after: earlier?.evidence, policy: policy)
+        subscriptions = folded.map { result in
+            ExplainedSubscription(
+                state: result.state, groupID: result.state.facts.groupID,
+                verdict: verdict(of: result.state.facts, at: instant, policy: policy))
+        }
+        let bought = Self.purchases(evidence, after: earlier?.evidence)
+        purchases = bought.map(\.state).sorted { $0.transactionID < $1.transactionID }
+        guard previous != nil else {
+            (events, held) = (nil, nil)
+            return
+        }
+        events =
+            folded.flatMap { result in
+                result.events.map { ExplainedEvent(id: result.state.facts.originalTransactionID, event: $0) }
+            }
+            + bought.flatMap { result in
+                result.events.map { ExplainedEvent(id: result.state.facts.key.originalTransactionID, event: $0) }
+            }
+        held = folded.flatMap { HeldStatement.all(in: $0.state) } + bought.compactMap { HeldStatement(in: $0.state) }
+    }
+
+    private static func fold(_ evidence: Evidence, after earlier: Evidence?, policy: Policy) -> [Reconciled] {
+        var stored: [OriginalTransactionID: SubscriptionState] = [:]
+        for id in earlier?.subscriptions ?? [] {
+            stored[id] = earlier.map { reconcile(nil, with: $0.slice(of: id), policy: policy).state }
+        }
+        var folded: [OriginalTransactionID: Reconciled] = [:]
+        let before = evidence.beforeMoves(among: stored.sorted { $0.key < $1.key }.map(\.value.facts))
+        for id in evidence.subscriptions {
+            let first = before[id].map { reconcile(stored[id], with: $0, policy: policy) }
+            var result = reconcile(first?.state ?? stored[id], with: evidence.slice(of: id), policy: policy)
+            result.events = (first?.events ?? []) + result.events
+            folded[id] = result
+        }
+        let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
+        for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {
+            let state = folded[move.from]?.state ?? stored[move.from]
+            var moved = reconcile(state, with: move.evidence(), policy: policy)
+            moved.events = (folded[move.from]?.events ?? []) + moved.events
+            folded[move.from] = moved
+            folded[move.to]?.events.removeAll(where: move.isAnnounced)
+        }
+        return folded.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    private static func purchases(_ evidence: Evidence, after earlier: Evidence?) -> [ReconciledPurchase] {
+        evidence.purchases.compactMap { purchase in
+            let stored = earlier?.purchases.first { $0.key == purchase.key }
+                .flatMap { reconcilePurchase(nil, with: $0)?.state }
+            return reconcilePurchase(stored, with: purchase)
+        }
+    }
+}
+
+extension Explanation.HeldStatement {
+    fileprivate static func all(in state: SubscriptionState) -> [Explanation.HeldStatement] {
+        state.retractions.map {
+            Explanation.HeldStatement(
+                id: state.facts.originalTransactionID, transactionID: $0.transactionID, what: $0.what, since: $0.since)
+        }
+    }
+
+    fileprivate init?(in state: PurchaseState) {
+        guard let since = state.refundRetractedAt else { return nil }
+        self.init(
+            id: state.facts.key.originalTransactionID, transactionID: state.transactionID, what: .revocation,
+            since: since)
+    }
+}
+
+extension KeptAnswer {
+    /// The evidence in the stored answer by the present rules; nil when it does not count as verified by these rules.
+    package var evidence: Evidence? {
+        if let contents = ServerContents(reading: body) {
+            let instant = observation.firstAsOf
+            return Evidence(in: contents, bundleID: bundleID, asOf: instant, claimedAt: instant)
+        }
+        let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
+        let settled = observation.firstAsOf
+        return Finding(in: answer, for: bundleID, clock: settled, limit: .settled(settled)).evidence
+    }
+}
+
+extension AppStoreAnswer {
+    /// Creates an answer from storage instead of the network.
+    init(body: [UInt8], from endpoint: Endpoint) {
+        var response: VerifyReceiptResponse?
+        var failure: String?
+        do {
+            response = try VerifyReceiptResponse(parsing: body)
+        } catch {
+            failure = "\(error)"
+        }
+        self.init(
+            environment: endpoint, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,
+            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+    }
+}
+
+extension Explanation {
+    /// The most unreadable rows that are named.
+    private static let unreadableShownMax = 10
+
+    /// The explanation in lines, for a human reader.
+    package var text: String {
+        var lines = ["\(finding.outcomeWord)\(finding.reasonSentence.map { ": \($0)" } ?? "")"]
+        if finding.evidence == nil {
+            lines.append(finding.isRetryable ? "Asking again can help." : "Asking again cannot help.")
+        } else {
+            let (app, store) = (bundleID?.text ?? "no bundle id", environment?.rawValue ?? "no environment named")
+            lines.append("\(app), \(store), at \(at.iso8601)")
+            lines += subscriptions.flatMap(\.lines)
+            lines += purchases.map(line(of:))
+            let isEmpty = subscriptions.isEmpty && purchases.isEmpty && unreadableRows.isEmpty
+            if isEmpty { lines.append("The receipt holds no purchases.") }
+            lines += unreadableRows.prefix(Self.unreadableShownMax).map { "left out, because it cannot be read: \($0)" }
+        }
+        if let events {
+            lines.append(events.isEmpty ? "nothing changed" : "changed:")
+            lines += events.map(line(of:))
+        }
+        lines += (held ?? []).map { held in
+            "\(held.shown): what was stated stands until a second answer says so, too, ten minutes after the newest statement "
+                + "of it at the earliest"
+        }
+        return lines.map(\.visible).joined(separator: "\n")
+    }
+
+    private func line(of purchase: PurchaseState) -> String {
+        let refund = purchase.revokedAt.map { ", refunded \($0.iso8601)" } ?? ""
+        let product = purchase.facts.key.productID
+        return "purchase \(purchase.transactionID): \(product), bought \(purchase.purchasedAt.iso8601)\(refund)"
+    }
+
+    private func line(of explained: ExplainedEvent) -> String {
+        let event = explained.event
+        return "  \(event.occurredAt.iso8601) \(event.kind.rawValue) \(event.productID) (\(explained.id))"
+    }
+}
+
+extension Explanation.HeldStatement {
+    fileprivate var shown: String {
+        switch what {
+        case .end: "transaction \(transactionID) ends earlier here"
+        case .revocation: "the refund of transaction \(transactionID) is missing here"
+        case .upgrade: "the replacement of transaction \(transactionID) is missing here"
+        }
+    }
+}
+
+extension Explanation.ExplainedSubscription {
+    fileprivate var lines: [String] {
+        let reason = verdict.reason.map { " (\($0.rawValue))" } ?? ""
+        let end = verdict.entitledUntil?.iso8601 ?? "further notice"
+        let access = verdict.entitled ? "has access until \(end)" : "has no access"
+        let renewal =
+            switch state.willRenew {
+            case true?: "renews to \(state.renewsToProductID?.text ?? "an unnamed product")"
+            case false?: "will not renew"
+            case nil: "renewal unknown"
+            }
+        let sale = state.sale.words.map { ["  \($0)"] } ?? []
+        let flags = verdict.flags.isEmpty ? "" : ", " + verdict.flags.map(\.rawValue).joined(separator: ", ")
+        return [
+            "subscription \(state.facts.originalTransactionID): \(verdict.productID)",
+            "  \(verdict.state.rawValue)\(reason): \(access)",
+            "  expires \(verdict.expiresAt.iso8601), \(renewal)\(flags)",
+            "  \(state.periods.of("period", "periods")) since \(state.startedAt.iso8601)",
+        ] + sale + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
+    }
+}
+
+extension SaleStanding {
+    /// The payment of a term and the seats of a group in words; nil without either.
+    package var words: String? {
+        var words: [String] = []
+        if let paymentNumber, let payments {
+            let end = termEndsAt.map { " of a term until \($0.iso8601)" } ?? ""
+            words.append("payment \(paymentNumber) of \(payments)\(end)")
+        }
+        if let seats { words.append(seats.of("seat", "seats")) }
+        return words.isEmpty ? nil : words.joined(separator: ", ")
+    }
+}
+
+extension Finding {
+    /// The outcome in a word.
+    package var outcomeWord: String {
+        switch self {
+        case .verified: "verified"
+        case .rejected: "rejected"
+        case .indeterminate: "indeterminate"
+        }
+    }
+
+    /// The reason why it proves nothing; nil when it is verified.
+    package var reasonSentence: String? {
+        switch self {
+        case .verified: nil
+        case .rejected(let refusal): refusal.reason
+        case .indeterminate(let failure): failure.reason
+        }
+    }
+
+    /// Whether asking again can help.
+    package var isRetryable: Bool {
+        switch self {
+        case .verified: false
+        case .rejected(let refusal): refusal.retryable
+        case .indeterminate(let failure): failure.retryable
+        }
+    }
+
+    /// What Apple vouched for; nil unless it is verified.
+    var evidence: Evidence? {
+        switch self {
+        case .verified(let evidence): evidence
+        case .rejected, .indeterminate: nil
+        }
+    }
+}
+
+/// What a signed text says, whether Apple signed it, and by which chain: no database, no network.
+package struct SignedExplanation: Sendable {
+    /// How deep signed texts are looked for in signed texts: a notification holds a transaction.
+    private static let depthMax = 2
+
+    /// The place of the text within the outer one; empty for the outer one.
+    package let path: String
+    /// The verified text, or why it does not count as signed by Apple.
+    package let outcome: Result<SignedText, SignedTextRefusal>
+    /// The values of the payload that are no signed texts.
+    package let claims: [SignedClaim]
+    /// The signed texts within it.
+    package let inner: [SignedExplanation]
+
+    /// Explains the signed text in `body`: a text in compact form, or the body of a notification.
+    package init(body: [UInt8], by verifier: SignedTextVerifier) async {
+        await self.init(text: SignedText.inBody(body), at: "", depth: 0, by: verifier)
+    }
+
+    private init(text: [UInt8], at path: String, depth: Int, by verifier: SignedTextVerifier) async {
+        self.path = path
+        do {
+            let signed = try await verifier.verify(text)
+            outcome = .success(signed)
+            let all = signed.claims
+            claims = all.filter { !$0.isSigned }
+            var inner: [SignedExplanation] = []
+            for claim in all where claim.isSigned && depth < Self.depthMax {
+                let place = path.isEmpty ? claim.path : "\(path).\(claim.path)"
+                inner.append(
+                    await SignedExplanation(
+                        text: Array(claim.value.utf8), at: place, depth: depth + 1, by: verifier))
+            }
+            self.inner = inner
+        } catch {
+            outcome = .failure(error)
+            (claims, inner) = ([], [])
+        }
+    }
+
+    /// The explanation in lines, for a human reader.
+    package var text: String { lines.map(\.visible).joined(separator: "\n") }
+
+    private var lines: [String] {
+        let name = path.isEmpty ? "" : "\(path): "
+        switch outcome {
+        case .failure(let refusal): return ["\(name)refused: \(refusal.sentence)"]
+        case .success(let signed):
+            let (from, until) = (signed.chain.validity.lowerBound, signed.chain.validity.upperBound)
+            let chain = signed.chain.subjects.enumerated().map { "  \($0 == 0 ? "signed by" : "issued by") \($1)" }
+            return ["\(name)verified, signed \(Instant(milliseconds: signed.signedAt).iso8601)"] + chain
+                + ["  valid \(Instant(milliseconds: from).iso8601) to \(Instant(milliseconds: until).iso8601)"]
+                + claims.map { "  \($0.path) = \($0.value)" } + inner.flatMap(\.lines)
+        }
+    }
+}

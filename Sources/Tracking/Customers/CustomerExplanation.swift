@@ -1,0 +1,268 @@
+package import Subscriptions
+
+/// One customer's entitlements at an instant, with the reasons, from stored data.
+package struct CustomerExplanation: Sendable {
+    /// An entitlement, its source and the other candidates.
+    package struct Right: Sendable {
+        /// The name of the entitlement.
+        package let name: String
+        /// The source that decides.
+        package let winner: Reasons.Source
+        /// The sources that lost.
+        package let losers: [Reasons.Source]
+    }
+
+    /// One field of an answer that decided.
+    package struct Step: Sendable {
+        /// The rule that it decided.
+        package let rule: String
+        /// The observation with the answer; nil when the answer is no longer known.
+        package let observation: Observation?
+        /// The path within the answer.
+        package let path: String
+        /// The value as Apple wrote it.
+        package let value: String
+        /// The field in plain words.
+        package let sentence: String
+    }
+
+    /// What is stored about the customer.
+    package let reasons: Reasons
+    /// The entitlements asked about, by name.
+    package let rights: [Right]
+    /// The subscriptions that give, or gave, them.
+    package let subscriptions: [SubscriptionReasons]
+    /// The one-time purchases that give, or gave, them.
+    package let purchases: [PurchaseReasons]
+    /// The entitlement asked about; nil for all of them.
+    let entitlement: String?
+
+    /// Whether any source was found that gives, or gave, the entitlements asked about.
+    package var namesRights: Bool { !rights.isEmpty }
+
+    /// Explains the entitlements of a customer, or one of them.
+    package init(_ reasons: Reasons, entitlement: String? = nil) {
+        self.reasons = reasons
+        self.entitlement = entitlement
+        let sources = reasons.sources.filter { entitlement == nil || $0.entitlement == entitlement }
+        let names = Set(sources.map(\.entitlement)).sorted()
+        rights = names.compactMap { name in
+            let candidates = sources.filter { $0.entitlement == name }
+            return candidates.first.map { Right(name: name, winner: $0, losers: Array(candidates.dropFirst())) }
+        }
+        let isAsked = entitlement != nil
+        subscriptions = reasons.subscriptions.filter { one in
+            !isAsked || sources.contains { $0.subscription == one.id }
+        }
+        purchases = reasons.purchases.filter { one in !isAsked || sources.contains { $0.purchase == one.id } }
+    }
+}
+
+extension CustomerExplanation {
+    /// Explains the entitlements of a customer from a ledger, without asking Apple.
+    package init(
+        in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
+        at time: Instant? = nil
+    ) async throws {
+        let reasons = try await ledger.customers.reasons(
+            app: bundleID, customer: customer, at: time, reading: .present)
+        self.init(reasons, entitlement: entitlement)
+    }
+}
+
+extension SubscriptionReasons {
+    /// Returns the state of the subscription at an instant.
+    package func verdict(at instant: Instant) -> Verdict {
+        Subscriptions.verdict(of: state.facts, at: instant, policy: policy.with(leeway: state.leeway))
+    }
+
+    /// Returns the rule that decided: `outage_allowance` during an outage allowance, else the rule of the verdict.
+    package func rule(of verdict: Verdict) -> String? {
+        allowedUntil == nil ? verdict.because.first?.rule : "outage_allowance"
+    }
+
+    /// Returns the fields that decided, in the order they were examined.
+    package func steps(of verdict: Verdict) -> [CustomerExplanation.Step] {
+        verdict.because.filter { !$0.path.isEmpty }.map { ground in
+            let path = ground.observed?.path ?? ground.path
+            return CustomerExplanation.Step(
+                rule: ground.rule, observation: ground.observed.flatMap { observations[$0.id] }, path: path,
+                value: ground.value, sentence: FieldSentence.of(path, ground.value))
+        }
+    }
+}
+
+extension PurchaseReasons {
+    /// Returns whether Apple had revoked the purchase at an instant.
+    func isRevoked(at instant: Instant) -> Bool {
+        state.revokedAt.map { $0 <= instant } ?? false
+    }
+
+    /// Returns the fields that decided.
+    package func steps(at instant: Instant) -> [CustomerExplanation.Step] {
+        let rule = isRevoked(at: instant) ? "purchase_refunded" : "purchased"
+        let revocation = state.revokedAt.map {
+            step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0)
+        }
+        return [step(rule, state.facts.terms.origin, "purchase_date_ms", state.purchasedAt)]
+            + [revocation].compactMap(\.self)
+    }
+
+    private func step(
+        _ rule: String, _ origin: FactOrigin, _ field: String, _ instant: Instant
+    ) -> CustomerExplanation.Step {
+        let row = origin.observed?.path ?? origin.path
+        let path = row.isEmpty ? field : "\(row).\(field)"
+        let value = String(instant.milliseconds)
+        return CustomerExplanation.Step(
+            rule: rule, observation: origin.observed.flatMap { observations[$0.id] }, path: path, value: value,
+            sentence: FieldSentence.of(path, value))
+    }
+}
+
+extension CustomerExplanation {
+    /// The explanation in lines, for a reader who has never seen a receipt.
+    package var text: String {
+        var lines = ["\(reasons.customer) in \(reasons.bundleID) at \(reasons.at.iso8601)", ""]
+        lines += summary
+        for right in rights { lines += [""] + self.lines(of: right) }
+        for subscription in subscriptions { lines += [""] + self.lines(of: subscription) }
+        for purchase in purchases { lines += [""] + self.lines(of: purchase) }
+        if !reasons.receipts.isEmpty { lines += [""] + reasons.receipts.map(\.sentence) }
+        return lines.map(\.visible).joined(separator: "\n")
+    }
+
+    /// The answer in a sentence or two.
+    package var summary: [String] {
+        guard reasons.isKnown else {
+            return [
+                "This customer is unknown: no receipt was ever uploaded under that name, so there is nothing to use."
+            ]
+        }
+        guard rights.isEmpty else {
+            let granted = rights.filter(\.winner.granted).map(\.name)
+            return [
+                granted.isEmpty ? "The customer may use nothing." : "The customer may use \(list(granted))."
+            ]
+        }
+        if reasons.receipts.isEmpty { return ["There is no receipt of this customer, so there is nothing to use."] }
+        if reasons.receipts.allSatisfy({ $0.verifiedAt == nil }) {
+            return ["Apple has not vouched for any receipt of this customer yet, so there is nothing to use."]
+        }
+        if let entitlement {
+            return ["Nothing the customer owned at that moment gives, or ever gave, \(entitlement)."]
+        }
+        return ["Nothing the customer owned at that moment gives, or ever gave, any entitlement."]
+    }
+
+    private func list(_ names: [String]) -> String {
+        guard names.count > 1, let last = names.last else { return names.first ?? "" }
+        return names.dropLast().joined(separator: ", ") + " and " + last
+    }
+
+    private func lines(of right: Right) -> [String] {
+        let winner = right.winner
+        let until = winner.until.map { "until \($0.iso8601) unless something changes" } ?? "without an end"
+        let head = winner.granted ? "\(right.name): yes, \(until)." : "\(right.name): no."
+        let verb = winner.granted ? "It comes from" : "What decides is"
+        return [head, "  \(verb) \(name(of: winner))."]
+            + right.losers.map { "  Not from \(name(of: $0)): \($0.loss(to: winner))." }
+    }
+
+    /// Returns the name of a source in the words of a reader.
+    package func name(of source: Reasons.Source) -> String {
+        if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
+            return
+                "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"
+        }
+        if let id = source.purchase, let one = reasons.purchases.first(where: { $0.id == id }) {
+            return "purchase \(one.state.transactionID) (\(product(of: source)))"
+        }
+        if let grant = source.manualGrant { return grant.name }
+        let product = "\(source.productID?.text ?? "") (\(source.environment.rawValue))"
+        return source.isProvisional ? "what was said with the upload, until Apple is asked: \(product)" : product
+    }
+
+    private func product(of source: Reasons.Source) -> String {
+        [source.productID?.text, source.environment.rawValue].compactMap(\.self).joined(separator: ", ")
+    }
+
+    private func lines(of subscription: SubscriptionReasons) -> [String] {
+        let verdict = subscription.verdict(at: reasons.at)
+        let state = subscription.state
+        var lines = [
+            "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(subscription.environment.rawValue)"
+        ]
+        if let rule = subscription.rule(of: verdict) {
+            lines.append("  \(subscription.conclusion(of: verdict)) (The rule: \(rule).)")
+        }
+        if let words = state.sale.words { lines.append("  Paid: \(words).") }
+        lines.append("  Why:")
+        lines += subscription.steps(of: verdict).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
+        if let gap = subscription.gap { lines.append("  From stored facts: \(gap)") }
+        lines.append(
+            "  "
+                + subscription.ownership.sentence(
+                    for: reasons.customer, accountToken: state.facts.appAccountToken))
+        lines.append("  " + next(of: subscription, verdict))
+        lines.append(
+            "  Known as of Apple's clock \(state.asOf.iso8601); the last answer came at \(subscription.checkedAt.iso8601)."
+        )
+        return lines
+    }
+
+    private func lines(of step: Step, number: Int) -> [String] {
+        let source =
+            step.observation.map { seen in
+                "observation \(seen.id) about receipt \(seen.receiptID), seen from \(seen.firstAsOf.iso8601) to "
+                    + seen.lastAsOf.iso8601
+            } ?? "an answer that is no longer kept"
+        return ["    \(number). \(step.sentence)", "       \(step.path) = \(step.value), in \(source)"]
+    }
+
+    /// Returns what happens if no further answer comes, and when Apple is asked.
+    package func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+        let ask =
+            subscription.nextCheckAt.map { at in
+                "Apple is asked again at \(at.iso8601)\(subscription.polledBy.map { " about receipt \($0)" } ?? "")"
+            } ?? "Apple is not asked about it any more"
+        return "Next: \(ask); \(end(of: subscription, verdict))."
+    }
+
+    private func end(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+        if let held = subscription.allowedUntil { return "without an answer access ends at \(held.iso8601)" }
+        guard let until = verdict.entitledUntil else { return "without news it stays as it is" }
+        switch verdict.state {
+        case .active where subscription.state.nextPayment == true:
+            return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
+        case .active: return "access ends at \(until.iso8601)"
+        case .gracePeriod: return "access ends at \(until.iso8601) unless the payment succeeds before"
+        case .awaitingRenewal: return "news is due any moment, and access ends at \(until.iso8601) if it is not good"
+        case .billingRetry, .expired, .revoked: return "without news it stays as it is"
+        }
+    }
+
+    private func lines(of purchase: PurchaseReasons) -> [String] {
+        let state = purchase.state
+        var lines = [
+            "Purchase \(state.transactionID): \(state.facts.key.productID), \(purchase.environment.rawValue)",
+            "  " + purchase.conclusion(at: reasons.at),
+            "  Why:",
+        ]
+        lines += purchase.steps(at: reasons.at).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
+        if let gap = purchase.gap { lines.append("  From stored facts: \(gap)") }
+        lines.append(
+            "  "
+                + purchase.ownership.sentence(
+                    for: reasons.customer, accountToken: state.facts.appAccountToken?.value))
+        return lines
+    }
+}
+
+extension ManualGrant {
+    /// Who made the grant, when and why, and how it ended.
+    fileprivate var name: String {
+        let given = "what \(givenBy) granted manually at \(since.iso8601): \(reason)"
+        return endedBy.map { "\(given); \($0) ended it: \(endReason ?? "")" } ?? given
+    }
+}

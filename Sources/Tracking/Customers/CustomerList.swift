@@ -1,0 +1,256 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a list of customers is limited to; nil is no limit.
+package struct CustomerFilter: Sendable, Hashable {
+    /// The state of one of the customer's subscriptions.
+    package var state: State?
+    /// The product of one of them.
+    package var product: String?
+    /// The least net spending in one currency, in thousandths of its unit.
+    package var spentMilliunits: Int64?
+
+    /// Creates a filter.
+    package init(state: State? = nil, product: String? = nil, spentMilliunits: Int64? = nil) {
+        self.state = state
+        self.product = product
+        self.spentMilliunits = spentMilliunits
+    }
+}
+
+/// A customer in the list of the pages.
+package struct CustomerSummary: Sendable, Hashable {
+    /// An amount in one currency.
+    package struct Amount: Sendable, Hashable {
+        /// The currency.
+        package let currency: String
+        /// In thousandths of the currency's unit.
+        package let milliunits: Int64
+    }
+
+    /// The operator's own id.
+    package let customer: String
+    /// When the customer was created.
+    package let createdAt: Instant
+    /// The states of the customer's subscriptions, those with access first.
+    package let states: [String]
+    /// The reasons for the states; empty for a state without one.
+    package let reasons: [String]
+    /// Their products, in the same order.
+    package let products: [String]
+    /// The latest expiry.
+    package let expiresAt: Instant?
+    /// What the customer spent less refunds, by the summaries, the most first.
+    package let spent: [Amount]
+}
+
+/// A page of the list of customers.
+package struct CustomerListPage: Sendable, Hashable {
+    /// The customers that the filter lets through, in the order of the bytes of their ids.
+    package let customers: [CustomerSummary]
+    /// The name to continue after; nil at the end.
+    package let next: String?
+}
+
+extension LedgerAdmin {
+    /// The most customers of an app that one page of the list looks at.
+    package static let listedScanMax: Int32 = 2_000
+
+    /// Returns the customers of an app after a name, at most `limit`. It looks at no more than `listedScanMax`, so that a
+    /// rare filter costs no more than a page: such a page may be short, or empty, and still have a next one.
+    package func customers(
+        of bundleID: BundleID, _ filter: CustomerFilter, after: String, limit: Int
+    ) async throws -> CustomerListPage {
+        let rows = try await reads.query(
+            Queries.listAdminCustomers,
+            [
+                .text(bundleID.text), .text(after), .text(filter.state?.rawValue), .text(filter.product),
+                .int8(filter.spentMilliunits), .int4(Int32(clamping: limit)), .int4(Self.listedScanMax),
+            ])
+        let isMore = try rows.first?.bool("is_more") ?? false
+        return CustomerListPage(
+            customers: try rows.filter { try $0.isNull("name") == false }.map(CustomerSummary.init(row:)),
+            next: isMore ? try rows.first?.textIfPresent("last_name") : nil)
+    }
+
+    /// Returns Apple's answers with these numbers as they came, at most `answersMax`.
+    package func bodies(of observations: Set<Int64>) async throws -> [Int64: [UInt8]] {
+        let rows = try await query(
+            Queries.readAnswerBodies, [.int8s(observations.sorted()), .int4(Self.bodiesMax)])
+        return Dictionary(try rows.map { (try $0.int8("observation_id"), try $0.bytea("body")) }) { first, _ in first }
+    }
+
+    /// The most answers of Apple that a page shows.
+    private static let bodiesMax: Int32 = 10
+}
+
+extension CustomerSummary {
+    fileprivate init(row: Row) throws {
+        customer = try row.text("name")
+        createdAt = try row.instant("created_at")
+        (states, reasons) = (try row.texts("states"), try row.texts("reasons"))
+        products = try row.texts("products")
+        expiresAt = try row.instantIfPresent("expires_at")
+        spent = zip(try row.texts("currencies"), try row.int8s("amounts")).map(Amount.init(currency:milliunits:))
+    }
+}
+
+/// A customer found by a search.
+package struct FoundCustomer: Sendable, Hashable {
+    /// The app.
+    package let bundleID: BundleID
+    /// The operator's own id.
+    package let customer: String
+    /// The time when the customer was created.
+    package let createdAt: Instant
+}
+
+extension LedgerAdmin {
+    /// Returns customers whose id begins with `text`, who have a transaction with that id, or who sent the receipt with
+    /// that number; at most `limit`.
+    package func search(_ text: String, limit: Int) async throws -> [FoundCustomer] {
+        let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
+        return try await reads.query(
+            Queries.searchCustomers,
+            [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
+        ).map { row in
+            FoundCustomer(
+                bundleID: BundleID(try row.text("bundle_id")), customer: try row.text("name"),
+                createdAt: try row.instant("created_at"))
+        }
+    }
+}
+
+/// A stretch of a subscription's timeline, as currently known.
+package struct RecordedSpan: Sendable {
+    /// The subscription.
+    package let originalTransactionID: OriginalTransactionID
+    /// The product.
+    package let productID: ProductID
+    /// The state, in the words of the schema `perennial`.
+    package let state: String
+    /// The reason for that state.
+    package let reason: String?
+    /// Whether it gives access.
+    package let entitled: Bool
+    /// The flags of the stretch, such as `trial`.
+    package let flags: [String]
+    /// The start; nil if there is none.
+    package let since: Instant?
+    /// The end; nil if there is none.
+    package let until: Instant?
+}
+
+/// A change, as the feed reports it.
+package struct RecordedEvent: Sendable {
+    /// The kind of the event.
+    package let kind: String
+    /// The subscription or purchase.
+    package let originalTransactionID: OriginalTransactionID
+    /// The product.
+    package let productID: ProductID
+    /// The time of the change, by Apple's clock.
+    package let occurredAt: Instant
+    /// The time when the change was recorded, by the database's clock.
+    package let recordedAt: Instant
+}
+
+extension LedgerAdmin {
+    /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
+    package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedSpan] {
+        let rows = try await query(
+            Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
+        return try rows.map { row in
+            RecordedSpan(
+                originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
+                productID: ProductID(try row.text("product_id")), state: try row.text("state"),
+                reason: try row.textIfPresent("reason"), entitled: try row.bool("entitled"),
+                flags: try row.texts("flags"), since: try row.instantIfPresent("since"),
+                until: try row.instantIfPresent("until"))
+        }
+    }
+
+    /// Returns the events of everything a customer owns, newest first, at most `limit`.
+    package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedEvent] {
+        let rows = try await query(
+            Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
+        return try rows.map { row in
+            RecordedEvent(
+                kind: try row.text("kind"),
+                originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
+                productID: ProductID(try row.text("product_id")), occurredAt: try row.instant("occurred_at"),
+                recordedAt: try row.instant("recorded_at"))
+        }
+    }
+}
+
+/// An answer of Apple about a receipt, from the first to the last answer with the same meaning.
+package struct RecordedAnswer: Sendable {
+    /// The observation's number.
+    package let observation: Int64
+    /// The outcome of the answer.
+    package let outcome: String
+    /// Apple's status; nil when the answer had none.
+    package let status: Int32?
+    /// The reason why the receipt was not verified, or an oddity of the answer.
+    package let reason: String?
+    /// The environment that was asked.
+    package let environment: String?
+    /// Apple's clock of the first such answer.
+    package let firstAsOf: Instant
+    /// Apple's clock of the last such answer that was recorded.
+    package let lastAsOf: Instant
+    /// The time when the answer was recorded.
+    package let recordedAt: Instant
+}
+
+/// The schedule of a receipt's next check.
+package struct ReceiptSchedule: Sendable {
+    /// How urgent it is.
+    package let lane: Lane
+    /// The earliest time at which Apple may be asked about it.
+    package let dueAt: Instant
+    /// Attempts since the last answer.
+    package let attempts: Int
+    /// Workers that crashed while they had leased it.
+    package let crashes: Int
+    /// Whether a check of it is running.
+    package let isInFlight: Bool
+    /// The reason why the app's checks are paused; nil when they are not.
+    package let pausedBecause: String?
+}
+
+extension LedgerAdmin {
+    /// Returns Apple's answers about a receipt, newest first, at most `limit`.
+    package func answers(about receipt: ReceiptID, limit: Int) async throws -> [RecordedAnswer] {
+        try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in
+            RecordedAnswer(
+                observation: try row.int8("observation_id"), outcome: try row.text("outcome"),
+                status: try row.int4IfPresent("status"), reason: try row.textIfPresent("reason"),
+                environment: try row.textIfPresent("environment"), firstAsOf: try row.instant("first_as_of"),
+                lastAsOf: try row.instant("last_as_of"), recordedAt: try row.instant("recorded_at"))
+        }
+    }
+
+    /// Returns the schedule of a receipt; nil when no further check is planned.
+    package func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
+        try await query(Queries.readSchedule, [.int8(receipt.number)]).first.map { row in
+            ReceiptSchedule(
+                lane: try row.word("lane"),
+                dueAt: max(try row.instant("due_at"), try row.instant("scheduled_for")),
+                attempts: Int(try row.int2("attempts")), crashes: Int(try row.int2("crashes")),
+                isInFlight: try row.bool("in_flight"), pausedBecause: try row.textIfPresent("paused_because"))
+        }
+    }
+
+    /// Returns whether Apple was asked about a receipt within the last `seconds`; nil when the receipt does not exist.
+    package func wasAsked(about receipt: ReceiptID, withinSeconds seconds: Double) async throws -> Bool? {
+        try await query(Queries.wasAskedLately, [.int8(receipt.number), .float8(seconds)]).first?.bool("asked")
+    }
+
+    /// Returns incidents, at most `limit`: open ones first, then the newest.
+    package func incidents(limit: Int) async throws -> [Incident] {
+        try await query(Queries.listIncidents, [.int4(Int32(clamping: limit))]).map(Incident.init(row:))
+    }
+}

@@ -1,0 +1,191 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// A customer in the list of an app.
+package struct ListedCustomer: Sendable, Hashable {
+    /// The operator's own id.
+    package let name: String
+    /// The customer that the name means now; nil where it was not merged.
+    package let mergedInto: String?
+    /// When it was first stored.
+    package let createdAt: Instant
+}
+
+/// A subscription in the list of an app.
+package struct ListedSubscription: Sendable {
+    /// The customer who owns it; nil where none does.
+    package let customer: String?
+    /// The subscription as it is now.
+    package let subscription: OwnedSubscription
+}
+
+/// What a list of subscriptions is limited to; nil is no limit.
+package struct SubscriptionFilter: Sendable, Hashable {
+    /// Apple's environment.
+    package var environment: StoreEnvironment?
+    /// The state of now.
+    package var state: State?
+    /// The product of now.
+    package var productID: ProductID?
+
+    /// Creates a filter.
+    package init(environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil) {
+        (self.environment, self.state, self.productID) = (environment, state, productID)
+    }
+}
+
+/// A page of the list of subscriptions.
+package struct SubscriptionListPage: Sendable {
+    /// The subscriptions that the filter lets through, in the order of environment and id.
+    package let subscriptions: [ListedSubscription]
+    /// The place to continue after; nil at the end.
+    package let next: SubscriptionPlace?
+}
+
+/// The place of a subscription in the list of an app.
+package struct SubscriptionPlace: Sendable, Hashable {
+    /// Apple's environment.
+    package let environment: StoreEnvironment
+    /// Apple's id of it; empty is before the first.
+    package let id: String
+
+    /// Creates a place.
+    package init(_ environment: StoreEnvironment, _ id: String) {
+        self.environment = environment
+        self.id = id
+    }
+}
+
+extension OwnedSubscription {
+    /// Its place in the list of its app.
+    var place: SubscriptionPlace { SubscriptionPlace(environment, id.text) }
+}
+
+extension LedgerCustomers {
+    /// Returns whether an app has a customer with this id, or a name that was merged. Throws `notFound` for an unknown app.
+    package func isKnown(_ customer: String, of bundleID: BundleID) async throws -> Bool {
+        let found = try await query(Queries.findCustomer, [.text(bundleID.text), .text(customer), .instant(nil)])
+        guard let row = found.first else { throw LedgerError(.notFound, "There is no app \(bundleID).") }
+        return try row.int8IfPresent("customer_id") != nil
+    }
+}
+
+/// Lists of everything that an app has, page by page. Each page is found by index.
+extension LedgerCustomers {
+    /// Returns the customers after a name whose names begin with `prefix`, in the order of their bytes, at most `limit`.
+    /// Erased customers are left out.
+    package func list(
+        of bundleID: BundleID, after: String = "", prefix: String = "", limit: Int
+    ) async throws -> [ListedCustomer] {
+        try await ledger.reads.query(
+            Queries.listCustomers,
+            [.text(bundleID.text), .text(after), .text(prefix), .int4(Int32(clamping: limit))]
+        ).map { row in
+            ListedCustomer(
+                name: try row.text("name"), mergedInto: try row.textIfPresent("merged_into"),
+                createdAt: try row.instant("created_at"))
+        }
+    }
+
+    /// The most subscriptions that one page looks at for a state or a product.
+    private static let scannedMax: Int32 = 2_000
+
+    /// Returns the subscriptions after a place, at most `limit`. For a state or a product it looks at no more than
+    /// `scannedMax`, so that a rare one costs no more than a page: such a page may be short, or empty, and still have a
+    /// next one.
+    package func listSubscriptions(
+        of bundleID: BundleID, _ filter: SubscriptionFilter, after: SubscriptionPlace?, limit: Int
+    ) async throws -> SubscriptionListPage {
+        let start = after ?? SubscriptionPlace(filter.environment ?? .production, "")
+        let limit = Int32(clamping: limit)
+        let scanned = filter.state == nil && filter.productID == nil ? limit : Self.scannedMax
+        let rows = try await ledger.reads.query(
+            Queries.listSubscriptions,
+            [
+                .text(bundleID.text), .text(start.environment.rawValue), .text(start.id),
+                .text((filter.environment ?? .sandbox).rawValue), .int4(limit), .text(filter.state?.rawValue),
+                .text(filter.productID?.text), .int4(scanned),
+            ])
+        let found = try rows.filter { try $0.isNull("original_transaction_id") == false }.map { row in
+            ListedSubscription(
+                customer: try row.textIfPresent("customer"), subscription: try OwnedSubscription(row: row))
+        }
+        let lookedAt = try rows.first.flatMap { row in
+            try row.textIfPresent("last_id").map { SubscriptionPlace(try row.word("last_environment"), $0) }
+        }
+        let isFull = found.count == Int(limit)
+        return SubscriptionListPage(
+            subscriptions: found, next: isFull ? found.last?.subscription.place : lookedAt)
+    }
+
+    /// Returns the receipts before a receipt, of one customer or of all, newest first, at most `limit`.
+    package func listReceipts(
+        of bundleID: BundleID, customer: String?, before: Int64, limit: Int
+    ) async throws -> [StoredReceipt] {
+        try await ledger.reads.query(
+            Queries.listReceipts,
+            [.text(bundleID.text), .text(customer), .int8(before), .int4(Int32(clamping: limit))]
+        ).map(StoredReceipt.init(row:))
+    }
+}
+
+/// A stored receipt as `receipt list` and `receipt show` show it.
+package struct StoredReceipt: Sendable {
+    /// The receipt's key.
+    package let id: ReceiptID
+    /// The receipt's app.
+    package let bundleID: BundleID
+    /// The customers who uploaded it.
+    package let customers: [String]
+    /// The subscriptions that Apple's answers showed in it.
+    package let subscriptions: [OriginalTransactionID]
+    /// What the device sent.
+    package let form: SubmittedForm
+    /// Why its contents count as its sender's.
+    package let vouching: Vouching
+    /// The environment in which it was verified.
+    package let environment: StoreEnvironment?
+    /// How the last answer counts; nil before the first.
+    package let outcome: String?
+    /// Why the last answer was not verified, or what was odd about it.
+    package let reason: String?
+    /// When it was first received.
+    package let receivedAt: Instant
+    /// When Apple was last asked.
+    package let askedAt: Instant?
+    /// When Apple last vouched for it.
+    package let verifiedAt: Instant?
+    /// When Apple will be asked again; nil when the receipt needs no more checks.
+    package let nextCheckAt: Instant?
+}
+
+extension LedgerCustomers {
+    /// Returns stored receipts, newest first, of an app and a customer where given.
+    package func receipts(
+        app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
+    ) async throws -> [StoredReceipt] {
+        let rows = try await query(
+            Queries.findReceipts,
+            [.text(bundleID?.text), .text(customer), .int8(id?.number), .int4(Int32(clamping: limit))])
+        return try rows.map(StoredReceipt.init(row:))
+    }
+}
+
+extension StoredReceipt {
+    init(row: Row) throws {
+        id = ReceiptID(try row.int8("receipt_id"))
+        bundleID = BundleID(try row.text("bundle_id"))
+        customers = try row.texts("customers")
+        subscriptions = try row.texts("subscriptions").map { OriginalTransactionID($0) }
+        form = try row.word("form")
+        vouching = Vouching(form, isVouched: try row.bool("vouched"))
+        environment = try row.wordIfPresent("environment")
+        outcome = try row.textIfPresent("outcome")
+        reason = try row.textIfPresent("reason")
+        receivedAt = try row.instant("received_at")
+        askedAt = try row.instantIfPresent("asked_at")
+        verifiedAt = try row.instantIfPresent("verified_at")
+        nextCheckAt = try row.instantIfPresent("due_at")
+    }
+}

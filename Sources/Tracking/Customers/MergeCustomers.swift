@@ -1,0 +1,171 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// The result of merging one customer into another.
+package struct CustomerMerge: Sendable, Hashable {
+    /// The customer that the name now stands for.
+    package let into: String
+    /// Whether the names were already merged, so that nothing was done.
+    package let wasMerged: Bool
+    /// Subscriptions and one-time purchases that changed their owner.
+    package let things: Int
+}
+
+extension LedgerCustomers {
+    /// Merges one customer into another from now on: ownerships, uploads and manual grants move.
+    ///
+    /// For anonymous customers who are identified later. From now on, a query for the old name returns the answer for
+    /// the new one, and uploads under the old name belong to the new one. Answers about the time before stay the same.
+    /// A repeated merge does nothing.
+    ///
+    /// Throws `invalid` for equal names, `notFound` when the app or the first name is unknown, `exists` when the first
+    /// name already belongs to a third customer.
+    package func merge(
+        _ from: String, into: String, of bundleID: BundleID, deciding decision: ManualDecision
+    ) async throws -> CustomerMerge {
+        try Upload.requireValidCustomerID(from)
+        try Upload.requireValidCustomerID(into)
+        guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
+            guard try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([from])]).count > 0 else {
+                throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
+            }
+            try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
+            var people = try LockedCustomers(named: [from, into], appID: app.id, in: transaction)
+            let merge = try people.merge(from, into: into, in: transaction)
+            if !merge.wasMerged {
+                try ledger.audit(
+                    .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
+                    decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
+            }
+            return merge
+        }
+    }
+}
+
+extension LockedCustomers {
+    fileprivate mutating func merge(
+        _ from: String, into: String, in transaction: Transaction
+    ) throws -> CustomerMerge {
+        guard let old = head(of: from), let new = head(of: into) else {
+            throw LedgerError(.mismatch, "The customers are not what they were; try again.")
+        }
+        guard old != new else { return CustomerMerge(into: new.name, wasMerged: true, things: 0) }
+        guard old.name == from else {
+            throw LedgerError(.exists, "\(from) is a name of \(old.name); merge that one instead.")
+        }
+        let merged = names(of: old.customer)
+        let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
+        run.give(from: Set(merged.map(\.customer)), to: new.customer, named: new.name, because: .merge)
+        try run.moveDeliveries(from: Set(merged.map(\.customer)), to: new.customer, in: transaction)
+        let things = try run.writeHandOver(in: transaction)
+        try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
+        try moveGrants(from: old.customer, to: new.customer, in: transaction)
+        try transaction.query(
+            Queries.mergeNames,
+            [
+                .int8s(merged.map(\.customer.number)), .int8(new.customer.number),
+                .timestamptz(microseconds: run.recordedMicroseconds),
+            ])
+        try affected.store(in: transaction)
+        try EntitlementsChanged(for: [old.customer, new.customer], because: .merge)
+            .write(since: run.recordedMicroseconds, in: transaction)
+        return CustomerMerge(into: new.name, wasMerged: false, things: things)
+    }
+
+    /// Ends the old name's running grants; each continues for the new name unless a grant there lasts at least as long.
+    private func moveGrants(from old: CustomerID, to new: CustomerID, in transaction: Transaction) throws {
+        let merging = try ManualDecision(by: "merge", because: "The name became another customer's.")
+        let moved = try ManualGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
+        let grants = try ManualGrants(locking: new, in: transaction)
+        let running = try grants.running(in: transaction)
+        for grant in moved where !running.contains(where: { $0.gives(asMuchAs: grant) }) {
+            guard grant.until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else { continue }
+            try grants.end(grant.entitlement, deciding: merging, in: transaction)
+            try grants.begin(
+                grant.entitlement, until: grant.until,
+                deciding: ManualDecision(by: grant.givenBy, because: grant.reason), in: transaction)
+        }
+    }
+}
+
+extension ManualGrants {
+    /// The maximum number of a customer's grants that are read.
+    static let grantsMax: Int32 = 1000
+
+    /// Returns the running grants.
+    fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
+        try transaction.query(Queries.readManualGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
+            .map(ManualGrant.init(row:))
+            .filter { $0.until.map { $0.microseconds > recordedMicroseconds } ?? true }
+    }
+}
+
+extension ManualGrant {
+    /// Returns whether this grant gives the same entitlement for at least as long.
+    fileprivate func gives(asMuchAs other: ManualGrant) -> Bool {
+        guard entitlement == other.entitlement else { return false }
+        guard let until else { return true }
+        return other.until.map { $0 <= until } ?? false
+    }
+}
+
+/// The result of splitting one name from another customer.
+package struct CustomerSplit: Sendable, Hashable {
+    /// The customer that the name stood for.
+    package let from: String
+    /// Subscriptions and one-time purchases that were returned.
+    package let things: Int
+}
+
+extension LedgerCustomers {
+    /// Undoes a merge: from now on, a name stands for its own customer again, who gets back what moved with the name.
+    ///
+    /// These are the uploads, and the subscriptions and purchases that the other customer has owned since the merge.
+    /// What was uploaded under the name meanwhile stays with the other customer, and so do manual grants. Answers about
+    /// the time between stay the same for both names.
+    ///
+    /// Throws `notFound` when the app or the name is unknown, `invalid` when the name is not merged.
+    package func split(
+        _ name: String, of bundleID: BundleID, deciding decision: ManualDecision
+    ) async throws -> CustomerSplit {
+        try Upload.requireValidCustomerID(name)
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
+            var people = try LockedCustomers(named: [name], appID: app.id, in: transaction)
+            guard let head = people.head(of: name), let old = people.names.first(where: { $0.name == name }) else {
+                throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
+            }
+            guard old != head else {
+                throw LedgerError(.invalid, "\(name) is not the name of another customer; there is nothing to undo.")
+            }
+            let things = try people.giveBack(to: old, from: head, in: transaction)
+            try ledger.audit(
+                .customerSplit, app: bundleID, customer: name, detail: ["things": "\(things)"],
+                decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
+            return CustomerSplit(from: head.name, things: things)
+        }
+    }
+}
+
+extension LockedCustomers {
+    fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
+        let merged = try transaction.query(
+            Queries.readMergedContents, [.int8(old.customer.number), .int8(head.customer.number)])
+        run.give(
+            subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
+            purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
+            to: old.customer, named: old.name, because: .split)
+        let affected = try AffectedCustomers(locking: [old.customer, head.customer], in: transaction)
+        try run.moveDeliveries(from: [head.customer], to: old.customer, in: transaction)
+        let things = try run.writeHandOver(in: transaction)
+        try transaction.query(
+            Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
+        try affected.store(in: transaction)
+        try EntitlementsChanged(for: [old.customer, head.customer], because: .split)
+            .write(since: run.recordedMicroseconds, in: transaction)
+        return things
+    }
+}

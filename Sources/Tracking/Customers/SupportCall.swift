@@ -1,0 +1,258 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a person asks Apple to change.
+package struct WantedSupportCall: Sendable, Hashable {
+    /// A kind of support call.
+    package enum Kind: String, Sendable, CaseIterable {
+        /// One subscription is extended.
+        case extend
+        /// All subscriptions of a product are extended.
+        case extendAll = "extend_all"
+        /// What was used of a purchase.
+        case consumption
+        /// The account token of a purchase.
+        case accountToken = "account_token"
+    }
+
+    /// What kind it is.
+    package let kind: Kind
+    /// Where.
+    package let environment: StoreEnvironment
+    /// The transaction or product that it is about.
+    package let subject: String
+    /// What is asked, as JSON. The same text about the same subject is the same request.
+    package let request: String?
+
+    /// Creates a call that is not made yet.
+    package init(_ kind: Kind, in environment: StoreEnvironment, about subject: String, asking request: String?) {
+        self.kind = kind
+        self.environment = environment
+        self.subject = subject
+        self.request = request
+    }
+}
+
+/// A stored support call.
+package struct SupportCall: Sendable, Hashable {
+    /// What came of a call.
+    package enum Outcome: String, Sendable, CaseIterable {
+        /// No answer is known yet.
+        case sent
+        /// Apple did it.
+        case done
+        /// Apple did not do it.
+        case refused
+        /// Nothing is known of it.
+        case failed
+        /// The customer did not consent, so nothing was sent.
+        case withheld
+    }
+
+    /// The identifier of the request, a UUID.
+    package let requestID: String
+    /// What came of it.
+    package let outcome: Outcome
+    /// Why it was refused or failed.
+    package let reason: String?
+    /// Apple's error code.
+    package let code: Int32?
+    /// When an extended subscription ends now.
+    package let extendedUntil: Instant?
+    /// How often it was sent.
+    package let attempts: Int32
+    /// When its outcome was stored.
+    package let answeredAt: Instant?
+}
+
+extension SupportCall {
+    init(row: Row) throws {
+        requestID = try row.text("request_id")
+        outcome = try row.word("outcome")
+        reason = try row.textIfPresent("reason")
+        code = try row.int4IfPresent("code")
+        extendedUntil = try row.instantIfPresent("extended_until")
+        attempts = try row.int4("attempts")
+        answeredAt = try row.instantIfPresent("answered_at")
+    }
+}
+
+extension LedgerSupport {
+    /// Stores a call before it is made, with its author. A call that was made before is the same one: with outcome `done` it
+    /// is not to be made again, unless `again` asks for another one.
+    ///
+    /// Throws `busy` while it is being made elsewhere.
+    package func open(
+        _ wanted: WantedSupportCall, of app: App, for customer: String? = nil, again: Bool = false
+    ) async throws -> SupportCall {
+        try await database.transaction { transaction in
+            let known = try find(wanted, of: app, in: transaction)
+            if let known, known.isOver || again && known.call.outcome == .done {
+                return try store(wanted, of: app, for: customer, repeating: nil, in: transaction)
+            }
+            if let known {
+                if known.call.outcome == .done { return known.call }
+                guard known.call.outcome != .sent || !known.isRecent else { throw Self.isUnderWay }
+            }
+            return try store(wanted, of: app, for: customer, repeating: known?.call, in: transaction)
+        }
+    }
+
+    /// Notes that a customer did not consent to a consumption report: nothing is sent. Returns the call that was made
+    /// already, if there is one.
+    package func withhold(_ wanted: WantedSupportCall, of app: App, for customer: String? = nil) async throws
+        -> SupportCall
+    {
+        try await database.transaction { transaction in
+            let known = try find(wanted, of: app, in: transaction).flatMap { $0.isOver ? nil : $0.call }
+            if let known, known.outcome == .done { return known }
+            let call = try store(wanted, of: app, for: customer, repeating: known, in: transaction)
+            return try answer(call, .withheld, in: transaction)
+        }
+    }
+
+    /// Stores what came of a call.
+    package func close(
+        _ call: SupportCall, _ outcome: SupportCall.Outcome, reason: String? = nil, code: Int? = nil,
+        extendedUntil: Instant? = nil
+    ) async throws -> SupportCall {
+        try await database.transaction { transaction in
+            try answer(call, outcome, reason: reason, code: code, until: extendedUntil, in: transaction)
+        }
+    }
+
+    /// Records that a person reads what Apple knows, before Apple is asked.
+    package func noteReading(_ what: [String: String], of app: App, for customer: String? = nil) async throws {
+        try await ledger.audit(.supportRead, app: app.bundleID, customer: customer, detail: what)
+    }
+
+    /// Returns the identifier of the newest extension of all subscriptions of a product; nil where there was none.
+    package func massExtension(
+        of product: String, in environment: StoreEnvironment, of app: App
+    ) async throws -> String? {
+        try await query(Queries.findMassExtension, [.int4(app.id), .text(environment.rawValue), .text(product)]).first?
+            .text("request_id")
+    }
+
+    /// Makes the check of the receipt due that asks about a subscription or purchase. Returns whether there is one.
+    package func hastenCheck(
+        of id: String, in environment: StoreEnvironment, of app: App
+    ) async throws -> Bool {
+        let rows = try await write(Queries.hastenCheck, [.int4(app.id), .text(environment.rawValue), .text(id)])
+        return try rows.first?.int8("receipts") ?? 0 > 0
+    }
+
+    /// Returns when a notification came, by Apple's id; nil where it did not.
+    package func received(_ appleID: String, for app: App) async throws -> Instant? {
+        try await query(Queries.readReceived, [.int4(app.id), .text(appleID)]).first?.instant("received_at")
+    }
+}
+
+extension LedgerSupport {
+    /// A call that was made before.
+    private struct Known {
+        let call: SupportCall
+        /// Whether a later call is another one.
+        let isOver: Bool
+        /// Whether it was sent within the last minute.
+        let isRecent: Bool
+    }
+
+    private static let isUnderWay = LedgerError(
+        .busy, "The same support call is being made just now; look at its outcome in a minute.")
+
+    private func find(
+        _ wanted: WantedSupportCall, of app: App, in transaction: Transaction
+    ) throws -> Known? {
+        try transaction.query(Queries.lockSupportCalls, [.int4(app.id)])
+        let found = try transaction.query(
+            Queries.findSupportCall,
+            [
+                .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
+                .text(wanted.subject), .jsonb(wanted.request),
+            ])
+        return try found.first.map { row in
+            Known(
+                call: try SupportCall(row: row), isOver: try row.bool("is_over"), isRecent: try row.bool("is_recent"))
+        }
+    }
+
+    private func store(
+        _ wanted: WantedSupportCall, of app: App, for customer: String?, repeating known: SupportCall?,
+        in transaction: Transaction
+    ) throws -> SupportCall {
+        let rows =
+            if let known {
+                try transaction.query(
+                    Queries.repeatSupportCall, [.text(known.requestID), .jsonb(wanted.request)])
+            } else {
+                try transaction.query(
+                    Queries.insertSupportCall,
+                    [
+                        .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
+                        .text(wanted.subject), .jsonb(wanted.request),
+                    ])
+            }
+        let call = try Self.one(rows)
+        try ledger.audit(
+            .supportRequested, app: app.bundleID, customer: customer,
+            detail: [
+                "request_id": call.requestID, "call": wanted.kind.rawValue, "subject": wanted.subject,
+                "environment": wanted.environment.rawValue, "attempt": "\(call.attempts)",
+            ], in: transaction)
+        return call
+    }
+
+    private func answer(
+        _ call: SupportCall, _ outcome: SupportCall.Outcome, reason: String? = nil, code: Int? = nil,
+        until: Instant? = nil, in transaction: Transaction
+    ) throws -> SupportCall {
+        try Self.one(
+            try transaction.query(
+                Queries.answerSupportCall,
+                [
+                    .text(call.requestID), .text(outcome.rawValue), .text(reason),
+                    .int4(code.flatMap(Int32.init(exactly:))),
+                    .instant(until),
+                ]))
+    }
+
+    private static func one(_ rows: [Row]) throws -> SupportCall {
+        guard let row = rows.first else {
+            throw LedgerError(.mismatch, "The support call is not stored any more; nothing is known of it.")
+        }
+        return try SupportCall(row: row)
+    }
+}
+
+/// A transaction whose consumption Apple asked about without an answer since.
+package struct LateConsumption: Sendable, Hashable {
+    /// Hours after which an answer is late: Apple waits for twelve.
+    package static let lateHours: Int32 = 10
+    /// Days after which it is not mentioned any more.
+    package static let daysMax: Int32 = 7
+    /// The most that a status lists.
+    package static let listedMax: Int32 = 100
+
+    /// The app.
+    package let bundleID: BundleID
+    /// Where.
+    package let environment: StoreEnvironment
+    /// The transaction.
+    package let transactionID: TransactionID
+    /// When Apple asked first.
+    package let askedAt: Instant
+}
+
+extension LedgerOperations {
+    /// Returns the transactions whose consumption Apple asked about without an answer, the longest waiting first.
+    func lateConsumption() async throws -> [LateConsumption] {
+        let limits = [LateConsumption.lateHours, LateConsumption.daysMax, LateConsumption.listedMax]
+        return try await query(Queries.statusConsumption, limits.map { .int4($0) }).map { row in
+            LateConsumption(
+                bundleID: BundleID(try row.text("bundle_id")), environment: try row.word("environment"),
+                transactionID: TransactionID(try row.text("transaction_id")), askedAt: try row.instant("asked_at"))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// A customer by the app operator's own id.
+package struct CustomerName: Sendable, Hashable {
+    /// The app.
+    package let bundleID: BundleID
+    /// The operator's own id of the customer.
+    package let id: AppCustomerID
+
+    /// Creates a name.
+    package init(_ id: AppCustomerID, of bundleID: BundleID) {
+        self.bundleID = bundleID
+        self.id = id
+    }
+}
+
+/// What a customer may use, as one lookup found it.
+package struct CustomerEntitlements: Sendable {
+    /// Where the answer comes from.
+    package enum Source: String, Sendable, CaseIterable {
+        /// What the last change stored about the customer.
+        case stored
+        /// Computed, because nothing current is stored.
+        case computed
+        /// The history, for another instant than now.
+        case history
+    }
+
+    /// The entitlements, in the order of their names; none for an unknown customer.
+    package var entitlements: [Entitlement] = []
+    /// The database's clock at the lookup.
+    package let now: Instant
+    /// Where they come from.
+    package let source: Source
+}
+
+extension LedgerCustomers {
+    /// Returns the entitlements of a customer at `time` as known at `knownAt`, now where nil; an unknown customer has
+    /// none.
+    ///
+    /// A hot standby may lag; `fromPrimary` reads what was committed just now.
+    package func entitlements(
+        app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
+        fromPrimary: Bool = false
+    ) async throws -> [Entitlement] {
+        try await entitlements(
+            of: [CustomerName(AppCustomerID(customer), of: bundleID)], at: time, knownAt: knownAt,
+            fromPrimary: fromPrimary)[0].entitlements
+    }
+
+    /// Returns the same for many customers, in the order of `customers`; a customer may be named twice.
+    package func entitlements(
+        of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
+    ) async throws -> [CustomerEntitlements] {
+        guard time == nil, knownAt == nil else {
+            return try await fromHistory(
+                of: customers, at: time, knownAt: knownAt, as: .history, fromPrimary: fromPrimary)
+        }
+        var found = try await stored(of: customers, fromPrimary: fromPrimary)
+        let missing = found.indices.filter { found[$0] == nil }
+        if !missing.isEmpty {
+            let computed = try await fromHistory(
+                of: missing.map { customers[$0] }, at: nil, knownAt: nil, as: .computed, fromPrimary: fromPrimary)
+            for (place, answer) in zip(missing, computed) { found[place] = answer }
+        }
+        return found.compactMap(\.self)
+    }
+
+    /// Returns what is stored; nil for a customer about whom nothing current is stored, and for an unknown one.
+    private func stored(
+        of customers: [CustomerName], fromPrimary: Bool
+    ) async throws -> [CustomerEntitlements?] {
+        let rows =
+            customers.count == 1
+            ? try await read(
+                Queries.currentEntitlements, [.text(customers[0].bundleID.text), .text(customers[0].id.text)],
+                fromPrimary: fromPrimary)
+            : try await read(
+                Queries.currentEntitlementsOfMany, Self.parameters(customers), fromPrimary: fromPrimary)
+        return try StoredEntitlements.read(rows, of: customers.count).map { $0?.answer }
+    }
+
+    private func fromHistory(
+        of customers: [CustomerName], at time: Instant?, knownAt: Instant?, as source: CustomerEntitlements.Source,
+        fromPrimary: Bool
+    ) async throws -> [CustomerEntitlements] {
+        let rows = try await read(
+            Queries.entitlements, Self.parameters(customers) + [.instant(time), .instant(knownAt)],
+            fromPrimary: fromPrimary)
+        var found = [CustomerEntitlements?](repeating: nil, count: customers.count)
+        for row in rows {
+            let place = Int(try row.int8("place")) - 1
+            if found[place] == nil {
+                found[place] = CustomerEntitlements(now: try row.instant("now"), source: source)
+            }
+            guard try row.isNull("entitlement") == false else { continue }
+            found[place]?.entitlements.append(try Entitlement(row: row))
+        }
+        return found.compactMap(\.self)
+    }
+
+    private func read(_ file: SQLFile, _ parameters: [Parameter], fromPrimary: Bool) async throws -> [Row] {
+        fromPrimary ? try await query(file, parameters) : try await reads.query(file, parameters)
+    }
+
+    private static func parameters(_ customers: [CustomerName]) -> [Parameter] {
+        [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text))]
+    }
+}
+
+/// What is stored about one customer, collected from the rows of `current_entitlements`.
+struct StoredEntitlements {
+    private let now: Int64
+    /// All stored spans.
+    let spans: [EntitlementSpan]
+    private var ofSubscription: [Int64: EntitlementSource.Clocks] = [:]
+    private var ofPurchase: [Int64: EntitlementSource.Clocks] = [:]
+
+    /// Reads the rows of `count` customers; nil for a customer about whom nothing current is stored.
+    static func read(_ rows: [Row], of count: Int) throws -> [StoredEntitlements?] {
+        var stored = [StoredEntitlements?](repeating: nil, count: count)
+        for row in rows {
+            let place = Int(try row.int8("place")) - 1
+            if stored[place] == nil { stored[place] = try StoredEntitlements(row) }
+            try stored[place]?.addClocks(row)
+        }
+        return stored
+    }
+
+    private init(_ row: Row) throws {
+        now = try row.timestamptz("now")
+        spans = try row.composites("spans", "entitlement_span") { EntitlementSpan(&$0) }
+    }
+
+    private mutating func addClocks(_ row: Row) throws {
+        guard let asOf = try row.timestamptzIfPresent("as_of"),
+            let checkedAt = try row.timestamptzIfPresent("checked_at")
+        else { return }
+        let clocks = EntitlementSource.Clocks(asOf: asOf, checkedAt: checkedAt)
+        if let subscription = try row.int8IfPresent("subscription_id") { ofSubscription[subscription] = clocks }
+        if let purchase = try row.int8IfPresent("purchase_id") { ofPurchase[purchase] = clocks }
+    }
+
+    /// What holds now.
+    var answer: CustomerEntitlements {
+        CustomerEntitlements(entitlements: entitlements(at: now), now: Instant(microseconds: now), source: .stored)
+    }
+
+    /// Returns the winner of each entitlement at an instant, in microseconds.
+    func entitlements(at microseconds: Int64) -> [Entitlement] {
+        let sources = spans.filter { $0.holds(at: microseconds) }.map { span in
+            EntitlementSource(
+                span: span,
+                clocks: span.subscriptionID.flatMap { ofSubscription[$0] }
+                    ?? span.purchaseID.flatMap { ofPurchase[$0] })
+        }
+        return sources.winners.map(Entitlement.init(from:))
+    }
+}
+
+/// Customers whose stored entitlements a transaction changes. They are locked by key, after the subscriptions and
+/// purchases, so that two changes to one customer never lose one another.
+struct AffectedCustomers {
+    private let ids: [Int64]
+    /// Those whose names mean another customer by now.
+    private let merged: Set<CustomerID>
+
+    /// Locks customers, and those with a provisional entitlement of `receipts`.
+    init(
+        locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction
+    ) throws {
+        guard !customers.isEmpty || !receipts.isEmpty else {
+            (ids, merged) = ([], [])
+            return
+        }
+        let rows = try transaction.query(
+            Queries.lockAffectedCustomers,
+            [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
+        ids = try rows.map { try $0.int8("customer_id") }
+        merged = Set(
+            try rows.filter { try $0.bool("is_merged") }.map { CustomerID(number: try $0.int8("customer_id")) })
+    }
+
+    /// Throws `PollersChanged` where one of the customers was merged into another one before the lock.
+    func requireOwnNames(of customers: [CustomerID]) throws(PollersChanged) {
+        if customers.contains(where: merged.contains) { throw PollersChanged() }
+    }
+
+    /// Computes and stores what they may use. It comes after every change of the transaction.
+    func store(in transaction: Transaction) throws {
+        guard !ids.isEmpty else { return }
+        try transaction.query(Queries.storeEntitlements, [.int8s(ids)])
+    }
+
+    /// Marks what is stored as outdated, and what is not stored as missing: lookups compute it until a worker stores it.
+    func outdate(in transaction: Transaction) throws {
+        guard !ids.isEmpty else { return }
+        try transaction.query(Queries.outdateEntitlements, [.int8s(ids)])
+    }
+}
+
+extension SettlementRun {
+    /// Locks the customers whose entitlements the folded subscriptions and purchases change: their owners, before and
+    /// after. `receipts` are vouched for for the first time, which ends what was provisional.
+    func lockAffectedCustomers(verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws
+        -> AffectedCustomers
+    {
+        let owned =
+            subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
+            + purchases.values.filter(\.isChanged).map(\.ownership)
+        let owners = owned.flatMap { [$0.owner?.customer, $0.current?.customer].compactMap(\.self) }
+        let affected = try AffectedCustomers(locking: Set(owners), verifying: receipts, in: transaction)
+        try affected.requireOwnNames(of: owned.compactMap(\.newOwner?.customer))
+        return affected
+    }
+}
+
+extension SubscriptionDraft {
+    /// Whether its owner, before or after, may use something else from now on. A timeline also changes without a new
+    /// version, such as with another outage allowance.
+    fileprivate var changesEntitlements: Bool {
+        isChanged || timelineChange.map { !$0.isEmpty } ?? false
+    }
+}
+
+extension LedgerCustomers {
+    /// The most customers whose entitlements one transaction renews.
+    private static let renewalsMax = 500
+
+    /// Renews stored entitlements that a new catalog or an import outdated, in one short transaction. Returns whether
+    /// more may be left. Customers that another worker renews are left to it.
+    package func renewEntitlements() async throws -> Bool {
+        try await database.transaction { transaction in
+            let outdated = try transaction.query(
+                Queries.lockOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))]
+            ).map { try $0.int8("customer_id") }
+            guard !outdated.isEmpty else { return false }
+            try transaction.query(Queries.storeEntitlements, [.int8s(outdated)])
+            return outdated.count == Self.renewalsMax
+        }
+    }
+}

@@ -1,0 +1,233 @@
+import Logging
+import Postgres
+import SQL
+import ServiceLifecycle
+package import Subscriptions
+
+extension LedgerFeed {
+    /// The number of waits for a sequencer at work elsewhere, and the milliseconds of each.
+    private static let busyTriesMax = 5
+    private static let busyMilliseconds = 10
+
+    /// Assigns committed events their positions in the feed, at most `limit`; returns how many it placed.
+    ///
+    /// Positions have no gaps, start at 1 and follow each subscription's order. One sequencer works at a time; another
+    /// caller places nothing and returns 0.
+    @discardableResult
+    package func sequence(limit: Int = 10_000) async throws -> Int {
+        try await placed(limit: limit) ?? 0
+    }
+
+    /// Assigns a position to every event that is committed by now.
+    ///
+    /// Returns false when another sequencer stayed at work; it may have started too early to see the events.
+    @discardableResult
+    package func sequenceAll(limit: Int = 10_000) async throws -> Bool {
+        var tries = 0
+        while tries < Self.busyTriesMax {
+            switch try await placed(limit: limit) {
+            case nil:
+                tries += 1
+                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
+            case .some(let placed) where placed < limit: return true
+            case .some: continue
+            }
+        }
+        return false
+    }
+
+    /// Places at most `limit` events and returns how many; nil when another sequencer is at work.
+    private func placed(limit: Int) async throws -> Int? {
+        try await database.transaction { transaction in
+            guard try transaction.query(Queries.lockFeed).first?.bool("locked") == true else { return nil }
+            return try transaction.execute(Statement(Queries.sequenceFeed), [.int4(Int32(clamping: limit))])
+        }
+    }
+}
+
+/// A signal that this process committed events, so that they get their positions in the feed at once. Without events
+/// the listener sleeps.
+///
+/// Rings that the listener has not received yet count as one. There is one listener, the worker of the process.
+struct FeedBell: Sendable {
+    /// The stream on which the listener waits.
+    let rings: AsyncStream<Void>
+    private let bell: AsyncStream<Void>.Continuation
+
+    init() {
+        (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Signals that there are events without a position.
+    func ring() { bell.yield() }
+}
+
+extension Tracker {
+    /// Records the feed's new id when the database is another one than before, as after a restore, and logs it.
+    func checkFeedPlace() async {
+        guard let renewal = await attempt("see where the feed lives", { try await ledger.feed.checkPlace() }) ?? nil
+        else {
+            return
+        }
+        logger.warning(
+            "the database was restored, so the feed has a new id; consumers read anew what they mirror",
+            metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
+    }
+
+    /// Checks once a minute where the feed lives, until shutdown.
+    package func maintainFeedPlace() async {
+        while !isStopping() {
+            await checkFeedPlace()
+            await rest(seconds: 60)
+        }
+    }
+
+    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed
+    /// or that other processes left.
+    func keepFeed() async {
+        await cancelWhenGracefulShutdown {
+            for await _ in feedBell.rings {
+                let done = await attempt("place events in the feed") { try await ledger.feed.sequenceAll() }
+                // Another process is placing events. It may have begun before our events were committed, so try again.
+                if done == false { feedBell.ring() }
+            }
+        }
+    }
+}
+
+/// The identity and newest position of the feed; a position is valid only in the feed it comes from.
+package struct FeedHead: Sendable, Hashable {
+    /// The id of the feed, a UUID.
+    package let feed: String
+    /// The newest position; 0 while the feed is empty.
+    package let position: Int64
+
+    /// Creates a head.
+    package init(feed: String, position: Int64) {
+        self.feed = feed
+        self.position = position
+    }
+}
+
+/// One change and its position in the feed.
+package struct FeedEvent: Sendable {
+    /// The position.
+    package let position: Int64
+    /// The event's id, a UUID; another database with the same history gives the event the same id.
+    package let publicID: String
+    /// The app.
+    package let bundleID: BundleID
+    /// Apple's environment.
+    package let environment: StoreEnvironment
+    /// The subscription's or purchase's id; nil where a customer's manual changes are reported.
+    package let originalTransactionID: OriginalTransactionID?
+    /// The owner at that time; nil if there was none.
+    package let customer: String?
+    /// The kind of the event.
+    package let kind: String
+    /// The product; nil where a customer's manual changes are reported.
+    package let productID: ProductID?
+    /// The time of the change, by Apple's clock.
+    package let occurredAt: Instant
+    /// The time when the change was recorded.
+    package let recordedAt: Instant
+    /// The version of the subscription or purchase that the event belongs to.
+    package let version: Int64
+    /// Its ordinal among the events of that version.
+    package let ordinal: Int
+    /// Further details, as a JSON object.
+    package let detail: String
+}
+
+/// A stretch of the feed.
+package struct FeedPage: Sendable {
+    /// The events in order.
+    package let events: [FeedEvent]
+    /// The last position that was searched: the cursor to continue from.
+    package let position: Int64
+    /// The head of the feed when the page was read.
+    package let head: FeedHead
+}
+
+extension LedgerFeed {
+    /// The number of positions that one page searches, so that a page of a rare app costs no more than any other.
+    static let feedPositionsMax: Int64 = 10_000
+
+    /// Returns the feed's id and newest position, from the primary: a cursor may be newer than a standby.
+    package func head() async throws -> FeedHead {
+        guard let row = try await query(Queries.readFeedHead).first else {
+            throw LedgerError(.mismatch, "The database has no feed; run `perennial migrate`.")
+        }
+        return FeedHead(feed: try row.text("feed_id"), position: try row.int8("position"))
+    }
+
+    /// Returns the events after a position, at most `limit`; with `bundleID`, only those of that app.
+    package func read(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
+        let head = try await head()
+        guard position < head.position else { return FeedPage(events: [], position: position, head: head) }
+        let end = min(head.position, position + Self.feedPositionsMax)
+        let rows = try await query(
+            Queries.readFeed,
+            [.int8(position), .int8(end), .text(bundleID?.text), .int4(Int32(clamping: limit))])
+        let events = try rows.map(FeedEvent.init(row:))
+        return FeedPage(events: events, position: events.count < limit ? end : events.last?.position ?? end, head: head)
+    }
+}
+
+extension FeedEvent {
+    fileprivate init(row: Row) throws {
+        position = try row.int8("position")
+        publicID = try row.text("public_id")
+        bundleID = BundleID(try row.text("bundle_id"))
+        environment = try row.word("environment")
+        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
+        customer = try row.textIfPresent("customer")
+        kind = try row.text("kind")
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        occurredAt = try row.instant("occurred_at")
+        recordedAt = try row.instant("recorded_at")
+        version = try row.int8("version")
+        ordinal = Int(try row.int2("ordinal"))
+        detail = try row.text("detail")
+    }
+}
+
+/// A change of the feed's id: cursors of the former feed are refused.
+package struct FeedRenewal: Sendable, Hashable {
+    /// The former id.
+    package let former: String
+    /// The new id.
+    package let feed: String
+
+    init(row: Row) throws {
+        former = try row.text("former_id")
+        feed = try row.text("feed_id")
+    }
+}
+
+extension LedgerFeed {
+    /// Stores the feed's new id if this database is not the one in which the feed got its old id, as after a restore;
+    /// returns nil otherwise.
+    ///
+    /// Readers already get the new id, and no event gets a position under the old one. This call is for the log and the
+    /// audit log.
+    package func checkPlace() async throws -> FeedRenewal? {
+        try await write(Queries.checkFeedPlace).first.map(FeedRenewal.init(row:))
+    }
+
+    /// Gives the feed a new id, for a database that was rolled back in place, which it cannot detect itself.
+    ///
+    /// - Parameter former: Only a feed with this id is renewed; nil for any.
+    /// - Returns: Nil when the feed's id is not `former`.
+    package func renew(insteadOf former: String? = nil) async throws -> FeedRenewal? {
+        try await database.transaction { transaction in
+            try transaction.query(Queries.checkFeedPlace)
+            guard let row = try transaction.query(Queries.renewFeed, [.text(former)]).first else { return nil }
+            let renewal = try FeedRenewal(row: row)
+            try ledger.audit(
+                .feedRenewed, detail: ["from": renewal.former, "to": renewal.feed, "because": "by hand"],
+                in: transaction)
+            return renewal
+        }
+    }
+}

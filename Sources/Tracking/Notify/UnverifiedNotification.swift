@@ -1,0 +1,282 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+import Synchronization
+
+/// The content of a notification from Apple. It is not verified: it may bring a check forward, but it decides nothing.
+package struct UnverifiedNotification: Sendable, Hashable {
+    /// The two formats of Apple's notifications.
+    package enum Version: Int16, Sendable {
+        /// `notification_type` and its related fields, unsigned.
+        case one = 1
+        /// `signedPayload`.
+        case two = 2
+    }
+
+    /// The format.
+    package var version: Version
+    /// Apple's name of the event, such as `REFUND`; at most 64 bytes.
+    package var kind: String
+    /// Apple's subtype of the event, such as `BILLING_RECOVERY`.
+    package var subkind: String?
+    /// `notificationUUID`, the same in every repetition; version 1 has none.
+    package var appleID: String?
+    /// The app it names, if it names one.
+    package var bundleID: BundleID?
+    /// The environment of the purchase; nil when the notification has none, or names neither of Apple's servers.
+    package var environment: StoreEnvironment?
+    /// The subscription or one-time purchase it names, if it names one.
+    package var originalTransactionID: OriginalTransactionID?
+    /// The JSON to store, without any password.
+    package var body: String
+
+    /// Creates a notification from its parts.
+    package init(
+        version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
+        environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
+    ) {
+        self.version = version
+        self.kind = kind
+        self.subkind = subkind
+        self.appleID = appleID
+        self.bundleID = bundleID
+        self.environment = environment
+        self.originalTransactionID = originalTransactionID
+        self.body = body
+    }
+}
+
+/// The effect of a notification.
+package enum NotificationEffect: String, Sendable, CaseIterable {
+    /// A check follows within seconds, or within a minute of the last check that a notification requested.
+    case pulled
+    /// A check is already under way; another one follows.
+    case awaited
+    /// It names no subscription or purchase.
+    case noSubscription = "no_subscription"
+    /// No subscription or purchase that we know and poll has its id.
+    case unknown
+    /// It is about another app.
+    case ignored
+    /// It is a repetition.
+    case repeated
+    /// Version 1, with a password that is not the app's secret: nothing was asked.
+    case wrongPassword = "wrong_password"
+    /// It is verified, and the receipt that polls its subject is asked about until an answer shows what it states.
+    case asked
+    /// It is verified, and the planned check shows what it states: a renewal of what runs for another hour.
+    case planned
+    /// It is verified, and no receipt polls its subject, which is known by notification only.
+    case unpolled
+    /// It is verified, and no answer showed what it states.
+    case unshown
+    /// It is verified, and its details are part of the ledger.
+    case applied
+    /// It is verified, and an earlier edition took it for facts.
+    case stated
+    /// It is verified and holds no transaction and no renewal.
+    case noFacts = "no_facts"
+}
+
+/// The app that a notification address belongs to.
+package struct NotifiedApp: Sendable, Hashable {
+    /// The app's key in the ledger.
+    package let id: Int32
+    /// Apple's bundle id.
+    package let bundleID: BundleID
+    /// Apple's number of the app; nil where it is not compared.
+    package let appleAppID: Int64?
+    /// Whether it accepts sandbox purchases.
+    package let sandboxAllowed: Bool
+    /// Whether the Server API can be asked about it.
+    package let hasServerKey: Bool
+    /// The database's clock.
+    package let now: Instant
+}
+
+extension LedgerIntake {
+    /// The minimum interval between a check of a receipt and the next one that notifications request, in seconds.
+    static let secondsApart = 60.0
+    /// The minimum of these delays with an accelerated App Store, in seconds.
+    static let delaySecondsMin = 0.25
+    /// The retention of notifications, in days.
+    package static let notificationDays: Int32 = 90
+    /// How long the ids of verified notifications are remembered, in days: longer than Apple's history.
+    static let notificationIDDays: Int32 = 200
+    /// The maximum number of notifications removed in one statement.
+    static let notificationsPrunedMax: Int32 = 1_000
+
+    /// Stores an unverified notification and brings the next check of what it names forward, in one statement.
+    ///
+    /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
+    /// notification changes nothing else, whatever it claims. The speed-up divides the delays.
+    @discardableResult
+    package func keep(
+        _ notification: UnverifiedNotification, for app: NotifiedApp, unverified reason: String? = nil
+    ) async throws -> NotificationEffect {
+        let rows = try await write(
+            Queries.storeNotification,
+            [
+                .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
+                .text(notification.subkind),
+                .text(notification.appleID), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text),
+                .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
+                .float8(waitSeconds), .float8(apartSeconds), .text(reason),
+            ])
+        return try rows.first?.word("effect") ?? .repeated
+    }
+
+    /// Removes the oldest notifications past their retention, a bounded number at a time; returns how many.
+    @discardableResult
+    package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
+        let rows = try await write(
+            Queries.pruneNotifications,
+            [.int4(days), .int4(Self.notificationsPrunedMax), .int4(Self.notificationIDDays)])
+        return Int(try rows.first?.int8("removed") ?? 0)
+    }
+}
+
+/// Whether the password of a notification of version 1 is the app's shared secret.
+package enum PasswordVerdict: Sendable, Hashable {
+    /// It is the secret, or the one before.
+    case right
+    /// It is another one.
+    case wrong
+    /// There is no password, or the app has no secret to compare with.
+    case unknown
+}
+
+extension LedgerApps {
+    /// Compares a password with the app's secrets, in a time that does not depend on where they differ.
+    package func checkPassword(_ password: String?, of bundleID: BundleID) async throws -> PasswordVerdict {
+        guard let password else { return .unknown }
+        let secrets = try secrets(of: try await app(bundleID))
+        let known = [secrets.current, secrets.previous].compactMap(\.self)
+        guard !known.isEmpty else { return .unknown }
+        let key = SymmetricKey(size: .bits256)
+        func code(_ text: String) -> HMAC<SHA256>.MAC {
+            HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key)
+        }
+        let given = code(password)
+        // Every secret is compared, so that the time does not show which one fits.
+        let matches = known.map { code($0) == given }
+        return matches.contains(true) ? .right : .wrong
+    }
+}
+
+/// The secret last part of an app's notification address for App Store Connect: 64 hexadecimal digits.
+///
+/// Apple sends no key, so the address itself keeps strangers out; only its hash is stored.
+package struct NotificationToken: Sendable, Hashable {
+    /// The text; it must not be logged.
+    package let text: String
+
+    /// Creates a token from 256 random bits.
+    init() {
+        var generator = SystemRandomNumberGenerator()
+        text = (0..<4).map { _ in
+            let digits = String(UInt64.random(in: 0 ... .max, using: &generator), radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined()
+    }
+
+    /// Creates a token from an address; nil when the text is not 64 lowercase hexadecimal digits.
+    package init?(_ text: String) {
+        let digits = (UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"))
+        guard text.utf8.count == 64, text.utf8.allSatisfy({ digits.0.contains($0) || digits.1.contains($0) })
+        else { return nil }
+        self.text = text
+    }
+
+    /// The stored hash, used for lookup: comparing hashes reveals nothing about the token.
+    var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(text.utf8))) }
+}
+
+extension LedgerApps {
+    /// Creates the app's notification address and returns its secret part in plain text, which cannot be read again; an
+    /// earlier address becomes invalid. Throws `notFound` for an unknown app.
+    package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
+        let token = NotificationToken()
+        try await setNotifications(of: bundleID, digest: token.digest)
+        return token
+    }
+
+    /// Removes the app's notification address; throws `notFound` for an unknown app.
+    package func closeNotifications(of bundleID: BundleID) async throws {
+        try await setNotifications(of: bundleID, digest: nil)
+    }
+
+    /// Returns the app whose address ends in the token; nil when there is none.
+    package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
+        try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map(NotifiedApp.init(row:))
+    }
+
+    private func setNotifications(of bundleID: BundleID, digest: [UInt8]?) async throws {
+        let rows = try await write(
+            Queries.setNotificationDigest, [.text(bundleID.text), .bytea(digest)], audited: .appChanged, app: bundleID,
+            detail: ["notifications": digest == nil ? "off" : "on"])
+        if rows.isEmpty { _ = try await app(bundleID) }
+    }
+}
+
+extension NotifiedApp {
+    init(row: Row) throws {
+        self.init(
+            id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
+            appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
+            hasServerKey: try row.bool("has_key"),
+            now: try row.instant("now"))
+    }
+}
+
+extension SubscriptionLedger {
+    /// Returns the numbers of headers of signed texts, and stores those that are new.
+    ///
+    /// Only headers of verified texts come here: Apple signs with a few keys at a time.
+    package func chainNumbers(of headers: Set<String>) async throws -> [String: Int32] {
+        let known = knownChains.numbers(of: headers)
+        let unknown = headers.filter { known[$0] == nil }
+        guard !unknown.isEmpty else { return known }
+        let digests = unknown.map { (header: $0, digest: Array(SHA256.hash(data: Data($0.utf8)))) }
+            .sorted { $0.digest.lexicographicallyPrecedes($1.digest) }
+        let keys = Parameter.byteas(digests.map(\.digest))
+        var rows = try await query(Queries.findChains, [keys])
+        if rows.count < unknown.count {
+            _ = try await write(Queries.storeChains, [.texts(digests.map(\.header)), keys])
+            rows = try await query(Queries.findChains, [keys])
+        }
+        let found = try Dictionary(rows.map { (try $0.text("header"), try $0.int4("chain_id")) }) { first, _ in first }
+        knownChains.remember(found)
+        return known.merging(found) { first, _ in first }
+    }
+
+    /// Returns the headers with some numbers; an unknown number has none.
+    package func chainHeaders(numbered numbers: Set<Int32>) async throws -> [Int32: String] {
+        let rows = try await query(Queries.readChains, [.int4s(numbers.sorted())])
+        return try Dictionary(rows.map { (try $0.int4("chain_id"), try $0.text("header")) }) { first, _ in first }
+    }
+}
+
+/// A bounded memory of the numbers of headers.
+final class KnownChains: Sendable {
+    /// The most headers; each has some 4,400 bytes.
+    static let headersMax = 256
+
+    private let memory = Mutex<[String: Int32]>([:])
+
+    /// Returns the numbers of the headers that are known.
+    func numbers(of headers: Set<String>) -> [String: Int32] {
+        memory.withLock { memory in memory.filter { headers.contains($0.key) } }
+    }
+
+    /// Remembers numbers. A full memory begins anew: Apple has few headers.
+    func remember(_ numbers: [String: Int32]) {
+        memory.withLock { memory in
+            memory.merge(numbers) { first, _ in first }
+            if memory.count > Self.headersMax { memory = numbers }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// A verified notification about what a settlement settles, whose details are not part of the ledger yet.
+struct WaitingNotification: Sendable {
+    let id: Int64
+    let subject: SubscriptionRowKey
+    let signedAt: Instant
+    let effect: NotificationEffect
+    /// What its texts state; nil where they cannot be read any more.
+    let evidence: Evidence?
+    /// Whether the ledger has what it names.
+    var isFound = false
+    /// Whether the ledger shows what it states.
+    var isShown = false
+    /// Whether its details become part of the ledger.
+    var isTaken = false
+}
+
+extension KeptNotification {
+    init(row: Row) throws {
+        self.init(
+            id: try row.int8("notification_id"), environment: try row.word("environment"),
+            texts: try row.byteaIfPresent("texts"), claims: try row.textIfPresent("claims"))
+    }
+}
+
+extension SettlementRun {
+    /// The most notifications that one settlement looks at.
+    private static let waitingMax: Int32 = 1_000
+    /// When the checks come that follow the wanted one while no answer shows what a notification states.
+    private static let followUpDelays: [Delay] = [.minutes(1), .minutes(5), .minutes(10)]
+
+    /// Reads the notifications that wait for what the batch's answers are about, and for what its receipts poll.
+    func waitingNotifications(
+        reading read: ReadNotification, in transaction: Transaction
+    ) throws -> [WaitingNotification] {
+        let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
+        guard !settled.isEmpty else { return [] }
+        let receipts = Set(settled.map(\.claim.receiptID))
+        func isPolled(_ polling: PollingDraft) -> Bool { polling.storedPoller.map(receipts.contains) ?? false }
+        var subjects = Set(settled.flatMap(\.subscriptionKeys))
+        subjects.formUnion(settled.flatMap { $0.purchases.map(\.key.subject) })
+        subjects.formUnion(subscriptions.filter { isPolled($0.value.polling) }.map(\.key))
+        subjects.formUnion(purchases.filter { isPolled($0.value.polling) }.map(\.key.subject))
+        let rows = try transaction.query(
+            Queries.readWaitingNotifications,
+            SubscriptionRowKey.parameters(subjects.sorted()) + [.int4(Self.waitingMax)])
+        return try rows.map { row in
+            WaitingNotification(
+                id: try row.int8("notification_id"), subject: try SubscriptionRowKey(subject: row),
+                signedAt: try row.instant("signed_at"), effect: try row.word("effect"),
+                evidence: read(try KeptNotification(row: row)))
+        }
+    }
+
+    /// Merges the details of notifications into the periods and purchases that they name, once no further answer is awaited
+    /// that shows what they state. Details decide money and reports alone.
+    mutating func takeDetailsAlong() {
+        for index in waiting.indices {
+            guard let evidence = waiting[index].evidence else { continue }
+            (waiting[index].isFound, waiting[index].isShown) = shows(evidence, about: waiting[index].subject)
+        }
+        // What shows a newer notification shows the older ones too.
+        for older in waiting.indices where !waiting[older].isShown {
+            let (subject, signedAt) = (waiting[older].subject, waiting[older].signedAt)
+            waiting[older].isShown = waiting.contains {
+                $0.subject == subject && $0.signedAt > signedAt && $0.isShown
+            }
+        }
+        let ending = endingQuestions
+        for index in waiting.indices {
+            let (notification, key) = (waiting[index], waiting[index].subject)
+            guard let evidence = notification.evidence, notification.isFound,
+                notification.isShown || notification.effect != .asked || ending.contains(where: { polls($0, key) })
+            else { continue }
+            waiting[index].isTaken = true
+            for row in evidence.transactions where row.expiresAt != nil { subscriptions[key]?.addDetails(of: row) }
+            for purchase in evidence.purchases {
+                let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
+                for row in purchase.transactions { purchases[bought]?.addDetails(of: row) }
+            }
+        }
+    }
+
+    /// Returns whether the ledger has what signed texts name, and whether it shows what they state.
+    private func shows(_ evidence: Evidence, about key: SubscriptionRowKey) -> (isFound: Bool, isShown: Bool) {
+        guard let purchase = evidence.purchases.first else {
+            guard let draft = subscriptions[key], draft.wasChecked, let state = draft.state else {
+                return (false, false)
+            }
+            let isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
+            return (isFound, isFound && state.shows(evidence.slice(of: key.id)))
+        }
+        let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
+        guard let state = purchases[bought]?.state else { return (false, false) }
+        let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
+        return (true, (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked)
+    }
+
+    /// The receipts whose answers are the last ones that a notification waits for.
+    private var endingQuestions: [ReceiptID] {
+        batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID).filter { receipt in
+            pollers?.schedules[receipt].map { $0.followUps <= 1 && !$0.isWanted } ?? false
+        }
+    }
+
+    /// Whether a receipt is asked about because of a notification, and no answer shows what that states.
+    private func isAwaited(of receipt: ReceiptID) -> Bool {
+        waiting.contains { $0.evidence != nil && $0.effect == .asked && !$0.isShown && polls(receipt, $0.subject) }
+    }
+
+    private func polls(_ receipt: ReceiptID, _ subject: SubscriptionRowKey) -> Bool {
+        subscriptions[subject]?.polling.poller == receipt
+            || purchases.contains { $0.key.subject == subject && $0.value.polling.poller == receipt }
+    }
+
+    /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next one comes.
+    func followUps(after settlement: Settlement, policy: Policy) -> (left: Int, by: Instant?) {
+        let receipt = settlement.claim.receiptID
+        guard let schedule = pollers?.schedules[receipt], schedule.followUps > 0, isAwaited(of: receipt) else {
+            return (0, nil)
+        }
+        // The check that the notification asked for is still to come.
+        if schedule.isWanted { return (schedule.followUps, nil) }
+        let left = schedule.followUps - 1
+        guard left > 0 else { return (0, nil) }
+        let delay = Self.followUpDelays[max(0, Self.followUpDelays.count - left)]
+        return (left, recordedAt + max(delay.divided(by: policy.speedup), Delay(milliseconds: 250)))
+    }
+
+    /// Returns when a receipt with follow-ups is asked about again after a refusal, which uses up none: at their pace, and less
+    /// often the longer Apple refuses it. Nil where there are none.
+    func followUp(ofRefused receipt: ReceiptID, since: Instant, policy: Policy) -> Instant? {
+        guard let left = pollers?.schedules[receipt]?.followUps, left > 0 else { return nil }
+        let pace = Self.followUpDelays[max(0, Self.followUpDelays.count - left)].divided(by: policy.speedup)
+        return recordedAt + max(pace, recordedAt - since, Delay(milliseconds: 250))
+    }
+
+    /// Stores what became of the notifications. One that an answer shows, or that is asked about no more, is done.
+    func writeNotifications(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        let answered = plans.filter { $0.settlement.evidence != nil && $0.followUps == 0 }
+            .map(\.settlement.claim.receiptID)
+        let effects = waiting.compactMap { notification -> (Int64, NotificationEffect)? in
+            guard notification.evidence != nil else { return (notification.id, .noFacts) }
+            if notification.isTaken { return (notification.id, .applied) }
+            guard notification.effect == .asked, answered.contains(where: { polls($0, notification.subject) }) else {
+                return nil
+            }
+            return (notification.id, .unshown)
+        }
+        guard !effects.isEmpty else { return }
+        try transaction.query(
+            Queries.writeEffects, [.int8s(effects.map(\.0)), .texts(effects.map(\.1.rawValue))])
+    }
+}
+
+extension SubscriptionDraft {
+    /// Merges the details of a signed transaction into the period that it names.
+    fileprivate mutating func addDetails(of row: TransactionRow) {
+        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts else {
+            return
+        }
+        addDetails(facts, policy: policy)
+    }
+}
+
+extension PurchaseDraft {
+    /// Merges the details of a signed transaction.
+    fileprivate mutating func addDetails(of row: TransactionRow) {
+        guard let state else { return }
+        let facts = state.facts.addingDetails(of: row)
+        if facts != state.facts { addDetails(facts) }
+    }
+}

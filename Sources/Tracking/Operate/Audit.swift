@@ -1,0 +1,198 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// The actor of a change, as the audit log records it.
+package enum Actor: Sendable, Hashable {
+    /// A caller of the HTTP API, by the number of its key.
+    case key(Int32)
+    /// The user who runs a command, by operating-system user name.
+    case user(String)
+
+    /// The key's number, if the actor is a key.
+    var key: Int32? {
+        switch self {
+        case .key(let number): number
+        case .user: nil
+        }
+    }
+
+    /// The user's name, if the actor is a user.
+    var user: String? {
+        switch self {
+        case .key: nil
+        case .user(let name): name
+        }
+    }
+}
+
+extension SubscriptionLedger {
+    /// Returns the same ledger with `actor` as the recorded author of what is written through it.
+    ///
+    /// A ledger without an actor, as workers use it, writes no audit log.
+    package func acting(as actor: Actor) -> SubscriptionLedger {
+        var ledger = self
+        ledger.actor = actor
+        return ledger
+    }
+}
+
+/// An audited action of a user or a key; the raw value is the word that `perennial.audit_log` shows.
+package enum AuditedAction: String, Sendable, CaseIterable {
+    case appAdded = "app.added"
+    case appChanged = "app.changed"
+    case appRemoved = "app.removed"
+    case secretRotated = "app.secret_rotated"
+    case offerKeyStored = "app.offer_key_stored"
+    case offerKeyRemoved = "app.offer_key_removed"
+    case serverKeyStored = "app.server_key_stored"
+    case serverKeyRemoved = "app.server_key_removed"
+    case catalogApplied = "catalog.applied"
+    case keyCreated = "key.created"
+    case keyRevoked = "key.revoked"
+    case receiptStored = "receipt.stored"
+    case receiptChecked = "receipt.checked"
+    case importOpened = "import.opened"
+    case grantGiven = "grant.given"
+    case grantRevoked = "grant.revoked"
+    case ownerAssigned = "customer.assigned"
+    case customerMerged = "customer.merged"
+    case customerSplit = "customer.split"
+    case customerErased = "customer.erased"
+    case signedIn = "admin.signed_in"
+    case signInRefused = "admin.sign_in_refused"
+    case signedOut = "admin.signed_out"
+    case orderCancelled = "order.cancelled"
+    case deliverySkipped = "delivery.skipped"
+    case deliveriesAcknowledged = "delivery.acknowledged"
+    case supportRead = "support.read"
+    case supportRequested = "support.requested"
+    case webhookAdded = "webhook.added"
+    case webhookChanged = "webhook.changed"
+    case webhookRemoved = "webhook.removed"
+    case webhookSecretRotated = "webhook.secret_rotated"
+    case webhookEventSkipped = "webhook.event_skipped"
+    case webhookReplayed = "webhook.replayed"
+    case webhookRetried = "webhook.retried"
+    case feedRenewed = "feed.renewed"
+    case coverageRepaired = "coverage.repaired"
+    case rebuilt = "rebuilt"
+    case pruned = "pruned"
+}
+
+/// A manual decision about customers in the audit log. It is kept until one of them is erased, because its reason may
+/// mention each of them.
+struct AuditedDecision: Sendable {
+    let decision: ManualDecision
+    let about: [CustomerID]
+
+    /// The author and the reason of the decision, under the names that `perennial.audit_log` shows.
+    var detail: [String: String] { ["decided_by": decision.actor, "reason": decision.reason] }
+}
+
+extension SubscriptionLedger {
+    /// Records the actor of a write in the transaction of the write itself; does nothing in a ledger without an actor.
+    ///
+    /// - Parameters:
+    ///   - customer: The operator's own id; omitted from the record if the customer is not stored by then.
+    ///   - detail: Further details for an auditor; never a secret, a receipt or a customer's name.
+    ///   - decided: The decision behind the write; its reason is kept until one of the customers it is about is erased.
+    func audit(
+        _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
+        detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction
+    ) throws {
+        guard let actor else { return }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let whole = detail.merging(decided?.detail ?? [:]) { own, _ in own }
+        try transaction.query(
+            Queries.insertAudit,
+            [
+                .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text), .text(customer),
+                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(whole), as: UTF8.self)),
+                .int8s(decided?.about.map(\.number) ?? []),
+            ])
+    }
+
+    /// Records an action in a transaction of its own, for an action that consists of several writes.
+    package func audit(
+        _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
+        detail: [String: String] = [:]
+    ) async throws {
+        guard actor != nil else { return }
+        try await database.transaction { transaction in
+            try audit(
+                action, app: bundleID, customer: customer, receipt: receipt, detail: detail, in: transaction)
+        }
+    }
+
+    /// Runs one writing statement and records the actor if the statement returned a row.
+    func write(
+        _ file: SQLFile, _ parameters: [Parameter], audited action: AuditedAction, app bundleID: BundleID? = nil,
+        detail: [String: String] = [:]
+    ) async throws -> [Row] {
+        try await database.transaction { transaction in
+            let rows = try transaction.query(file, parameters)
+            if !rows.isEmpty { try audit(action, app: bundleID, detail: detail, in: transaction) }
+            return rows
+        }
+    }
+}
+
+/// A running session of the admin page.
+package struct AdminSession: Sendable, Hashable {
+    /// The number of the key that opened the session.
+    package let keyID: Int32
+    /// The token in every form of the session; a page of another site cannot know it.
+    package let formToken: String
+
+    /// Creates a session whose form token is derived from the browser's `secret`.
+    package init(keyID: Int32, secret: String) {
+        self.keyID = keyID
+        formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
+    }
+}
+
+extension LedgerAdmin {
+    /// The length of a session, in seconds: a working day.
+    package static let sessionSeconds = 12.0 * 3_600
+
+    /// Opens a session for a key and returns the session's secret for the browser.
+    ///
+    /// Only a hash of the secret is stored. The audit log records the key as the actor.
+    package func openSession(of key: APIKey) async throws -> String {
+        var generator = SystemRandomNumberGenerator()
+        let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
+        _ = try await ledger.acting(as: .key(key.id)).write(
+            Queries.openSession,
+            [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)],
+            audited: .signedIn)
+        return secret
+    }
+
+    /// Returns the running session with this secret; nil when the session ended or its key was revoked.
+    package func session(withSecret secret: String) async throws -> AdminSession? {
+        // Read from the primary: a standby may not have a session that was opened a moment ago.
+        let rows = try await query(Queries.findSession, [.bytea(Self.digest(ofSession: secret))])
+        return try rows.first.map { AdminSession(keyID: try $0.int4("key_id"), secret: secret) }
+    }
+
+    /// Ends a session of a key immediately.
+    package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
+        _ = try await ledger.acting(as: .key(keyID)).write(
+            Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
+    }
+
+    private static func digest(ofSession secret: String) -> [UInt8] {
+        [UInt8](SHA256.hash(data: Data(secret.utf8)))
+    }
+}
+
+extension Sequence<UInt8> {
+    /// Two lowercase hexadecimal digits for each byte.
+    fileprivate var hexadecimal: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

@@ -1,0 +1,303 @@
+package import Logging
+package import Subscriptions
+import Synchronization
+
+/// A problem that lasts for a while. Each is logged once when it begins and once when it ends.
+package enum Condition: Hashable, Sendable {
+    /// PostgreSQL does not answer.
+    case database
+    /// The hot standby for lookups does not answer.
+    case standby
+    /// Apple answers about no app, so all of them wait.
+    case appStore
+    /// Calls about an app get no answer.
+    case noAnswers(BundleID)
+    /// An app's checks are paused.
+    case pause(BundleID)
+    /// An app's calls are slower than its limit allows.
+    case slowness(BundleID)
+    /// Apple refuses an app's once-verified receipts in bulk.
+    case incident(BundleID)
+    /// Apple refuses an app's shared secret in an environment; nil: about a receipt, before it accepted it anywhere.
+    case wrongSecret(BundleID, StoreEnvironment?)
+    /// Apple accepts only the secret from before the last rotation.
+    case previousSecret(BundleID)
+    /// An app's sealed secret does not open.
+    case sealedSecret(BundleID)
+    /// An app has no usable key for the Server API, or its answers cannot be used.
+    case serverAPI(BundleID)
+    /// Apple's clock is ahead of the database's.
+    case clock
+    /// Rows of Apple's answers about an app cannot be read.
+    case unreadableRows(BundleID)
+    /// The answer about a receipt could not be written.
+    case unsettled(ReceiptID)
+    /// A job of this process fails, such as `claim receipts`.
+    case work(String)
+
+    /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
+    var calmSeconds: Double {
+        switch self {
+        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverAPI, .unsettled:
+            0
+        case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
+        // A receipt with such a row shows it again at each check, which may be days later.
+        case .unreadableRows: 86_400
+        }
+    }
+
+    /// The log level of the problem.
+    var level: Logger.Level {
+        switch self {
+        case .database, .wrongSecret, .sealedSecret, .serverAPI, .unsettled: .error
+        case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
+            .work:
+            .warning
+        }
+    }
+
+    /// The name in the log's fields.
+    var name: String {
+        switch self {
+        case .database: "database"
+        case .standby: "standby"
+        case .appStore: "app_store"
+        case .noAnswers: "no_answers"
+        case .pause: "pause"
+        case .slowness: "slowness"
+        case .incident: "incident"
+        case .wrongSecret: "wrong_secret"
+        case .previousSecret: "previous_secret"
+        case .sealedSecret: "sealed_secret"
+        case .serverAPI: "server_api"
+        case .clock: "clock"
+        case .unreadableRows: "unreadable_rows"
+        case .unsettled: "unsettled"
+        case .work: "work"
+        }
+    }
+
+    /// The app concerned; nil for a problem that names no app.
+    var app: BundleID? {
+        switch self {
+        case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app, _),
+            .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app):
+            app
+        case .database, .standby, .appStore, .clock, .unsettled, .work: nil
+        }
+    }
+}
+
+extension Condition {
+    /// One sentence for the start: the problem, and what to do.
+    var began: String {
+        switch self {
+        case .database:
+            "the database does not answer and is tried until it does; nothing is lost: look after PostgreSQL, or correct "
+                + "its address"
+        case .standby:
+            "the standby for lookups does not answer and the primary is asked instead: look after it, or unset "
+                + "DATABASE_READ_URL"
+        case .appStore:
+            "Apple gives no answers, so every app waits and a few receipts are tried now and then: nothing is to be done, "
+                + "`perennial status` shows it"
+        case .noAnswers:
+            "Apple gave no answer and is asked again by and by: if that lasts, look after the network and "
+                + "PERENNIAL_APPSTORE_URL"
+        case .pause: "checks of an app are paused and go on by themselves: `perennial status` shows when"
+        case .slowness:
+            "Apple asks for fewer calls or has too much to do, so it is asked more slowly; the pace grows again by itself: "
+                + "nothing is to be done, `perennial status` shows it"
+        case .incident:
+            "Apple refuses receipts that it vouched for before; until that ends a refusal counts as no answer: nothing is "
+                + "to be done, `perennial status` shows it"
+        case .wrongSecret(let app, let environment):
+            "Apple refuses the shared secret (21004)\(environment.map { " in \($0.rawValue)" } ?? ""): put the right one in "
+                + "place with \(Self.rotation(of: app))"
+        case .previousSecret(let app):
+            "Apple refuses the shared secret and accepts the previous one, with which checks go on: put the right one in "
+                + "place with \(Self.rotation(of: app))"
+        case .sealedSecret(let app):
+            "the shared secret does not open, so that Apple is not asked: set the PERENNIAL_MASTER_KEY it was sealed with, "
+                + "or enter it again with \(Self.rotation(of: app))"
+        case .serverAPI(let app):
+            "the Server API cannot be asked, or what it says cannot be used: check the key, which `perennial app server-key "
+                + "--app \(app)` stores, and the app's bundle id"
+        case .clock:
+            "Apple's clock is ahead of the database's, and answers more than an hour ahead count as none: check the clock of "
+                + "the database's machine"
+        case .unreadableRows:
+            "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`"
+        case .unsettled(let receipt):
+            "an answer could not be written, and Apple is asked again when the lease ends: see "
+                + "`perennial receipt show \(receipt)`"
+        case .work(let work): "could not \(work); it is tried again by and by"
+        }
+    }
+
+    /// One sentence for the end.
+    var ended: String {
+        switch self {
+        case .database: "the database answers again"
+        case .standby: "the standby for lookups answers again"
+        case .appStore: "Apple answers again, and all apps are asked about"
+        case .noAnswers: "Apple answers again"
+        case .pause: "checks of an app go on"
+        case .slowness: "Apple is asked at the full pace again"
+        case .incident: "Apple vouches for receipts again; what it refused is asked about once more"
+        case .wrongSecret(_, let environment):
+            "Apple accepts the shared secret again\(environment.map { " in \($0.rawValue)" } ?? "")"
+        case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
+        case .sealedSecret: "the shared secret opens again"
+        case .serverAPI: "the Server API's answers can be used again"
+        case .clock: "Apple's clock and the database's agree again"
+        case .unreadableRows: "Apple's answers can be read in full again"
+        case .unsettled: "the answer about a receipt was written"
+        case .work(let work): "can \(work) again"
+        }
+    }
+
+    private static func rotation(of app: BundleID) -> String {
+        "`perennial app rotate-secret \(app) --shared-secret-file FILE`"
+    }
+}
+
+/// The lasting problems of a process. Each problem is observed many times, and gets one log line when it starts and one
+/// when it ends.
+struct ConditionLog: Sendable {
+    /// The most problems that last at the same time; a further one is not logged.
+    static let conditionsMax = 1_000
+
+    private struct Standing {
+        let since: ContinuousClock.Instant
+        /// The first observation that the problem is gone; nil while it is observed.
+        var clearSince: ContinuousClock.Instant?
+    }
+
+    private var standing: [Condition: Standing] = [:]
+
+    /// Whether there is no problem.
+    var isEmpty: Bool { standing.isEmpty }
+
+    /// Returns whether a problem has begun and not ended.
+    func stands(_ condition: Condition) -> Bool { standing[condition] != nil }
+
+    /// Records a problem; returns a line when it is new.
+    mutating func raise(_ condition: Condition, by reason: String, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard standing[condition] == nil else {
+            standing[condition]?.clearSince = nil
+            return nil
+        }
+        guard standing.count < Self.conditionsMax else { return nil }
+        standing[condition] = Standing(since: now)
+        return .began(condition, reason: reason)
+    }
+
+    /// Records the observation that a problem is gone; returns a line when that ends it.
+    mutating func clear(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard let failure = standing[condition] else { return nil }
+        if failure.clearSince == nil { standing[condition]?.clearSince = now }
+        return end(condition, at: now)
+    }
+
+    /// Ends the problems that have been gone for `calmSeconds`; returns their lines, the oldest problem first.
+    mutating func endings(at now: ContinuousClock.Instant) -> [ConditionLine] {
+        let inOrder = standing.sorted { ($0.value.since, $0.key.name) < ($1.value.since, $1.key.name) }
+        return inOrder.compactMap { end($0.key, at: now) }
+    }
+
+    private mutating func end(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard let failure = standing[condition], let clearSince = failure.clearSince,
+            now - clearSince >= .seconds(condition.calmSeconds)
+        else { return nil }
+        standing[condition] = nil
+        return .ended(condition, after: clearSince - failure.since)
+    }
+}
+
+/// A log line about a problem.
+enum ConditionLine: Sendable, Hashable {
+    /// The problem begins, with its reason.
+    case began(Condition, reason: String)
+    /// The problem is over; it lasted this long.
+    case ended(Condition, after: Duration)
+
+    /// The log level of the line.
+    var level: Logger.Level {
+        switch self {
+        case .began(let condition, reason: _): condition.level
+        case .ended: .info
+        }
+    }
+
+    /// The sentence.
+    var message: String {
+        switch self {
+        case .began(let condition, reason: _): condition.began
+        case .ended(let condition, after: _): condition.ended
+        }
+    }
+
+    /// The fields of the line.
+    var metadata: Logger.Metadata {
+        switch self {
+        case .began(let condition, let reason): condition.metadata.merging(["reason": "\(reason)"]) { $1 }
+        case .ended(let condition, let time): condition.metadata.merging(["seconds": "\(Int(time.seconds))"]) { $1 }
+        }
+    }
+}
+
+extension Condition {
+    fileprivate var metadata: Logger.Metadata {
+        app.map { ["condition": "\(name)", "app": "\($0)"] } ?? ["condition": "\(name)"]
+    }
+}
+
+/// The problems of a process, logged as they begin and end.
+package final class ConditionMonitor: Sendable {
+    private let book = Mutex(ConditionLog())
+    private let logger: Logger
+    private let now: @Sendable () -> ContinuousClock.Instant
+
+    /// Creates a monitor that writes to `logger`; only tests replace the clock, with `now`.
+    package init(
+        logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        self.logger = logger
+        self.now = now
+    }
+
+    /// Records that a problem is observed now; logs it when it is new.
+    package func raise(_ condition: Condition, by reason: String) {
+        write { book, now in [book.raise(condition, by: reason, at: now)] }
+    }
+
+    /// Records that a problem is gone now. Its end is logged once it has been gone for `calmSeconds`.
+    package func clear(_ condition: Condition) {
+        write { book, now in [book.clear(condition, at: now)] }
+    }
+
+    /// Records that several problems are gone; takes no time while there is no problem.
+    func clear(_ conditions: some Sequence<Condition>) {
+        write { book, now in book.isEmpty ? [] : conditions.map { book.clear($0, at: now) } }
+    }
+
+    /// Records a problem with its reason, or that it is gone where `reason` is nil.
+    func see(_ condition: Condition, _ reason: String?) {
+        if let reason { raise(condition, by: reason) } else { clear(condition) }
+    }
+
+    /// Ends the problems that have been gone for long enough. `MinuteLog` calls it every few seconds.
+    func look() {
+        write { book, now in book.endings(at: now) }
+    }
+
+    /// Logs under the lock, so that an end never comes before its start.
+    private func write(_ change: (inout ConditionLog, ContinuousClock.Instant) -> [ConditionLine?]) {
+        book.withLock { book in
+            for line in change(&book, now()).compactMap(\.self) {
+                logger.log(level: line.level, "\(line.message)", metadata: line.metadata)
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import Postgres
+package import Subscriptions
+
+/// A stored verified answer from Apple: one body, which was true from its first to its last clock.
+package struct KeptAnswer: Sendable {
+    /// The observation that stores it.
+    package let observation: Observation
+    /// The app asked about.
+    package let bundleID: BundleID
+    /// The environment in which it was verified.
+    package let environment: StoreEnvironment
+    /// Apple's answer as it came at the first clock.
+    package var body: [UInt8]
+}
+
+/// The number and receipt of a stored answer, and Apple's clocks between which it was given.
+package struct Observation: Sendable, Hashable {
+    /// Its number.
+    package let id: Int64
+    /// The receipt it is about.
+    package let receiptID: ReceiptID
+    /// Apple's clock at the first such answer.
+    package let firstAsOf: Instant
+    /// Apple's clock at the last such answer.
+    package let lastAsOf: Instant
+}
+
+/// Reads the evidence in what is stored, by the present rules.
+package struct EvidenceReader: Sendable {
+    let answer: @Sendable (KeptAnswer) -> Evidence?
+    let notification: ReadNotification
+
+    /// Creates a reader. `answer` returns nil for an answer that does not count as verified by the present rules,
+    /// `notification` for one that holds no evidence.
+    package init(
+        answer: @escaping @Sendable (KeptAnswer) -> Evidence?, notification: @escaping ReadNotification
+    ) {
+        self.answer = answer
+        self.notification = notification
+    }
+}
+
+extension Evidence {
+    /// Returns the same answer, given again at another of Apple's clocks. Apple signs transactions anew each time; signed
+    /// renewal information and a device's snapshot keep their age.
+    func given(at instant: Instant) -> Evidence {
+        var again = self
+        again.asOf = instant
+        again.transactions = transactions.map { row in
+            var row = row
+            switch row.source {
+            case .latestReceiptInfo: row.asOf = instant
+            case .signedText, .statuses: row.asOf = row.asOf + (instant - asOf)
+            case .deviceReceipt: row.asOf = min(receiptCreatedAt ?? instant, instant)
+            }
+            return row
+        }
+        again.renewals = renewals.map { row in
+            var row = row
+            if !row.isSigned { row.asOf = instant }
+            return row
+        }
+        return again
+    }
+
+    /// Returns the same answer with every path in it prefixed by the observation that stores it.
+    func kept(in observation: Observation) -> Evidence {
+        var kept = self
+        kept.transactions = transactions.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
+        kept.renewals = renewals.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
+        return kept
+    }
+}
+
+extension Observation {
+    /// Returns the path of a fact across all observations: the observation's number, then the path within its body.
+    func path(to path: String) -> String { "\(id)/\(path)" }
+
+    /// Returns the observation's number and the path within its body; nil when the path leads into no observation.
+    static func split(_ path: String) -> (id: Int64, path: String)? {
+        guard let slash = path.firstIndex(of: "/"), let id = Int64(path[..<slash]) else { return nil }
+        // A legacy answer's row is the top level itself: its path is empty.
+        return (id, String(path[path.index(after: slash)...].drop { $0 == "." }))
+    }
+}
+
+/// The facts of a subscription or a purchase to compare, as text by name, without the answer that each fact came from.
+struct FactSnapshot {
+    private(set) var facts: [String: String] = [:]
+
+    /// Returns the differing facts, by name.
+    func differences(from rebuilt: FactSnapshot, of subject: String) -> [RebuildDifference] {
+        Set(facts.keys).union(rebuilt.facts.keys).sorted().compactMap { name in
+            guard facts[name] != rebuilt.facts[name] else { return nil }
+            return RebuildDifference(subject: subject, fact: name, stored: facts[name], rebuilt: rebuilt.facts[name])
+        }
+    }
+
+    private subscript(name: String) -> String? {
+        get { facts[name] }
+        set { facts[name] = newValue }
+    }
+}
+
+extension FactSnapshot {
+    /// Describes a subscription by its stored facts, timeline and columns.
+    init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
+        if let state { try draw(state.facts, state.retractions) }
+        draw(spans)
+        self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
+        self["group_id"] = try row.textIfPresent("group_id")
+        self["will_renew"] = try row.boolIfPresent("will_renew").map { "\($0)" }
+        self["next_payment"] = try row.boolIfPresent("next_payment").map { "\($0)" }
+        self["sale"] = try row.textIfPresent("sale").map {
+            try ColumnJSON.text(of: ColumnJSON.value(SaleJSON.self, in: $0))
+        }
+        self["renews_to_product_id"] = try row.textIfPresent("renews_to_product_id")
+        self["flags"] = try row.texts("flags").joined(separator: ",")
+        self["expires_at"] = try row.instantIfPresent("expires_at")?.iso8601
+        self["head_starts_at"] = try row.instantIfPresent("head_starts_at")?.iso8601
+        self["started_at"] = try row.instantIfPresent("started_at")?.iso8601
+        self["periods"] = "\(try row.int4("periods"))"
+        self["leeway_ms"] = "\(try row.int8("leeway_ms"))"
+        self["app_account_token"] = try row.textIfPresent("app_account_token")
+        self["access_ends_at"] = try row.instantIfPresent("access_ends_at")?.iso8601
+        self["renewal_expected"] = try row.boolIfPresent("renewal_expected").map { "\($0)" }
+    }
+
+    /// Describes a subscription by the facts, timeline and columns that would be written.
+    init(rebuilt state: SubscriptionState, outageAllowance: Delay) throws {
+        try draw(state.facts, state.retractions)
+        draw(state.storedSpans(outageAllowance: outageAllowance))
+        self["as_of"] = state.asOf.iso8601
+        self["group_id"] = state.facts.groupID?.text
+        self["will_renew"] = state.willRenew.map { "\($0)" }
+        self["next_payment"] = state.nextPayment.map { "\($0)" }
+        self["sale"] = try state.storedSale
+        self["renews_to_product_id"] = state.renewsToProductID?.text
+        self["flags"] = state.flagsOfToday
+        self["expires_at"] = state.expiresAt.iso8601
+        self["head_starts_at"] = state.headStartsAt.iso8601
+        self["started_at"] = state.startedAt.iso8601
+        self["periods"] = "\(state.periods)"
+        self["leeway_ms"] = "\(state.leeway.milliseconds)"
+        self["app_account_token"] = state.facts.appAccountToken
+        self["access_ends_at"] = state.outageAllowance.accessEndsAt?.iso8601
+        self["renewal_expected"] = "\(state.outageAllowance.expected)"
+    }
+
+    private mutating func draw(_ facts: SubscriptionFacts, _ retractions: [Retraction]) throws {
+        self["renewal"] = try facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
+        for retraction in retractions {
+            self["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
+        }
+        for record in facts.records { try draw(record) }
+    }
+
+    private mutating func draw(_ period: PeriodRecord) throws {
+        let name =
+            "period " + (period.webOrderLineItemID?.text ?? period.transactionIDs.min()?.text ?? "without a number")
+        self["\(name).product_id"] = period.terms.productID.text
+        self["\(name).quantity"] = "\(period.terms.quantity)"
+        self["\(name).purchased_at"] = period.terms.purchasedAt.iso8601
+        self["\(name).expires_at"] = period.terms.expiresAt.iso8601
+        self["\(name).cancelled_at"] = period.revocation.cancelledAt?.iso8601
+        self["\(name).cancellation_reason"] = period.revocation.reason
+        self["\(name).is_upgraded"] = "\(period.isUpgraded)"
+        self["\(name).original_purchased_at"] = period.originalPurchasedAt?.iso8601
+        self["\(name).is_trial"] = "\(period.isTrial)"
+        self["\(name).is_intro"] = "\(period.isIntro)"
+        self["\(name).promotional_offer_id"] = period.promotionalOfferID
+        self["\(name).offer_code_ref_name"] = period.offerCodeRefName
+        self["\(name).group_id"] = period.groupID?.text
+        self["\(name).ownership"] = period.ownership?.raw
+        self["\(name).app_account_token"] = period.appAccountToken
+        self["\(name).replaced_by"] = period.replacedBy?.text
+        self["\(name).price"] = period.price.map { "\($0.milliunits) \($0.currency)" }
+        self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
+        self["\(name).sale"] = try period.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
+        self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
+        self["\(name).ending"] = try period.ending.map { try ColumnJSON.text(of: RenewalJSON($0.renewal)) }
+    }
+
+    private mutating func draw(_ spans: [StoredSpan]) {
+        for span in spans {
+            let reason = span.reason.map { " (\($0.rawValue))" } ?? ""
+            let flags = span.flags.map { ", \($0.rawValue)" }.joined()
+            let held = span.allowedUntil.map { ", held until \($0.iso8601)" } ?? ""
+            let access = span.entitled ? "with access" : "without access"
+            self["timeline from \(span.from.iso8601)"] =
+                "\(span.state.rawValue)\(reason) \(access) to \(span.to?.iso8601 ?? "further notice"), "
+                + "\(span.productID)\(flags)\(held)"
+        }
+    }
+}
+
+extension FactSnapshot {
+    /// Describes a purchase as it is stored.
+    init(stored state: PurchaseState?, columns row: Row) throws {
+        if let state { draw(state) }
+        self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
+        self["transaction_id"] = try row.textIfPresent("transaction_id")
+        self["quantity"] = try row.intIfPresent("quantity").map { "\($0)" }
+        self["purchased_at"] = try row.instantIfPresent("purchased_at")?.iso8601
+        self["revoked_at"] = try row.instantIfPresent("revoked_at")?.iso8601
+        self["app_account_token"] = try row.textIfPresent("app_account_token")
+    }
+
+    /// Describes a purchase as it would be written.
+    init(rebuilt state: PurchaseState) {
+        draw(state)
+        self["as_of"] = state.asOf.iso8601
+        self["transaction_id"] = state.transactionID.text
+        self["quantity"] = "\(state.quantity)"
+        self["purchased_at"] = state.purchasedAt.iso8601
+        self["revoked_at"] = state.revokedAt?.iso8601
+        self["app_account_token"] = state.facts.appAccountToken?.value
+    }
+
+    private mutating func draw(_ state: PurchaseState) {
+        let facts = state.facts
+        self["facts.transaction_id"] = facts.terms.value.transactionID.text
+        self["facts.quantity"] = "\(facts.terms.value.quantity)"
+        self["facts.purchased_at"] = facts.terms.value.purchasedAt.iso8601
+        self["facts.revoked_at"] = facts.revocation.value.cancelledAt?.iso8601
+        self["facts.revocation_reason"] = facts.revocation.value.reason
+        self["facts.ownership"] = facts.ownership?.value.raw
+        self["facts.app_account_token"] = facts.appAccountToken?.value
+        self["facts.price"] = facts.price.map { "\($0.value.milliunits) \($0.value.currency)" }
+        self["facts.revocation_percentage"] = facts.revocationPercentage.map { "\($0.value)" }
+        self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
+    }
+}

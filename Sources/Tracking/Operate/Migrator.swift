@@ -1,0 +1,216 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// The result of a migration run.
+package struct MigrationReport: Sendable {
+    /// The names of the migrations applied by this run, in order.
+    package let applied: [String]
+    /// How many migrations the database has now.
+    package let total: Int
+    /// Whether the database has later migrations than this program knows, with which the program still works.
+    package let isAhead: Bool
+    /// The new place of the database, as after a restore; nil when its place is unchanged.
+    package let feedRenewal: FeedRenewal?
+}
+
+extension LedgerOperations {
+    /// Creates or upgrades the schema; safe to run from many machines at once.
+    ///
+    /// Refuses, and changes nothing, when an applied migration differs from this program's, or when the database has
+    /// later ones that this program does not work with. Later ones that only add are left as they are.
+    package func migrate() async throws -> MigrationReport {
+        let (applied, total) = try await applyMigrations()
+        try await addObservationMonths()
+        return MigrationReport(
+            applied: applied, total: total, isAhead: total > Migrations.all.count,
+            feedRenewal: try await ledger.feed.checkPlace())
+    }
+
+    private func applyMigrations() async throws -> (applied: [String], total: Int) {
+        try await database.transaction { transaction in
+            try transaction.script(Queries.lockMigrations.text)
+            let known = try transaction.query(Queries.readMigrations)
+            try Self.refuseChangedHistory(known)
+            if known.count > Migrations.all.count {
+                try Self.refuseLaterHistory(transaction.query(Queries.readCompatibility))
+            }
+            var applied: [String] = []
+            for migration in Migrations.all.dropFirst(known.count) {
+                try transaction.script(migration.text)
+                try transaction.query(
+                    Queries.recordMigration, [.text(migration.name), .bytea(Self.fingerprint(of: migration))])
+                applied.append(migration.name)
+            }
+            return (applied, known.count + applied.count)
+        }
+    }
+
+    /// Requires that the database has this program's migrations, and no later ones that the program does not work with;
+    /// else the error says what to do.
+    package func requireMigrated() async throws {
+        let exists = try await query(Queries.isMigrated)
+        guard try exists.first?.bool("migrated") == true else {
+            throw LedgerError(.mismatch, "The database has no Perennial schema; run `perennial migrate` first.")
+        }
+        let known = try await query(Queries.readMigrations)
+        try Self.refuseChangedHistory(known)
+        if known.count > Migrations.all.count {
+            try Self.refuseLaterHistory(try await query(Queries.readCompatibility))
+        }
+        guard known.count >= Migrations.all.count else {
+            throw LedgerError(
+                .mismatch,
+                "The database has \(known.count) of \(Migrations.all.count) migrations; run `perennial migrate`.")
+        }
+    }
+
+    private static func refuseChangedHistory(_ known: [Row]) throws {
+        for (row, migration) in zip(known, Migrations.all) {
+            let (name, digest) = (try row.text("name"), try row.bytea("digest"))
+            guard name == migration.name, digest == fingerprint(of: migration) else {
+                throw LedgerError(
+                    .mismatch,
+                    "Another version of Perennial made the schema of this database (migration \(name)), and this version "
+                        + "cannot change it: use that version, or name a new database.")
+            }
+        }
+    }
+
+    /// Refuses later migrations with which this program does not work. Programs are replaced machine by machine, so
+    /// this one accepts a schema that later programs have only added to.
+    private static func refuseLaterHistory(_ compatibility: [Row]) throws {
+        try refuseEarlierPrograms(than: compatibility.first?.int4("program_min") ?? .max)
+    }
+
+    /// Throws `mismatch` when this program knows fewer migrations than it must to work with the schema.
+    static func refuseEarlierPrograms(than programMin: Int32) throws {
+        guard programMin <= Migrations.all.count else {
+            throw LedgerError(
+                .mismatch,
+                "The database was changed for programs that know \(programMin) migrations and this one knows "
+                    + "\(Migrations.all.count); run a newer perennial.")
+        }
+    }
+
+    private static func fingerprint(of migration: SQLFile) -> [UInt8] {
+        [UInt8](SHA256.hash(data: Data(migration.text.utf8)))
+    }
+}
+
+extension LedgerOperations {
+    /// Makes room for the observations of this month and the next.
+    package func addObservationMonths() async throws {
+        _ = try await write(Queries.addObservationMonths)
+    }
+}
+
+extension LedgerOperations {
+    /// The SQL that grants the roles owner, worker, api and report their privileges, for managed databases.
+    package static var roleScript: String {
+        Queries.createRoles.text + "\n" + Queries.grantRoles.text
+    }
+
+    /// Creates the roles and grants each one only the privileges that it needs.
+    package func grantRoles() async throws {
+        try await database.transaction { transaction in
+            try transaction.script(Queries.lockMigrations.text)
+            try transaction.script(Self.roleScript)
+        }
+    }
+}
+
+/// What an operator must know of the database before the first start.
+package struct DatabaseExamination: Sendable, Hashable {
+    /// The oldest PostgreSQL that Perennial works with, as its number.
+    package static let versionMin: Int32 = 140_000
+
+    /// PostgreSQL's version, as its number.
+    package let version: Int32
+    /// PostgreSQL's version, in words.
+    package let versionText: String
+    /// The installed version of the extension `btree_gist`; nil: it is not installed in this database.
+    package let gistInstalled: String?
+    /// The version of `btree_gist` that the server can install; nil: it cannot.
+    package let gistAvailable: String?
+    /// The database's clock.
+    package let clock: Instant
+    /// Whether it is a standby, which takes no writes.
+    package let isStandby: Bool
+    /// The account of this connection.
+    package let account: String
+    /// Whether the account may create the schema.
+    package let mayCreate: Bool
+    /// The roles that `migrate` granted rights to; empty after `migrate --no-roles`.
+    package let roles: [String]
+    /// The roles whose rights the account lacks, each with the first one that it lacks.
+    package let lacking: [String: String]
+}
+
+/// A sealed secret that this process cannot open.
+package struct UnreadableSecret: Sendable, Hashable {
+    /// What is sealed.
+    package enum Kind: String, Sendable {
+        /// The shared secret of an app.
+        case shared
+        /// The key that signs requests to the Server API.
+        case serverKey = "server_key"
+        /// The key that signs promotional offers.
+        case offerKey = "offer_key"
+        /// The key of the newest order.
+        case order
+    }
+
+    /// What is sealed.
+    package let kind: Kind
+    /// Its app.
+    package let bundleID: BundleID
+}
+
+extension LedgerOperations {
+    /// Looks at the database without changing it. It needs no schema. Throws `DatabaseError` where it cannot be asked.
+    package func examineDatabase() async throws -> DatabaseExamination {
+        guard let row = try await database.query(Statement(Queries.examineDatabase)).first else {
+            throw LedgerError(.mismatch, "The database gave no answer about itself.")
+        }
+        let roles = try row.texts("lacking_roles")
+        return DatabaseExamination(
+            version: try row.int4("version"), versionText: try row.text("version_text"),
+            gistInstalled: try row.textIfPresent("gist_installed"),
+            gistAvailable: try row.textIfPresent("gist_available"), clock: try row.instant("clock"),
+            isStandby: try row.bool("is_standby"), account: try row.text("account"),
+            mayCreate: try row.bool("may_create"), roles: try row.texts("roles"),
+            lacking: Dictionary(uniqueKeysWithValues: zip(roles, try row.texts("lacking"))))
+    }
+
+    /// Tries the master key on every sealed secret of apps, and on the newest key of an order. Returns how many there
+    /// are, and those that it does not open; without a master key all of them.
+    package func examineSecrets() async throws -> (count: Int, unreadable: [UnreadableSecret]) {
+        let rows = try await query(Queries.readSealedSecrets)
+        let unreadable = try rows.compactMap { row -> UnreadableSecret? in
+            let kind: UnreadableSecret.Kind = try row.word("kind")
+            let bundleID = BundleID(try row.text("bundle_id"))
+            let owner =
+                switch kind {
+                case .shared: bundleID.text
+                case .serverKey: LedgerApps.serverKeyOwner(bundleID)
+                case .offerKey: LedgerApps.offerKeyOwner(bundleID)
+                case .order: LedgerOrders.keyOwner(try row.text("order_id"))
+                }
+            do throws(LedgerError) {
+                guard let seal = ledger.seal else { throw LedgerError(.mismatch, "There is no master key.") }
+                _ = try seal.open(try sealed(in: row), for: owner)
+                return nil
+            } catch {
+                return UnreadableSecret(kind: kind, bundleID: bundleID)
+            }
+        }
+        return (rows.count, unreadable)
+    }
+
+    private func sealed(in row: Row) throws(LedgerError) -> [UInt8] {
+        do { return try row.bytea("sealed") } catch { throw LedgerError(.mismatch, "\(error)") }
+    }
+}

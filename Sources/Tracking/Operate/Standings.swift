@@ -1,0 +1,187 @@
+import AppStore
+import Subscriptions
+
+extension Tracker {
+    /// Records the problems that only answers show. `unwritten` could not be settled.
+    func see(_ answers: [Checked], unwritten: [SettledBatch.Failure]) {
+        for (app, answers) in Dictionary(grouping: answers, by: \.claim.app.bundleID) {
+            see(answers, of: app)
+        }
+        seeClocks(of: answers)
+        let failed = Set(unwritten.map(\.receiptID))
+        conditions.clear(answers.lazy.map(\.claim.receiptID).filter { !failed.contains($0) }.map { .unsettled($0) })
+        for failure in unwritten { conditions.raise(.unsettled(failure.receiptID), by: failure.reason) }
+    }
+
+    /// Records that a clock is wrong; it is unclear from here which one.
+    private func seeClocks(of answers: [Checked]) {
+        let dated = answers.filter { $0.isRepeated || $0.answer.response != nil || $0.answer.server?.contents != nil }
+        guard !dated.isEmpty else { return }
+        let ahead = dated.filter { $0.clock.ahead != nil }
+        metrics.ahead(ahead)
+        let worst = ahead.max { ($0.clock.ahead ?? .zero) < ($1.clock.ahead ?? .zero) }
+        conditions.see(
+            .clock,
+            worst.map { "receipt \($0.claim.receiptID): \(($0.clock.ahead?.milliseconds ?? 0) / 1_000) s ahead" })
+    }
+
+    private func see(_ answers: [Checked], of app: BundleID) {
+        let asked = answers.filter { $0.answer.calls > 0 }
+        if !asked.isEmpty { conditions.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
+        for verdict in asked.lazy.compactMap(\.answer.server) where verdict.fault != nil || verdict.contents != nil {
+            conditions.see(.serverAPI(app), verdict.fault)
+        }
+        let read = answers.filter { !$0.isRepeated }
+        if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
+        for seen in answers.lazy.compactMap(\.secretEvidence) {
+            switch seen {
+            // A refusal about one receipt, which may be another app's, is no problem yet: trials decide.
+            case .refused: break
+            case .current: conditions.clear(.previousSecret(app))
+            case .previous(let receipt): conditions.raise(.previousSecret(app), by: "receipt \(receipt)")
+            }
+        }
+    }
+
+    /// Records in the ledger what answers show about shared secrets: the first refused call of each app and environment,
+    /// and the last accepted one.
+    func noteSecrets(_ answers: [Checked]) async {
+        var seen: [SecretPlace: (app: App, refusedAt: Instant?, refused: Set<ReceiptID>, acceptedAt: Instant?)] = [:]
+        for answer in answers {
+            guard let evidence = answer.secretEvidence else { continue }
+            let place = SecretPlace(
+                appID: answer.claim.app.id, environment: StoreEnvironment(answer.answer.environment))
+            var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
+            switch evidence {
+            case .refused(let receipt):
+                notes.refusedAt = min(notes.refusedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+                notes.refused.insert(receipt)
+            case .current: notes.acceptedAt = max(notes.acceptedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+            case .previous: continue
+            }
+            seen[place] = notes
+        }
+        guard !seen.isEmpty else { return }
+        await attempt("note what Apple says of shared secrets") {
+            for (place, notes) in seen {
+                if let instant = notes.acceptedAt {
+                    try await ledger.apps.noteAcceptedSecret(of: notes.app, in: place.environment, at: instant)
+                }
+                if let instant = notes.refusedAt {
+                    try await ledger.apps.noteRefusedSecret(
+                        of: notes.app, in: place.environment, about: notes.refused, at: instant)
+                }
+            }
+        }
+    }
+}
+
+/// One app's secret in one environment.
+private struct SecretPlace: Hashable {
+    let appID: Int32
+    let environment: StoreEnvironment
+}
+
+/// The information in an answer about an app's shared secret.
+enum SecretEvidence: Sendable, Hashable {
+    /// Apple refuses every stored secret.
+    case refused(ReceiptID)
+    /// Apple accepts the present secret.
+    case current
+    /// Apple refuses the present secret and accepts the previous one.
+    case previous(ReceiptID)
+}
+
+extension Checked {
+    /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
+    /// are subscriptions; only for those it sends a `latest_receipt`.
+    var secretEvidence: SecretEvidence? {
+        if isRepeated, let outline = answer.outline {
+            if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+            return outline.holdsLatestReceipt ? .current : nil
+        }
+        guard let response = answer.response else { return nil }
+        if response.status == 21004 { return .refused(claim.receiptID) }
+        if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+        let isAccepted = response.status == 0 || response.status == 21006
+        return isAccepted && response.latestReceipt != nil ? .current : nil
+    }
+
+    /// Why there was no answer, in the network's own words, which are for the log only.
+    fileprivate var silence: String? {
+        if let verdict = answer.server, !verdict.isFailure { return nil }
+        guard !isRepeated, answer.response == nil, let failure = answer.failureInFull else { return nil }
+        return "receipt \(claim.receiptID): \(failure)"
+    }
+
+    /// The first row of the answer that cannot be read: Apple may have changed its format.
+    fileprivate var unreadableRow: String? {
+        answer.response?.unreadableRows.first.map { "receipt \(claim.receiptID), \($0)" }
+    }
+}
+
+extension Tracker {
+    /// Records what the database knows about apps, whichever process wrote it: pauses, slow-downs and incidents.
+    func seeStandings() async {
+        await attempt("see how apps stand") {
+            let apps = try await ledger.apps.all()
+            // Open incidents come first, and an app has at most one.
+            let incidents = try await ledger.admin.incidents(limit: apps.count).filter { $0.closedAt == nil }
+            let isAppleAway = apps.first.map { $0.appleFailures > CallRateLimit.failuresTolerated } ?? false
+            let whyAway = apps.lazy.compactMap(\.pause?.reason).first ?? "a few receipts are tried"
+            conditions.see(.appStore, isAppleAway ? whyAway : nil)
+            for app in apps {
+                see(secretsOf: app)
+                // While Apple answers about no app, each app waits for the same reason, which is logged once.
+                if !isAppleAway { see(pauseOf: app) }
+                conditions.see(.slowness(app.bundleID), app.slowness)
+                let incident = incidents.first { $0.bundleID == app.bundleID }
+                conditions.see(.incident(app.bundleID), incident.map(\.sum))
+            }
+        }
+    }
+
+    /// Records what Apple says against an app's shared secret, in each environment on its own: an operator who knows of
+    /// the sandbox's pause hears of production's.
+    private func see(secretsOf app: App) {
+        let asked = app.verifier == .verifyReceipt ? "nothing is asked there" : "only the Server API is asked there"
+        for environment in [StoreEnvironment.production, .sandbox] {
+            let isRefused = app.secretPauses[environment] != nil
+            conditions.see(.wrongSecret(app.bundleID, environment), isRefused ? asked : nil)
+        }
+        let doubts = app.secretDoubts.map { "refused about \($0.shown) in \($0.environment.rawValue)" }
+        conditions.see(
+            .wrongSecret(app.bundleID, nil),
+            doubts.isEmpty
+                ? nil : "\(doubts.joined(separator: ", and ")); no receipt with a subscription can prove it there")
+    }
+
+    /// Records a pause of all checks of an app.
+    private func see(pauseOf app: App) {
+        let isFailing = app.rateLimit.failures > CallRateLimit.failuresTolerated
+        let calls = app.verifier == .serverAPI ? app.callPauses.values.first?.reason : nil
+        let reason = app.pause?.reason ?? calls ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
+        conditions.see(.pause(app.bundleID), reason)
+    }
+}
+
+extension App {
+    /// How much slower the app's calls are than allowed; nil at the full rate.
+    fileprivate var slowness: String? {
+        guard callsPerSecondNow != callsPerSecond else { return nil }
+        let most = callsPerSecond == 0 ? "any number" : "\(callsPerSecond)"
+        return "\((callsPerSecondNow * 10).rounded() / 10) calls a second of \(most)"
+    }
+}
+
+extension Incident {
+    /// The evidence of the incident.
+    fileprivate var sum: String { "\(refused) of \(asked) answers: \(lastReason)" }
+}
+
+extension App.SecretDoubt {
+    /// How many receipts were refused, in words.
+    package var shown: String {
+        (receipts == Self.receiptsMax ? "at least " : "") + receipts.of("receipt", "receipts")
+    }
+}

@@ -1,0 +1,381 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a device proves to send about an order, with the order's key: an HMAC-SHA256 in lower-case hex. It shows that
+/// the message is about the order, never that the sender owns a receipt.
+package struct OrderProof: Sendable, Hashable {
+    /// The order's id.
+    package let orderID: String
+    /// The ASCII texts that may have been authenticated: with the id as it was sent, and in lower case.
+    private let messages: [String]
+    /// The proof as it was sent.
+    let code: String
+
+    /// A proof about a receipt, over `<order id>.<lower-case hex SHA-256 of the decoded receipt>`.
+    package init(of orderID: String, receipt: [UInt8], code: String) {
+        let digest = SHA256.hash(data: Data(receipt)).map { String(format: "%02x", $0) }.joined()
+        self.init(orderID: orderID, about: digest, code: code)
+    }
+
+    /// A proof about a state, over `<order id>.<state>.<code, or nothing>`.
+    package init(of orderID: String, state: OrderState, stateCode: String?, code: String) {
+        self.init(orderID: orderID, about: "\(state.rawValue).\(stateCode ?? "")", code: code)
+    }
+
+    private init(orderID: String, about subject: String, code: String) {
+        let canonical = LedgerOrders.canonical(orderID) ?? orderID
+        (self.orderID, self.code) = (canonical, code)
+        messages = ["\(canonical).\(subject)", "\(orderID).\(subject)"]
+    }
+
+    /// Whether the proof was made with a key, which is 32 bytes in Base64. It takes the same time for every wrong one.
+    package func isMade(with key: String) -> Bool {
+        let bytes = Self.bytes(hex: code)
+        let rights = messages.map { message in
+            HMAC<SHA256>.isValidAuthenticationCode(
+                bytes ?? Array(repeating: 0, count: SHA256.byteCount), authenticating: Data(message.utf8),
+                using: SymmetricKey(data: Data(base64Encoded: key) ?? Data()))
+        }
+        return rights.contains(true) && bytes != nil
+    }
+
+    private static func bytes(hex: String) -> [UInt8]? {
+        let digits = Array(hex.utf8)
+        guard digits.count == 2 * SHA256.byteCount, digits.allSatisfy({ Self.isLowerHex($0) }) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).compactMap {
+            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+        }
+    }
+
+    private static func isLowerHex(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}
+
+extension LedgerOrders {
+    /// Returns an order's id in the one spelling that is stored, sealed and counted: a UUID in lower case; nil for another
+    /// text.
+    package static func canonical(_ id: String) -> String? { UUID(uuidString: id)?.uuidString.lowercased() }
+
+    /// The longest code of a reported state, in bytes.
+    package static let codeBytesMax = 255
+    /// A key that no order has: a proof of an unknown order takes as long as a wrong one.
+    private static let noKey = Data(repeating: 0, count: 32).base64EncodedString()
+
+    /// Whether a proof is of an order that may still be proved: until 90 days after it ended.
+    package func accepts(_ proof: OrderProof) async throws -> Bool {
+        guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Proofs need PERENNIAL_MASTER_KEY.") }
+        let isID = Self.canonical(proof.orderID) != nil
+        let id = isID ? proof.orderID : UUID().uuidString
+        let row = try await query(Queries.readOrderKey, [.text(id)]).first
+        let key = try row.map { try seal.open(try $0.bytea("sealed_key"), for: Self.keyOwner(id)) }
+        return proof.isMade(with: key ?? Self.noKey) && key != nil && isID
+    }
+
+    /// Records what a device reports of an order: purchasing, deferred, cancelled or failed, with an error code of
+    /// StoreKit for example. Returns the state, which a paid or expired order keeps; nil: the proof is refused.
+    ///
+    /// Throws `invalid` for another state, or a code that is too long or holds a NUL.
+    package func report(
+        _ state: OrderState, code: String?, of id: String, proof: String
+    ) async throws -> OrderState? {
+        switch state {
+        case .purchasing, .deferred, .cancelled, .failed: break
+        case .created, .paid, .delivered, .expired, .refunded:
+            throw LedgerError(.invalid, "A device reports purchasing, deferred, cancelled or failed.")
+        }
+        guard code.map({ $0.utf8.count <= Self.codeBytesMax && !$0.utf8.contains(0) }) ?? true else {
+            throw LedgerError(.invalid, "A code has at most \(Self.codeBytesMax) bytes, and no NUL.")
+        }
+        guard try await accepts(OrderProof(of: id, state: state, stateCode: code, code: proof)) else { return nil }
+        let waits = Self.waitsDeferred.milliseconds / Int64(ledger.speedup)
+        let row = try await write(
+            Queries.reportOrder, [.text(Self.canonical(id)), .text(state.rawValue), .text(code), .int8(waits)]
+        ).first
+        return try row?.word("state")
+    }
+}
+
+/// What devices sent with proofs for the orders that a batch may pay, and no customer was given: a proof may claim it in
+/// any settlement, not only in the first one.
+struct ProvablePurchases: Sendable {
+    /// The orders for which each purchase was sent, by the keys of the purchases.
+    private(set) var orders: [Int64: Set<String>] = [:]
+    /// The customers of the orders.
+    private(set) var customers: [String: OwnershipClaim] = [:]
+    /// The receipts that hold them.
+    private(set) var receipts: Set<Int64> = []
+
+    /// No purchases.
+    static let none = ProvablePurchases()
+
+    private init() {}
+
+    /// Reads them before any lock. What Apple takes back frees the order that it pays, whatever receipt shows it.
+    init(of batch: [Settlement], in transaction: Transaction) throws {
+        let takenBack = batch.flatMap(\.purchases).filter { _, evidence in
+            evidence.transactions.contains { $0.cancelledAt != nil }
+        }
+        let rows = try transaction.query(
+            Queries.findProvable,
+            [.int8s(batch.map(\.claim.receiptID.number))]
+                + PurchaseRowKey.parameters(Set(takenBack.map(\.key)).sorted()))
+        for row in rows {
+            let order = try row.text("order_id")
+            orders[try row.int8("purchase_id"), default: []].insert(order)
+            receipts.insert(try row.int8("receipt_id"))
+            customers[order] = OwnershipClaim(
+                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
+                isNew: false)
+        }
+    }
+
+    /// The keys of the purchases.
+    var purchases: [Int64] { orders.keys.sorted() }
+}
+
+/// The orders for which a batch's receipts were sent. What such a receipt holds may pay its order, whenever Apple lists
+/// it.
+struct OrderReceipts: Sendable {
+    /// An order for which a receipt was sent.
+    struct Sent: Sendable {
+        let orderID: String
+        /// Whether a device sent it with a proof.
+        let isProved: Bool
+        /// Whether it is unpaid, or its payment may move.
+        let isPayable: Bool
+        /// The transaction that a service named for it.
+        let transactionID: TransactionID?
+        /// The order's customer, who may claim one transaction by the proof.
+        let customer: OwnershipClaim
+    }
+
+    /// The orders and transactions among which proofs claim; empty where none does.
+    let pool: PaymentPool
+
+    /// What proofs may claim beside the batch's own contents.
+    let provable: ProvablePurchases
+
+    private let sent: [ReceiptID: [Sent]]
+    private let unclaimablePurchases: Set<Int64>
+    private let unclaimableSubscriptions: Set<Int64>
+
+    /// The state of a batch whose receipts were sent for no order.
+    static let none = OrderReceipts(sent: [:])
+
+    private init(
+        sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, provable: ProvablePurchases = .none,
+        purchases: Set<Int64> = [], subscriptions: Set<Int64> = []
+    ) {
+        (self.sent, self.pool, self.provable) = (sent, pool, provable)
+        (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
+    }
+
+    /// Reads the orders of the receipts of a batch. `purchases` and `subscriptions` are its locked rows.
+    init(
+        of batch: [Settlement], provable: ProvablePurchases, purchases: [Row], subscriptions: [Row],
+        in transaction: Transaction
+    ) throws {
+        let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(batch.map(\.claim.receiptID.number))])
+        let sent = try rows.reduce(into: [ReceiptID: [Sent]]()) { sent, row in
+            sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row))
+        }
+        func mayClaim(_ one: Sent) -> Bool { one.isPayable && (one.isProved || !provable.purchases.isEmpty) }
+        let claiming = provable.receipts.union(sent.filter { $0.value.contains(where: mayClaim) }.keys.map(\.number))
+        guard !claiming.isEmpty else {
+            self.init(sent: sent)
+            return
+        }
+        // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
+        let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer) + provable.customers.values)
+        try transaction.query(Queries.lockClaimers, [.int8s(Set(claimers.map(\.customer.number)).sorted())])
+        let things: [Parameter] = [
+            .int8s(try purchases.map { try $0.int8("purchase_id") }),
+            .int8s(try subscriptions.map { try $0.int8("subscription_id") }),
+        ]
+        // A delivery that is being acknowledged at this moment keeps a proof from claiming what it gave.
+        try transaction.query(Queries.markDue, things)
+        let unclaimable = try transaction.query(Queries.findUnclaimable, things)
+        let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.sorted())])
+        self.init(
+            sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
+            provable: provable,
+            purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
+            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }))
+    }
+
+    /// Returns the orders for which a receipt was sent, the oldest first.
+    func orders(of receipt: ReceiptID) -> [Sent] { sent[receipt] ?? [] }
+
+    /// The receipts whose contents may pay an order that they were sent for.
+    var paying: [ReceiptID] { sent.filter { $0.value.contains(where: \.isPayable) }.keys.sorted() }
+
+    /// The receipts that were sent for an order.
+    var all: [ReceiptID] { sent.keys.sorted() }
+
+    /// Returns the customer of an order for which a receipt was sent.
+    func customer(of order: String) -> OwnershipClaim? {
+        sent.values.joined().first { $0.orderID == order }?.customer ?? provable.customers[order]
+    }
+
+    /// Whether a proof may claim a purchase, as far as its payments, deliveries and owner say.
+    func isClaimable(purchase id: Int64) -> Bool { !unclaimablePurchases.contains(id) }
+
+    /// Whether a proof may claim a subscription, likewise.
+    func isClaimable(subscription id: Int64) -> Bool { !unclaimableSubscriptions.contains(id) }
+}
+
+extension OrderReceipts.Sent {
+    fileprivate init(row: Row) throws {
+        orderID = try row.text("order_id")
+        isProved = try row.bool("is_proved")
+        isPayable = try row.bool("is_payable")
+        transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
+        customer = OwnershipClaim(
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
+            isNew: false)
+    }
+}
+
+extension SettlementRun {
+    /// What a proof may claim: a one-time purchase, or the subscription of a period.
+    private enum Claimable {
+        case purchase(PurchaseRowKey)
+        case subscription(SubscriptionRowKey)
+    }
+
+    /// Gives the customers of orders what pays these in the receipts that devices sent with the orders' proofs.
+    ///
+    /// A proof shows that the upload is about the order, never that the receipt is the sender's. So it claims only the
+    /// transaction that pays the order by the one rule of payments, and only if it has no owner, or an uploader
+    /// who was given nothing of it.
+    mutating func claimByProof() {
+        let pool = orderReceipts.pool
+        guard !pool.orders.isEmpty else { return }
+        let stored = Dictionary(pool.transactions.map { ($0.bought, $0) }) { first, _ in first }
+        var things: [PayingTransaction.Bought: (thing: Claimable, transaction: PayingTransaction)] = [:]
+        var (bought, subscribed): (Set<PurchaseRowKey>, Set<SubscriptionRowKey>) = ([], [])
+        for settlement in batch
+        where settlement.evidence != nil && !isRepeated(settlement) && settlement.vouching != .pointer {
+            let contents = self.contents(of: settlement)
+            bought.formUnion(contents.purchases)
+            subscribed.formUnion(contents.subscriptions)
+        }
+        let provable = orderReceipts.provable
+        bought.formUnion(purchases.filter { provable.orders[$0.value.rowID] != nil }.keys)
+        for key in bought {
+            if let one = transaction(of: key, stored) { things[one.bought] = (.purchase(key), one) }
+        }
+        for key in subscribed {
+            for one in transactions(of: key, stored) { things[one.bought] = (.subscription(key), one) }
+        }
+        let elsewhere = pool.transactions.filter { !isLoaded($0.bought, bought, subscribed) }
+        let payments = matchPayments(elsewhere + things.values.map(\.transaction), of: pool.orders)
+        for payment in payments {
+            guard let found = things[payment.bought], found.transaction.provedFor.contains(payment.orderID),
+                let claim = orderReceipts.customer(of: payment.orderID)
+            else { continue }
+            give(found.thing, to: claim)
+        }
+    }
+
+    private func isLoaded(
+        _ bought: PayingTransaction.Bought, _ purchaseKeys: Set<PurchaseRowKey>,
+        _ subscriptionKeys: Set<SubscriptionRowKey>
+    ) -> Bool {
+        switch bought {
+        case .purchase(let id): purchaseKeys.contains { purchases[$0]?.rowID == id }
+        case .period(_, let id): subscriptionKeys.contains { subscriptions[$0]?.rowID == id }
+        }
+    }
+
+    /// Returns a one-time purchase as payments see it now; nil where it pays nothing any more.
+    private func transaction(
+        of key: PurchaseRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
+    ) -> PayingTransaction? {
+        guard let draft = purchases[key], let facts = draft.state?.facts, facts.revocation.value.cancelledAt == nil,
+            facts.ownership?.value.isPayer ?? true
+        else { return nil }
+        let terms = facts.terms.value
+        let one = PayingTransaction(
+            .purchase(draft.rowID), in: key.environment, productID: key.purchase.productID, quantity: terms.quantity,
+            purchasedAt: terms.purchasedAt, owner: draft.ownership.buyer?.customer.number)
+        return completed(
+            one, as: stored[one.bought], isStored: draft.stored != nil,
+            isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
+            transactionIDs: facts.transactionIDs, appID: key.appID,
+            sentWith: receipts { contents(of: $0).purchases.contains(key) },
+            provedFor: orderReceipts.provable.orders[draft.rowID] ?? [])
+    }
+
+    /// Returns the periods of a subscription likewise.
+    private func transactions(
+        of key: SubscriptionRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
+    ) -> [PayingTransaction] {
+        guard let draft = subscriptions[key], let facts = draft.state?.facts else { return [] }
+        let ends = Set(facts.periods.map(\.expiresAt))
+        let sent = receipts { contents(of: $0).subscriptions.contains(key) }
+        return facts.periods.enumerated().compactMap { index, period in
+            guard !period.isRefunded, !period.isShared else { return nil }
+            // A period that is not stored yet has no id of its own.
+            var one = PayingTransaction(
+                .period(period.id ?? -Int64(index) - 1, of: draft.rowID), in: key.environment,
+                productID: period.productID, quantity: period.terms.value.quantity, purchasedAt: period.purchasedAt,
+                owner: draft.ownership.buyer?.customer.number)
+            one.isRenewal = ends.contains(period.purchasedAt)
+            return completed(
+                one, as: stored[one.bought], isStored: period.id != nil,
+                isClaimable: orderReceipts.isClaimable(subscription: draft.rowID),
+                token: period.details.appAccountToken?.value, transactionIDs: period.transactionIDs, appID: key.appID,
+                sentWith: sent)
+        }
+    }
+
+    private func receipts(where holds: (Settlement) -> Bool) -> [OrderReceipts.Sent] {
+        batch.filter(holds).flatMap { orderReceipts.orders(of: $0.claim.receiptID) }
+    }
+
+    /// Returns a transaction with what is stored of it, and with what the batch's receipts were sent for; nil where it
+    /// pays an order for good.
+    private func completed(
+        _ transaction: PayingTransaction, as stored: PayingTransaction?, isStored: Bool, isClaimable: Bool,
+        token: String?, transactionIDs: Set<TransactionID>, appID: Int32, sentWith sent: [OrderReceipts.Sent],
+        provedFor: Set<String> = []
+    ) -> PayingTransaction? {
+        let pool = orderReceipts.pool
+        let isOwnedHere = transaction.owner.map { owner in pool.orders.contains { $0.customer == owner } } ?? false
+        // What a customer of the pool owns and the pool leaves out pays another order, or was bought too long ago.
+        if isStored, isOwnedHere, stored == nil { return nil }
+        var one = transaction
+        one.isClaimable = isClaimable
+        one.isClaimed = stored?.isClaimed ?? false
+        one.isAcknowledged = stored?.isAcknowledged ?? false
+        one.isDuplicate = stored?.isDuplicate ?? false
+        one.accountToken = token?.lowercased()
+        if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {
+            one.tokenNames = .order(order)
+        } else {
+            // An order that is not in the pool is of another product or customer.
+            one.tokenNames = orderCustomers.named(by: token, appID: appID).map { named in
+                named.isOrdered ? .order("") : .customer(named.claim.customer.number)
+            }
+        }
+        one.provedFor = (stored?.provedFor ?? provedFor).union(sent.filter(\.isProved).map(\.orderID))
+        one.sentFor = (stored?.sentFor ?? []).union(sent.filter { !$0.isProved }.map(\.orderID))
+        one.namedFor = (stored?.namedFor ?? []).union(
+            sent.filter { $0.transactionID.map(transactionIDs.contains) ?? false }.map(\.orderID))
+        return one
+    }
+
+    private mutating func give(_ thing: Claimable, to claim: OwnershipClaim) {
+        switch thing {
+        case .purchase(let key):
+            purchases[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+            purchases[key]?.markChanged()
+        case .subscription(let key): subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+        }
+    }
+}

@@ -1,0 +1,271 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a customer is about to buy.
+package struct OrderRequest: Sendable, Hashable {
+    /// How many of a product one transaction can hold, as in StoreKit.
+    package static let quantityAllowed: ClosedRange<Int32> = 1...10
+    /// The longest id of a device, in bytes: an archived token of iCloud has some 400 characters.
+    package static let deviceBytesMax = 4_096
+
+    /// The operator's own id of the customer.
+    package var customer: String
+    /// The product of the catalog.
+    package var productID: ProductID
+    /// How many.
+    package var quantity: Int32
+    /// The price that the customer was shown, in thousandths of the currency's unit.
+    package var priceMilliunits: Int64?
+    /// The currency of that price.
+    package var currency: String?
+    /// The app's own id of the device. Only a keyed hash of it is stored.
+    package var device: String?
+
+    /// Creates a request.
+    package init(
+        customer: String, productID: ProductID, quantity: Int32 = 1, priceMilliunits: Int64? = nil,
+        currency: String? = nil, device: String? = nil
+    ) {
+        self.customer = customer
+        self.productID = productID
+        self.quantity = quantity
+        self.priceMilliunits = priceMilliunits
+        self.currency = currency
+        self.device = device
+    }
+}
+
+extension OrderRequest {
+    /// Throws `invalid` unless the text can be a device's id.
+    static func requireValidDevice(_ device: String) throws(LedgerError) {
+        guard (1...deviceBytesMax).contains(device.utf8.count), !device.utf8.contains(0) else {
+            throw LedgerError(.invalid, "A device's id has 1 to \(deviceBytesMax) bytes, and no NUL.")
+        }
+    }
+}
+
+extension SecretSeal {
+    /// Returns the keyed hash of a device's id, as orders keep it.
+    func hash(device: String, of bundleID: BundleID) throws -> [UInt8] {
+        try hash(device, of: "device of \(bundleID)")
+    }
+}
+
+/// An order as its placing is answered.
+package struct PlacedOrder: Sendable, Hashable {
+    /// The order's id, a UUID.
+    package let id: String
+    /// The key of the order's proofs, 32 bytes in Base64.
+    package let key: String
+    /// What the app passes to Apple with the purchase, a UUID.
+    package let appAccountToken: String
+    /// Its first state.
+    package let state: OrderState
+    /// When it expires if it is not paid.
+    package let expiresAt: Instant
+    /// Whether this call placed it; otherwise an earlier call with the same key did.
+    package let isNew: Bool
+}
+
+extension LedgerOrders {
+    /// The most open orders of a customer.
+    package static let openMax: Int32 = 20
+    /// How long an order waits for its payment; both follow the speed-up.
+    package static let waits = Delay.days(1)
+    /// How long an order waits that was deferred.
+    package static let waitsDeferred = Delay.days(3)
+    /// How often an order is tried: others with its Idempotency-Key or of its customer may arrive at once, and a key of
+    /// yesterday is forgotten at the first try.
+    private static let triesMax = 3
+    /// The longest Idempotency-Key, in bytes.
+    package static let requestKeyBytesMax = 255
+
+    /// Places an order before its payment. Of `openMax` open ones, the oldest that nothing happened to gives way.
+    ///
+    /// A repetition with the same `requestKey` within 24 hours returns the same answer. A non-consumable that the
+    /// customer owns is delivered already. Throws `invalid` for a request that cannot be placed, `exists` when the key
+    /// placed another request, `exhausted` for too many open orders, `notFound` for an unknown app.
+    package func place(
+        _ request: OrderRequest, of bundleID: BundleID, requestKey: String
+    ) async throws -> PlacedOrder {
+        try Self.require(request, requestKey: requestKey)
+        guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }
+        let asked = try AskedOrder(request, of: bundleID, requestKey: requestKey, seal: seal)
+        for _ in 0..<Self.triesMax {
+            if let placed = try await ledger.askedOrders.answer(asked, by: { try await place($0) }) { return placed }
+            if let earlier = try await recall(asked, seal) { return earlier }
+            try await requireRoom(for: request, of: bundleID)
+        }
+        throw LedgerError(.exhausted(retryAfterSeconds: 1), "Other orders of the customer arrive at once; try again.")
+    }
+
+    /// Places orders in one transaction, which also decides whether something that was bought before pays them; returns
+    /// each, nil where the statement left it out.
+    private func place(_ asked: [AskedOrder]) async throws -> [PlacedOrder?] {
+        let parameters =
+            asked.parameters + [
+                .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
+            ]
+        return try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(Queries.placeOrders, parameters)
+            var placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
+            let states = try Self.pay(asked.filter { placed[$0.id] != nil }, in: transaction)
+            return try asked.map { order in
+                try placed.removeValue(forKey: order.id).map {
+                    try PlacedOrder(order, row: $0, state: states[order.id])
+                }
+            }
+        }
+    }
+
+    /// Decides what pays new orders; returns the states of those that are paid.
+    private static func pay(_ placed: [AskedOrder], in transaction: Transaction) throws -> [String: OrderState] {
+        guard try decidePayments(of: placed.map(\.id), in: transaction) else { return [:] }
+        let rows = try transaction.query(
+            Queries.rememberPlaced, [.texts(placed.map(\.id)), .texts(placed.map(\.requestKey))])
+        return Dictionary(try rows.map { (try $0.text("order_id"), try $0.word("state")) }) { first, _ in first }
+    }
+
+    /// Decides anew what pays new orders and those beside them; returns whether something may. The transaction has locked
+    /// their customers, so that no settlement stores a purchase of theirs meanwhile.
+    static func decidePayments(of placed: [String], in transaction: Transaction) throws -> Bool {
+        guard !placed.isEmpty else { return false }
+        let payable = try transaction.query(
+            Queries.lockPayableWith, [.texts(placed), .int8(Payment.orderedLate.milliseconds)])
+        guard !payable.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
+        let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
+        try pool.decide(at: clock.timestamptz("recorded_at"), in: transaction)
+        return true
+    }
+
+    /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
+    private func recall(_ asked: AskedOrder, _ seal: SecretSeal) async throws -> PlacedOrder? {
+        guard let row = try await write(Queries.recallOrder, asked.requestParameters).first else { return nil }
+        guard try row.bool("is_same") else {
+            throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
+        }
+        return try PlacedOrder(row: row, seal: seal)
+    }
+
+    /// Throws the reason why the statement leaves out a new order.
+    private func requireRoom(for request: OrderRequest, of bundleID: BundleID) async throws {
+        let parameters = [bundleID.text, request.customer, request.productID.text].map { Parameter.text($0) }
+        guard let row = try await query(Queries.readRoomForOrder, parameters).first else {
+            _ = try await ledger.apps.app(bundleID)
+            return
+        }
+        guard try row.bool("is_known") else {
+            throw LedgerError(.invalid, "The catalog of \(bundleID) has no product \(request.productID).")
+        }
+        guard try row.bool("has_kind") else {
+            throw LedgerError(
+                .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
+        }
+        guard try request.quantity == 1 || !row.bool("is_single") else {
+            throw LedgerError(
+                .invalid,
+                "Apple sells one \(request.productID) at a time; order a quantity of 1. Only consumables and non-renewing subscriptions have another one."
+            )
+        }
+        guard try row.int8("open_orders") < Int64(Self.openMax) else {
+            throw LedgerError(
+                .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
+                "The customer has \(Self.openMax) open orders; cancel one of them first.")
+        }
+    }
+
+    /// The owner that an order's key is sealed for.
+    static func keyOwner(_ id: String) -> String { "order \(id)" }
+
+    private static func require(_ request: OrderRequest, requestKey: String) throws {
+        try Upload.requireValidCustomerID(request.customer)
+        guard !request.productID.text.unicodeScalars.contains("\0") else {
+            throw LedgerError(.invalid, "A product's id cannot hold a NUL.")
+        }
+        guard OrderRequest.quantityAllowed.contains(request.quantity) else {
+            throw LedgerError(.invalid, "A quantity is 1 to 10, as in StoreKit; this one is \(request.quantity).")
+        }
+        guard (request.priceMilliunits == nil) == (request.currency == nil) else {
+            throw LedgerError(.invalid, "A price and its currency go together.")
+        }
+        if let device = request.device { try OrderRequest.requireValidDevice(device) }
+        guard !requestKey.isEmpty, requestKey.utf8.count <= requestKeyBytesMax else {
+            throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(requestKeyBytesMax) bytes.")
+        }
+    }
+}
+
+extension PlacedOrder {
+    fileprivate init(_ asked: AskedOrder, row: Row, state paid: OrderState?) throws {
+        id = asked.id
+        key = asked.key
+        appAccountToken = asked.accountToken
+        state = try paid ?? row.word("state")
+        expiresAt = try row.instant("expires_at")
+        isNew = true
+    }
+
+    /// Reads what an earlier request placed.
+    fileprivate init(row: Row, seal: SecretSeal) throws {
+        id = try row.text("order_id")
+        key = try seal.open(try row.bytea("sealed_key"), for: LedgerOrders.keyOwner(id))
+        appAccountToken = try row.text("app_account_token")
+        state = try row.word("state")
+        expiresAt = try row.instant("expires_at")
+        isNew = false
+    }
+}
+
+/// An order that is to be placed. Orders that arrive together are placed together.
+struct AskedOrder: Sendable {
+    /// The order's id, a UUID.
+    let id = UUID().uuidString.lowercased()
+    /// What the app passes to Apple with the purchase, a UUID.
+    let accountToken = UUID().uuidString.lowercased()
+    /// The key of the order's proofs, 32 bytes in Base64.
+    let key: String
+    fileprivate let sealedKey: [UInt8]
+    fileprivate let request: OrderRequest
+    fileprivate let bundleID: BundleID
+    let requestKey: String
+    fileprivate let device: [UInt8]?
+
+    /// Makes the order's id, account token and key, and seals the key.
+    init(_ request: OrderRequest, of bundleID: BundleID, requestKey: String, seal: SecretSeal) throws {
+        (self.request, self.bundleID, self.requestKey) = (request, bundleID, requestKey)
+        device = try request.device.map { try seal.hash(device: $0, of: bundleID) }
+        key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
+        sealedKey = try seal.seal(key, for: LedgerOrders.keyOwner(id))
+    }
+}
+
+extension AskedOrder {
+    /// The app, the Idempotency-Key and the digest of the request.
+    var requestParameters: [Parameter] { [.text(bundleID.text), .text(requestKey), .bytea(request.digest)] }
+}
+
+extension [AskedOrder] {
+    /// The columns of `place_orders`.
+    var parameters: [Parameter] {
+        [
+            .texts(map(\.bundleID.text)), .texts(map(\.request.customer)), .texts(map(\.request.productID.text)),
+            .int4s(map(\.request.quantity)), .int8s(map(\.request.priceMilliunits)), .texts(map(\.request.currency)),
+            .byteas(map(\.device)), .texts(map(\.requestKey)), .byteas(map(\.request.digest)), .texts(map(\.id)),
+            .texts(map(\.accountToken)), .byteas(map(\.sealedKey)),
+        ]
+    }
+}
+
+extension OrderRequest {
+    /// SHA-256 of everything that was asked.
+    fileprivate var digest: [UInt8] {
+        let parts = [
+            customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
+            device ?? "",
+        ]
+        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
+    }
+}

@@ -1,0 +1,247 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// A request to sign a promotional offer for a customer.
+package struct OfferRequest: Sendable, Hashable {
+    /// The longest id of a product or an offer, in characters.
+    package static let idCharactersMax = 255
+
+    /// The operator's own id of the customer.
+    package var customer: String
+    /// The product of the catalog.
+    package var productID: ProductID
+    /// The product's offer.
+    package var offerID: String
+    /// The order that the purchase is to pay; nil: none.
+    package var orderID: String?
+    /// The form of the signature.
+    package var form: OfferForm
+
+    /// Creates a request.
+    package init(
+        customer: String, productID: ProductID, offerID: String, orderID: String? = nil, form: OfferForm
+    ) {
+        self.customer = customer
+        self.productID = productID
+        self.offerID = offerID
+        self.orderID = orderID
+        self.form = form
+    }
+}
+
+/// Whether a customer may have a promotional offer.
+package enum OfferAnswer: Sendable, Hashable {
+    /// The customer may; here is the signature.
+    case signed(OfferSignature)
+    /// The customer may not, for this reason.
+    case refused(OfferRefusal)
+}
+
+extension LedgerOffers {
+    /// Signs a promotional offer for a customer who may have it. Nothing is written: a redemption counts, a signature does
+    /// not.
+    ///
+    /// Reads from the primary. Throws `notFound` for an unknown app, product, offer or order of the customer, and where no
+    /// key is stored; `exists` for an order of another product, or one that is paid; `invalid` for a text that is no id.
+    package func sign(_ request: OfferRequest, of bundleID: BundleID) async throws -> OfferAnswer {
+        try Upload.requireValidCustomerID(request.customer)
+        try ManualDecision.require(
+            request.productID.text, "A product id", charactersMax: OfferRequest.idCharactersMax)
+        try ManualDecision.require(request.offerID, "An offer id", charactersMax: OfferRequest.idCharactersMax)
+        let catalog = try await catalog(of: bundleID, fromPrimary: true)
+        let (product, offer) = try Self.find(request, in: catalog, of: bundleID)
+        let token = try await accountToken(for: request, of: bundleID)
+        let buyer = try await buyer(request.customer, of: bundleID, fromPrimary: true)
+        if let refusal = Shop(catalog, for: buyer).refusal(of: offer, for: product) { return .refused(refusal) }
+        return .signed(
+            try OfferSignature(
+                OfferTerms(
+                    bundleID: bundleID, productID: product.id, offerID: offer.id, appAccountToken: token,
+                    transactionID: buyer.own.first?.transactionID, nonce: UUID().uuidString.lowercased(),
+                    signedAt: buyer.now),
+                as: request.form, with: try await ledger.apps.offerKey(of: bundleID)))
+    }
+
+    private static func find(
+        _ request: OfferRequest, in catalog: [CatalogProduct], of bundleID: BundleID
+    ) throws(LedgerError) -> (CatalogProduct, PromotionalOffer) {
+        guard let product = catalog.first(where: { $0.id == request.productID }) else {
+            throw LedgerError(.notFound, "The catalog of \(bundleID) has no product \(request.productID).")
+        }
+        guard let offer = product.offers.first(where: { $0.id == request.offerID }) else {
+            throw LedgerError(
+                .notFound, "The catalog of \(bundleID) has no offer \(request.offerID) of \(request.productID).")
+        }
+        return (product, offer)
+    }
+
+    /// Returns the account token of the order that the purchase is to pay; nil without an order.
+    private func accountToken(for request: OfferRequest, of bundleID: BundleID) async throws -> String? {
+        guard let id = request.orderID else { return nil }
+        let whose: [Parameter] = [.text(bundleID.text), .text(request.customer)]
+        guard let canonical = LedgerOrders.canonical(id),
+            let row = try await query(Queries.readOrderToken, whose + [.text(canonical)]).first
+        else { throw LedgerError(.notFound, "The customer has no order \(id).") }
+        let product = try row.text("product_id")
+        guard product == request.productID.text else {
+            throw LedgerError(.exists, "The order \(id) is for \(product), not for \(request.productID).")
+        }
+        guard try row.bool("is_paid") == false else {
+            throw LedgerError(.exists, "The order \(id) is paid already; place another one.")
+        }
+        return try row.text("app_account_token")
+    }
+}
+
+/// A form in which Apple takes signatures of promotional offers.
+package enum OfferForm: String, Sendable, CaseIterable {
+    /// Seven values and their signature in DER, for StoreKit 1 and the early StoreKit 2.
+    case classic
+    /// A compact JWS.
+    case jws
+}
+
+/// What a signature of a promotional offer is about.
+struct OfferTerms: Sendable {
+    let bundleID: BundleID
+    let productID: ProductID
+    let offerID: String
+    /// The order that the purchase is to pay, by its account token.
+    let appAccountToken: String?
+    /// A transaction of the customer.
+    let transactionID: String?
+    /// A new lower-case UUID.
+    let nonce: String
+    let signedAt: Instant
+}
+
+/// A signed promotional offer, as the app passes it to StoreKit. Apple takes it for 24 hours.
+package struct OfferSignature: Sendable, Hashable {
+    /// The id of the key that signed it.
+    package let keyID: String
+    /// A lower-case UUID.
+    package let nonce: String
+    /// When it was signed.
+    package let signedAt: Instant
+    /// The account token that the purchase must carry; nil: none.
+    package let appAccountToken: String?
+    /// The form.
+    package let form: OfferForm
+    /// The signature in Base64, or the whole JWS.
+    package let text: String
+
+    init(_ terms: OfferTerms, as form: OfferForm, with key: ConnectKey) throws {
+        keyID = key.name.id
+        nonce = terms.nonce
+        signedAt = terms.signedAt
+        appAccountToken = terms.appAccountToken
+        self.form = form
+        text =
+            switch form {
+            case .classic: try Self.classic(terms, with: key)
+            case .jws: try Self.jws(terms, with: key)
+            }
+    }
+
+    /// Apple: "Generating a signature for promotional offers".
+    private static func classic(_ terms: OfferTerms, with key: ConnectKey) throws -> String {
+        let values = [
+            terms.bundleID.text, key.name.id, terms.productID.text, terms.offerID,
+            terms.appAccountToken?.lowercased() ?? "", terms.nonce, "\(terms.signedAt.milliseconds)",
+        ]
+        let message = Data(values.joined(separator: "\u{2063}").utf8)
+        return try key.key.signature(for: message).derRepresentation.base64EncodedString()
+    }
+
+    /// Apple: "Generating JWS to sign App Store requests".
+    private static func jws(_ terms: OfferTerms, with key: ConnectKey) throws -> String {
+        guard let issuer = key.name.issuer else {
+            throw LedgerError(
+                .notFound,
+                "The offer key of \(terms.bundleID) has no issuer, which the form jws needs; store it again with "
+                    + "`perennial app offer-key \(terms.bundleID) --key-file FILE --key-id ID --issuer-id ISSUER`.")
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let parts = [
+            try encoder.encode(JWSHeader(kid: key.name.id)), try encoder.encode(JWSClaims(terms, issuer: issuer)),
+        ]
+        let signed = parts.map(\.base64URL).joined(separator: ".")
+        return signed + "." + (try key.key.signature(for: Data(signed.utf8)).rawRepresentation.base64URL)
+    }
+}
+
+private struct JWSHeader: Encodable {
+    let alg = "ES256"
+    let kid: String
+    let typ = "JWT"
+}
+
+private struct JWSClaims: Encodable {
+    let aud = "promotional-offer"
+    let bid: String
+    let iat: Int64
+    let iss: String
+    let nonce: String
+    let offerIdentifier: String
+    let productId: String
+    let transactionId: String?
+
+    init(_ terms: OfferTerms, issuer: String) {
+        bid = terms.bundleID.text
+        iat = terms.signedAt.milliseconds / 1_000
+        iss = issuer
+        nonce = terms.nonce
+        offerIdentifier = terms.offerID
+        productId = terms.productID.text
+        transactionId = terms.transactionID
+    }
+}
+
+extension Data {
+    /// Base64 for URLs without padding (RFC 7515, section 2).
+    fileprivate var base64URL: String {
+        base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+}
+
+extension LedgerApps {
+    /// Stores the key that signs an app's promotional offers, in place of an earlier one.
+    ///
+    /// Throws `notFound` for an unknown app, `invalid` without a master key.
+    package func storeOfferKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
+        let sealed = try requiredSeal().seal(key.key.pemRepresentation, for: Self.offerKeyOwner(bundleID))
+        let rows = try await write(
+            Queries.storeOfferKey,
+            [.text(bundleID.text), .text(key.name.id), .text(key.name.issuer), .bytea(sealed)],
+            audited: .offerKeyStored, app: bundleID,
+            detail: ["key_id": key.name.id, "issuer_id": key.name.issuer].compactMapValues { $0 })
+        if rows.isEmpty { _ = try await app(bundleID) }
+    }
+
+    /// Takes an app's offer key away; throws `notFound` where there is none.
+    package func removeOfferKey(of bundleID: BundleID) async throws {
+        let rows = try await write(
+            Queries.removeOfferKey, [.text(bundleID.text)], audited: .offerKeyRemoved, app: bundleID)
+        guard rows.isEmpty else { return }
+        _ = try await app(bundleID)
+        throw LedgerError(.notFound, "\(bundleID) has no offer key.")
+    }
+
+    /// Returns an app's offer key, opened; throws `notFound` where there is none.
+    func offerKey(of bundleID: BundleID) async throws -> ConnectKey {
+        guard let row = try await query(Queries.readOfferKey, [.text(bundleID.text)]).first else {
+            throw LedgerError(
+                .notFound,
+                "\(bundleID) has no key to sign offers with; store it with "
+                    + "`perennial app offer-key \(bundleID) --key-file FILE --key-id ID`.")
+        }
+        let pem = try requiredSeal().open(try row.bytea("sealed_key"), for: Self.offerKeyOwner(bundleID))
+        return try ConnectKey(pem: pem, id: try row.text("key_id"), issuer: try row.textIfPresent("issuer_id"))
+    }
+
+    static func offerKeyOwner(_ bundleID: BundleID) -> String { "offer key of \(bundleID)" }
+}

@@ -1,0 +1,352 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// The queue in which a receipt waits for its check; the cases are in order of urgency.
+///
+/// The raw values are the words of `ledger.lane`.
+package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
+    /// Never verified.
+    case new
+    /// A customer's access may change at or soon after the answer.
+    case expiring
+    /// Apple tries to charge the customer.
+    case retry
+    /// Never verified, but imported: no customer is waiting.
+    case imported = "import"
+    /// Everything else: refunds, changes of mind, long-expired customers.
+    case sweep
+    /// Workers crashed while checking it: it is checked alone, so that no other receipt suffers.
+    case quarantine
+
+    /// The lane's name.
+    package var description: String { rawValue }
+}
+
+/// A leased job: until the lease ends, only the worker that holds it asks Apple about this receipt.
+package struct Claim: Sendable {
+    /// The receipt.
+    package let receiptID: ReceiptID
+    /// Its app.
+    package let app: App
+    /// The bytes to send to Apple.
+    package let receipt: [UInt8]
+    /// Whether these bytes are the newest receipt that Apple returned, not the uploaded one.
+    package let asksLatest: Bool
+    /// The environment in which this receipt was verified before, if any.
+    package let environment: StoreEnvironment?
+    /// What the device sent.
+    package let form: SubmittedForm
+    /// Whether verifyReceipt vouched for it.
+    package let isVouched: Bool
+    /// A transaction id by which the Server API can be asked, if one is stored.
+    package let transactionID: TransactionID?
+    /// Where the Server API's history is read on; nil: from its start.
+    package let historyRevision: String?
+    /// The urgency of the receipt.
+    package let lane: Lane
+    /// The number of claims since the last answer that counts, including this one.
+    package let attempts: Int
+    /// The time of the claim, by the database's clock.
+    package let claimedAt: Instant
+    /// The time of the claim, by this process's monotonic clock.
+    package let heldSince: ContinuousClock.Instant
+    /// The time at which the check was planned.
+    package let scheduledFor: Instant
+    /// Its due time in its lane when it was claimed.
+    package let dueAt: Instant
+    /// The worker that has the lease.
+    package internal(set) var worker: WorkerID
+    /// The token that distinguishes this lease from earlier and later ones.
+    package let leaseToken: Int64
+    /// The fingerprint of the last verified answer; nil when the next answer must be read in full.
+    package private(set) var fingerprint: Fingerprint?
+    /// The fingerprint of what that answer means; nil without a fingerprint.
+    let meaning: Fingerprint?
+    /// What the receipt polls, as of that answer; nil without a fingerprint.
+    let polled: PolledContents?
+
+    /// The database's clock: its clock at the claim and the time that passed here since.
+    package var databaseNow: Instant {
+        claimedAt + Delay(milliseconds: Int64((ContinuousClock.now - heldSince) / .milliseconds(1)))
+    }
+
+    /// The same claim, whose answer is read in full even where it equals the last one.
+    package var inFull: Claim {
+        var claim = self
+        claim.fingerprint = nil
+        return claim
+    }
+}
+
+/// What a device sent; the raw values are the words of `ledger.receipt_form`.
+package enum SubmittedForm: String, Sendable, CaseIterable {
+    /// A receipt.
+    case receipt
+    /// A signed transaction of StoreKit 2.
+    case signedTransaction = "signed_transaction"
+    /// The id of a transaction alone.
+    case transactionID = "transaction_id"
+}
+
+/// The key of a running worker.
+package struct WorkerID: Hashable, Sendable {
+    /// The number.
+    package let number: Int32
+}
+
+/// The number of receipts of one app and lane to claim.
+package struct Quota: Sendable, Hashable {
+    /// The app.
+    package let app: App
+    /// The lane.
+    package let lane: Lane
+    /// The maximum number of receipts.
+    package let receipts: Int
+    /// The earliest due time to claim; nil for no limit.
+    package let dueFrom: Instant?
+
+    /// Creates a quota.
+    package init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
+        self.app = app
+        self.lane = lane
+        self.receipts = receipts
+        self.dueFrom = dueFrom
+    }
+}
+
+/// The number of due receipts of one app and lane.
+package struct DueReceipts: Sendable, Hashable {
+    /// The app.
+    package let appID: Int32
+    /// The lane.
+    package let lane: Lane
+    /// The number of receipts, counted up to the requested limit.
+    package let receipts: Int
+
+    /// Creates a count.
+    package init(appID: Int32, lane: Lane, receipts: Int) {
+        self.appID = appID
+        self.lane = lane
+        self.receipts = receipts
+    }
+}
+
+/// The due time from which to look for due receipts of one app and lane.
+package struct DueMark: Sendable, Hashable {
+    /// The app.
+    package let appID: Int32
+    /// The lane.
+    package let lane: Lane
+    /// Receipts due before this time are already claimed.
+    package let dueAt: Instant
+
+    /// Creates a mark.
+    package init(appID: Int32, lane: Lane, dueAt: Instant) {
+        self.appID = appID
+        self.lane = lane
+        self.dueAt = dueAt
+    }
+}
+
+/// The result of a search of the schedule.
+package struct DueScan: Sendable {
+    /// The due receipts, counted by app and lane.
+    package let due: [DueReceipts]
+    /// The time the database spent on the search, in seconds, by its own clock.
+    package let busySeconds: Double
+}
+
+extension LedgerClaims {
+    /// The time after which a worker without heartbeat is forgotten, in days; and the most workers forgotten at once.
+    static let workerDays: Int32 = 30
+    static let workersForgottenMax: Int32 = 1_000
+
+    /// Registers a worker process with its lease and speed-up.
+    ///
+    /// A worker with `singly` checks single receipts on request; it does not count as a worker. Throws `mismatch` when
+    /// the worker was not registered.
+    package func startWorker(
+        host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil
+    ) async throws -> WorkerID {
+        let rows = try await write(
+            Queries.startWorker,
+            [
+                .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
+                .int4(leaseSeconds.map { _ in Int32(clamping: ledger.speedup) }),
+            ])
+        guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
+        return WorkerID(number: try row.int4("worker_id"))
+    }
+
+    /// Records a worker's heartbeat, or that it stopped.
+    ///
+    /// Throws `mismatch` for a running worker when the schema has since changed so that only later programs work with
+    /// it.
+    package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
+        let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
+        guard !stopped, let row = rows.first else { return }
+        try LedgerOperations.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
+    }
+
+    /// The most leases of processes that are gone that one call ends, of each app and lane.
+    static let leasesFreedMax: Int32 = 1_000
+
+    /// Makes due what processes had leased that stopped, or that sent no heartbeat for 20 seconds; returns how many.
+    @discardableResult
+    package func freeLeases() async throws -> Int {
+        let rows = try await write(Queries.freeLeases, [.int4(Self.leasesFreedMax)])
+        return Int(try rows.first?.int8("freed") ?? 0)
+    }
+
+    /// Forgets workers without a recent heartbeat, a bounded number at a time; returns how many.
+    @discardableResult
+    package func forgetWorkers() async throws -> Int {
+        let rows = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
+        return Int(try rows.first?.int8("removed") ?? 0)
+    }
+
+    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps
+    /// and environments are left out.
+    ///
+    /// `marks` give the due time from which to look.
+    package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
+        try await scan(limit: limit, by: dueBy, from: marks).due
+    }
+
+    /// Returns the same counts, with the time they cost the database.
+    package func scan(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueScan {
+        let rows = try await query(
+            Queries.countDue,
+            [
+                .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
+                .texts(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
+            ])
+        let due = try rows.compactMap { row -> DueReceipts? in
+            guard let app = try row.int4IfPresent("app_id") else { return nil }
+            return DueReceipts(
+                appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
+        }
+        return DueScan(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
+    }
+
+    /// Returns the number of receipts that were due by `instant` and are still to be checked, and one sentence for each
+    /// app.
+    ///
+    /// `leaseSeconds` is the workers' lease.
+    package func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
+        let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
+        let sentences = try rows.map { row in
+            let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
+            let leased = try row.int8("leased")
+            let why =
+                try row.textIfPresent("paused_because")
+                ?? (leased > 0 ? "\(leased) held by another worker" : "the budget of calls or the time ran out")
+            return "\(bundle): \(count) left: \(why)"
+        }
+        return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
+    }
+
+    /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
+    package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
+        let rows = try await write(
+            Queries.takeBudget, [.int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) })])
+        return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
+    }
+
+    /// Returns reserved calls that were not made.
+    package func returnBudget(_ unused: [Int32: Int]) async throws {
+        let unused = unused.filter { $0.value > 0 }
+        guard !unused.isEmpty else { return }
+        _ = try await write(
+            Queries.returnBudget, [.int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) })])
+    }
+
+    /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends.
+    ///
+    /// With `dueBy`, only receipts due by then are claimed. `now` replaces the database's clock in tests only.
+    package func claim(
+        for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
+    ) async throws -> [Claim] {
+        let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
+        let rows = try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(
+                Queries.claim,
+                [
+                    .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
+                    .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }),
+                    .instant(now), .instant(dueBy), .instants(quotas.map(\.dueFrom)),
+                    .texts(quotas.map(\.app.onlyEnvironment?.rawValue)),
+                ])
+            let quarantined = try rows.filter { try $0.bool("quarantined") }
+            try ledger.handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)
+            return rows
+        }
+        return try rows.compactMap { row in
+            guard let app = apps[try row.int4("app_id")], try row.bool("quarantined") == false else { return nil }
+            return try Claim(row: row, app: app, worker: worker)
+        }
+    }
+
+    /// Leases one receipt immediately, due or not, whose app may be known already.
+    ///
+    /// Throws `busy` while another process checks it, `notFound` when the receipt or its app does not exist.
+    package func claim(
+        _ receipt: ReceiptID, of known: App? = nil, for worker: WorkerID, leaseSeconds: Double
+    ) async throws -> Claim {
+        let rows = try await write(
+            Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
+        guard let row = rows.first else {
+            guard
+                try await query(Queries.findReceipts, [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]).isEmpty
+            else {
+                throw LedgerError(
+                    .busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
+            }
+            throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
+        }
+        let appID = try row.int4("app_id")
+        if let known, known.id == appID { return try Claim(row: row, app: known, worker: worker) }
+        guard let app = try await ledger.apps.all().first(where: { $0.id == appID }) else {
+            throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
+        }
+        return try Claim(row: row, app: app, worker: worker)
+    }
+
+    /// Returns claimed receipts without a check; the attempt does not count. All are claims of one worker.
+    ///
+    /// Attempts of workers that died count, so that another receipt may have to take over.
+    package func release(_ claims: [Claim]) async throws {
+        guard let worker = claims.first?.worker else { return }
+        try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(
+                Queries.release,
+                [
+                    .int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken)),
+                    .int4(Int32(SettlementRun.fruitlessAttemptsMax)),
+                ])
+            let fruitless = try rows.compactMap { try $0.int8IfPresent("fruitless") }
+            try ledger.handOver(from: fruitless.map { ReceiptID($0) }, in: transaction)
+        }
+    }
+}
+
+extension Claim {
+    init(row: Row, app: App, worker: WorkerID) throws {
+        self.init(
+            receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
+            asksLatest: try row.bool("asks_latest"),
+            environment: try row.wordIfPresent("environment"), form: try row.word("form"),
+            isVouched: try row.bool("vouched"),
+            transactionID: try row.textIfPresent("transaction_id").map { TransactionID($0) },
+            historyRevision: try row.textIfPresent("history_revision"),
+            lane: try row.word("lane"),
+            attempts: Int(try row.int2("attempts")),
+            claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
+            dueAt: try row.instant("due_at"),
+            worker: worker, leaseToken: try row.int8("lease_token"),
+            fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)),
+            meaning: try row.byteaIfPresent("meaning").map(Fingerprint.init(stored:)),
+            polled: try row.textIfPresent("polled").flatMap(PolledContents.init(text:)))
+    }
+}

@@ -1,0 +1,347 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// An event with its place in its stream.
+struct DraftEvent: Sendable {
+    let version: Int64
+    let ordinal: Int16
+    let asOf: Instant
+    let event: Event
+
+    /// The events of one version, in order.
+    static func events(_ events: [Event], of version: Int64, asOf: Instant) -> [DraftEvent] {
+        events.enumerated().map { ordinal, event in
+            DraftEvent(version: version, ordinal: Int16(clamping: ordinal), asOf: asOf, event: event)
+        }
+    }
+}
+
+/// A subscription during a settlement: its stored state and its new state.
+struct SubscriptionDraft: Sendable {
+    let rowID: Int64
+    let key: SubscriptionRowKey
+    /// The loaded state; nil at first sight.
+    let stored: SubscriptionState?
+    let storedSpans: [StoredSpan]
+    /// When this settlement is recorded, in microseconds: later than every instant that was recorded for it before.
+    let recordedMicroseconds: Int64
+    var state: SubscriptionState?
+    var version: Int64
+    var events: [DraftEvent] = []
+    var ownership = OwnershipDraft()
+    var polling: PollingDraft
+    /// The receipt whose answer was folded last; nil after silence and before any.
+    var answeredBy: ReceiptID?
+    var policy: Policy?
+    /// The instant of the last verified answer, in microseconds.
+    var checkedMicroseconds: Int64?
+
+    /// Whether this settlement folded anything into it.
+    private(set) var wasChecked = false
+    /// Applies the evidence of an answer about a receipt.
+    mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
+        fold(evidence, policy: policy)
+        answeredBy = receipt
+        polling.offer(receipt)
+        checkedMicroseconds = recordedMicroseconds
+    }
+
+    /// Ends the outage allowance of `span`: folds in that no answer came until the span began.
+    ///
+    /// The clock moves only to that moment. So a later answer that shows a renewal after all can also report the end of
+    /// that renewal.
+    mutating func endAllowance(of span: StoredSpan, policy: Policy) {
+        guard let state else { return }
+        fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway))
+        answeredBy = nil
+    }
+
+    /// Folds in that a period moved to another subscription.
+    mutating func lose(_ move: LineItemMove, keepsAccess: Bool, policy: Policy) {
+        fold(move.evidence(keepsAccess: keepsAccess), policy: policy)
+        checkedMicroseconds = recordedMicroseconds
+    }
+
+    /// Takes back the announcement of a period that moved here, whose charge was reported before. Without an owner, it
+    /// gets that of the subscription from which the period came.
+    mutating func gain(_ move: LineItemMove, of owner: Owner?) {
+        events.removeAll { move.isAnnounced(by: $0.event) }
+        guard let state, let owner, ownership.current == nil,
+            let change = ownership.give(
+                to: owner.customer, named: owner.name, because: owner.isPointer ? .pointer : .upload)
+        else { return }
+        note(change, of: state.timeline.span(at: state.asOf)?.productID ?? move.row.productID)
+    }
+
+    private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
+        let result = reconcile(state, with: evidence, policy: policy)
+        state = result.state
+        self.policy = policy
+        wasChecked = true
+        guard result.changed else { return }
+        version += 1
+        events += DraftEvent.events(result.events, of: version, asOf: max(result.state.asOf, evidence.asOf))
+    }
+
+    /// Takes facts with more details: a version without events, where they say more.
+    mutating func addDetails(_ facts: SubscriptionFacts, policy: Policy) {
+        guard let state else { return }
+        if !facts.sameMeaning(as: state.facts) { version += 1 }
+        self.state = SubscriptionState(
+            facts: facts, policy: policy, version: version, retractions: state.retractions)
+    }
+
+    /// Replaces the stored state with another one, as a version without events.
+    mutating func replace(with corrected: SubscriptionState, policy: Policy) {
+        state = corrected
+        self.policy = policy
+        version = corrected.version
+        wasChecked = true
+    }
+
+    /// Resolves the claims of an upload; a change of owner is a version of its own.
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        named: OrderCustomers.Named?, policy: OwnershipPolicy
+    ) {
+        guard let state else { return }
+        let span = state.timeline.span(at: state.asOf)
+        let changes = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            givesAccess: span?.entitled ?? false)
+        for change in changes { note(change, of: span?.productID ?? "") }
+    }
+
+    /// Adds a change of owner: a version of its own, with its event.
+    mutating func note(_ change: OwnershipChange, of product: ProductID) {
+        guard let state else { return }
+        version += 1
+        events += DraftEvent.events(change.events(of: product, at: state.asOf), of: version, asOf: state.asOf)
+    }
+}
+
+/// A one-time purchase during a settlement.
+struct PurchaseDraft: Sendable {
+    let rowID: Int64
+    let key: PurchaseRowKey
+    /// What its product is, by the catalog; nil: unknown.
+    let kind: ProductKind?
+    let stored: PurchaseState?
+    /// When this settlement is recorded, in microseconds: later than every instant that was recorded for it before.
+    let recordedMicroseconds: Int64
+    var state: PurchaseState?
+    var version: Int64
+    var events: [DraftEvent] = []
+    var ownership = OwnershipDraft()
+    var polling: PollingDraft
+    /// Whether this settlement folded anything into it.
+    private(set) var wasChecked = false
+
+    /// Applies the evidence of an answer about a receipt.
+    mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID, policy: Policy) {
+        polling.offer(receipt)
+        apply(evidence, policy: policy)
+    }
+
+    private mutating func apply(_ evidence: PurchaseEvidence, policy: Policy) {
+        guard let result = reconcilePurchase(state, with: evidence, policy: policy) else { return }
+        wasChecked = true
+        state = result.state
+        guard result.changed else { return }
+        version += 1
+        events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
+    }
+
+    /// Takes facts with more details: a version without events, where they say more.
+    mutating func addDetails(_ facts: PurchaseFacts) {
+        guard let state else { return }
+        if !facts.sameMeaning(as: state.facts) { version += 1 }
+        self.state = PurchaseState(facts: facts, version: version, refundRetractedAt: state.refundRetractedAt)
+        wasChecked = true
+    }
+
+    /// Notes that an answer shows that nothing changed, without naming it.
+    mutating func confirm(asOf instant: Instant, policy: Policy) {
+        polling.confirm()
+        apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []), policy: policy)
+    }
+
+    /// Has it written although no answer of the batch speaks of it.
+    mutating func markChanged() { wasChecked = true }
+
+    /// Replaces the stored state with another one, as a version without events.
+    mutating func correct(to rebuilt: PurchaseState) {
+        version += 1
+        state = PurchaseState(
+            facts: rebuilt.facts, version: version, refundRetractedAt: rebuilt.refundRetractedAt)
+        wasChecked = true
+    }
+
+    /// Resolves the claims of an upload; a change of owner is a version of its own.
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        named: OrderCustomers.Named?, policy: OwnershipPolicy
+    ) {
+        guard let state else { return }
+        let changes = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            givesAccess: state.revokedAt == nil, staysWithCustomer: kind?.staysWithCustomer ?? false)
+        for change in changes { note(change) }
+    }
+
+    /// Adds a change of owner: a version of its own, with its event.
+    mutating func note(_ change: OwnershipChange) {
+        guard let state else { return }
+        version += 1
+        events += DraftEvent.events(
+            change.events(of: key.purchase.productID, at: state.asOf), of: version, asOf: state.asOf)
+    }
+}
+
+extension Instant {
+    /// An instant before everything Apple ever said.
+    static let distantPast = Instant(milliseconds: .min)
+}
+
+/// The batch's subscriptions as they are stored.
+struct LoadedSubscriptions {
+    let drafts: [SubscriptionRowKey: SubscriptionDraft]
+
+    /// Decodes the rows. A caller that only reads locks nothing, gets no owners, and does not
+    /// learn what pollers left out.
+    init(
+        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
+    ) throws {
+        let ids = Parameter.int8s(try rows.map { try $0.int8("subscription_id") })
+        let none = rows.isEmpty
+        let periods = try grouped(
+            none ? [] : transaction.query(Queries.readPeriods, [ids]), PeriodRecord.init(row:), by: "subscription_id")
+        let spans = try grouped(
+            none ? [] : transaction.query(Queries.readSpans, [ids]), StoredSpan.init(row:), by: "subscription_id")
+        let owners = try grouped(
+            none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
+            by: "subscription_id")
+        let omissions = try grouped(
+            none || !lockingOwners ? [] : transaction.query(Queries.readOmissions, [ids]),
+            PollingDraft.Omission.init(row:), by: "subscription_id")
+        drafts = try rows.reduce(into: [:]) { drafts, row in
+            let id = try row.int8("subscription_id")
+            var draft = try SubscriptionDraft(
+                row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
+                recordedMicroseconds: recordedMicroseconds)
+            draft.polling.omission = omissions[id]?.first
+            drafts[draft.key] = draft
+        }
+    }
+}
+
+extension SubscriptionDraft {
+    fileprivate init(
+        row: Row, periods: [PeriodRecord], spans: [StoredSpan], owner: Owner?, recordedMicroseconds: Int64
+    ) throws {
+        let before = try row.timestamptzIfPresent("recorded_at")
+        rowID = try row.int8("subscription_id")
+        key = SubscriptionRowKey(
+            appID: try row.int4("app_id"), environment: try row.word("environment"),
+            id: OriginalTransactionID(try row.text("original_transaction_id")))
+        storedSpans = spans
+        self.recordedMicroseconds = max(recordedMicroseconds, before.map { $0 + 1 } ?? .min)
+        version = try row.int8("version")
+        stored = try Self.state(row, key: key, periods: periods, version: version)
+        state = stored
+        ownership.owner = owner
+        polling = try PollingDraft(row: row)
+        checkedMicroseconds = try row.timestamptzIfPresent("checked_at")
+    }
+
+    private static func state(
+        _ row: Row, key: SubscriptionRowKey, periods: [PeriodRecord], version: Int64
+    ) throws -> SubscriptionState? {
+        guard version > 0 else { return nil }
+        let renewal = try row.textIfPresent("renewal").map { text in
+            Fact(
+                try ColumnJSON.value(RenewalJSON.self, in: text).renewal, asOf: try row.instant("renewal_as_of"),
+                path: try row.text("renewal_path"))
+        }
+        let facts = SubscriptionFacts(
+            originalTransactionID: key.id, asOf: try row.instant("as_of"), records: periods, renewal: renewal)
+        let leeway = Delay(milliseconds: try row.int8("leeway_ms"))
+        return SubscriptionState(
+            facts: facts, policy: Policy.standard(for: key.environment).with(leeway: leeway), version: version,
+            retractions: try row.textIfPresent("suspected").map {
+                try ColumnJSON.value([RetractionJSON].self, in: $0).compactMap(\.retraction)
+            } ?? [])
+    }
+}
+
+extension PollingDraft.Omission {
+    fileprivate init(row: Row) throws {
+        self.init(
+            isByPoller: try row.bool("by_poller"), absences: Int(try row.int4("absences")),
+            since: try row.instantIfPresent("absent_since"), isEverywhere: try row.bool("everywhere"))
+    }
+}
+
+extension Owner {
+    init(row: Row) throws {
+        self.init(
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+            rowID: try row.int8("ownership_id"), transfers: Int(try row.int8("transfers")),
+            cause: try row.wordIfPresent("cause"))
+    }
+}
+
+/// Decodes rows into lists by an id.
+func grouped<Value>(_ rows: [Row], _ decode: (Row) throws -> Value, by column: String) throws -> [Int64: [Value]] {
+    try rows.reduce(into: [:]) { lists, row in
+        lists[try row.int8(column), default: []].append(try decode(row))
+    }
+}
+
+/// The batch's one-time purchases as they are stored.
+struct LoadedPurchases {
+    let drafts: [PurchaseRowKey: PurchaseDraft]
+
+    /// Decodes the rows. A caller that only reads does not lock the owners and does not get them.
+    init(
+        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
+    ) throws {
+        let ids = Parameter.int8s(try rows.map { try $0.int8("purchase_id") })
+        let owners = try grouped(
+            rows.isEmpty || !lockingOwners ? [] : transaction.query(Queries.readOwners, [.int8s([]), ids]),
+            Owner.init(row:), by: "purchase_id")
+        drafts = try rows.reduce(into: [:]) { drafts, row in
+            let draft = try PurchaseDraft(
+                row: row, owner: owners[try row.int8("purchase_id")]?.first, recordedMicroseconds: recordedMicroseconds)
+            drafts[draft.key] = draft
+        }
+    }
+}
+
+extension PurchaseDraft {
+    fileprivate init(row: Row, owner: Owner?, recordedMicroseconds: Int64) throws {
+        let before = try row.timestamptzIfPresent("recorded_at")
+        let purchase = PurchaseKey(
+            originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
+            productID: ProductID(try row.text("product_id")))
+        rowID = try row.int8("purchase_id")
+        key = PurchaseRowKey(
+            appID: try row.int4("app_id"), environment: try row.word("environment"), purchase: purchase)
+        self.recordedMicroseconds = max(recordedMicroseconds, before.map { $0 + 1 } ?? .min)
+        kind = try row.wordIfPresent("kind")
+        let version = try row.int8("version")
+        self.version = version
+        stored = try row.textIfPresent("facts").map { text in
+            let facts = try ColumnJSON.value(PurchaseFactsJSON.self, in: text)
+            return PurchaseState(
+                facts: facts.facts(
+                    of: purchase, asOf: try row.instant("as_of"), transactionIDs: try row.texts("transaction_ids")),
+                version: version,
+                refundRetractedAt: facts.refundRetractedAtMilliseconds.map(Instant.init(milliseconds:)))
+        }
+        state = stored
+        polling = try PollingDraft(row: row)
+        ownership.owner = owner
+    }
+}

@@ -1,0 +1,287 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Applies the batch's evidence in the order of Apple's clocks, then the uploads' claims to ownership.
+    mutating func fold() {
+        for settlement in batch {
+            guard let evidence = settlement.evidence else { continue }
+            let app = settlement.claim.app
+            let policy = app.policy(for: evidence.environment)
+            if isRepeated(settlement) {
+                for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
+                continue
+            }
+            let before = evidence.beforeMoves(among: known(of: settlement, evidence))
+            for key in settlement.subscriptionKeys {
+                for slice in [before[key.id], evidence.slice(of: key.id)].compactMap(\.self) {
+                    subscriptions[key]?.apply(slice, about: settlement.claim.receiptID, policy: policy)
+                }
+            }
+            moveLineItems(of: settlement, evidence, policy: policy)
+            for (key, purchase) in settlement.purchases {
+                purchases[key]?.apply(purchase, about: settlement.claim.receiptID, policy: policy)
+            }
+        }
+        noteOmissions()
+        noteUnchanged()
+        takeDetailsAlong()
+        claimByProof()
+        for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
+            resolveOwnership(of: settlement)
+        }
+    }
+
+    /// Moves the periods that an answer shows under another original transaction id than what is known.
+    private mutating func moveLineItems(of settlement: Settlement, _ evidence: Evidence, policy: Policy) {
+        let appID = settlement.claim.app.id
+        for move in evidence.moves(among: known(of: settlement, evidence)) {
+            let from = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.from)
+            let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
+            let payer = subscriptions[from]?.ownership.current
+            subscriptions[to]?.gain(move, of: payer)
+            let successor = owner(of: to, afterClaimsOf: settlement)
+            let isElsewhere = payer.map { $0.customer != successor?.customer } ?? false
+            subscriptions[from]?.lose(move, keepsAccess: isElsewhere && !move.isRefunded, policy: policy)
+            moves.append((from, to, move))
+        }
+    }
+
+    /// What is known of the subscriptions that an answer names, and of those that hold its line items.
+    private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionFacts] {
+        let held =
+            holders.isEmpty
+            ? []
+            : subscriptions.filter { holders.contains($0.value.rowID) }.map(\.key)
+                .filter { $0.appID == settlement.claim.app.id && $0.environment == evidence.environment }
+        return Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
+    }
+
+    /// Returns who will own a subscription once the claims of the answer's receipt are resolved.
+    private func owner(of key: SubscriptionRowKey, afterClaimsOf settlement: Settlement) -> Owner? {
+        guard var draft = subscriptions[key] else { return nil }
+        let token = draft.state?.facts.appAccountToken
+        draft.resolveOwnership(
+            among: claims(of: settlement), of: settlement.claim.receiptID, ownedBy: nil,
+            named: orderCustomers.named(by: token, appID: key.appID), policy: settlement.claim.app.ownershipPolicy)
+        return draft.ownership.current
+    }
+
+    /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
+    /// says nothing about them. Statuses name all subscriptions of a customer.
+    private mutating func noteOmissions() {
+        let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
+        let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        let held = read.filter(\.value.speaksForAll)
+        for (key, draft) in subscriptions {
+            guard let answer = draft.polling.poller.flatMap({ read[$0] }), !answer.subscriptionKeys.contains(key)
+            else { continue }
+            subscriptions[key]?.polling.omit()
+            if let span = allowanceEnded(of: draft, leftOutOf: answer) {
+                let policy = answer.claim.app.policy(for: key.environment)
+                subscriptions[key]?.endAllowance(of: span, policy: policy)
+                endedByAbsence.append(key)
+            }
+        }
+        for (key, draft) in purchases {
+            guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
+            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.omit() }
+        }
+    }
+
+    /// Returns the span whose outage allowance ends because an answer that was given since leaves the subscription out. The
+    /// allowance is for silence: it ends where the answer shows a successor in the group, and else when enough answers
+    /// left it out.
+    private func allowanceEnded(of draft: SubscriptionDraft, leftOutOf answer: Settlement) -> StoredSpan? {
+        guard !draft.wasChecked, let state = draft.state, let evidence = answer.evidence,
+            !evidence.transactions.isEmpty,
+            let span = draft.storedSpans.first(where: { $0.isInOutageAllowance(at: recordedAt) }),
+            span.from <= evidence.asOf
+        else { return nil }
+        let speedup = answer.claim.app.policy(for: evidence.environment).speedup
+        let isOver = evidence.showsSuccessor(of: state) || draft.polling.isAbsent(at: recordedAt, speedup: speedup)
+        return isOver ? span : nil
+    }
+
+    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,
+    /// and are as they were at the instant of the answer.
+    private mutating func noteUnchanged() {
+        let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !isRepeated($0) }
+        let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        for (key, draft) in purchases {
+            guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }
+            if !answer.purchases.contains(where: { $0.key == key }) {
+                let policy = answer.claim.app.policy(for: key.environment)
+                purchases[key]?.confirm(asOf: answer.asOf, policy: policy)
+            }
+        }
+    }
+
+    /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
+    /// customer uploaded gives its contents to the customers whom their account tokens name, else to those who sent other
+    /// receipts with the same contents.
+    private mutating func resolveOwnership(of settlement: Settlement) {
+        let receipt = settlement.claim.receiptID
+        let ownershipClaims = claims(of: settlement)
+        guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
+        let policy = settlement.claim.app.ownershipPolicy
+        let (keys, bought) = contents(of: settlement)
+        for isOwned in [true, false] {
+            let owner =
+                isOwned || ownershipClaims.isEmpty
+                ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
+            for key in keys where (subscriptions[key]?.ownership.buyer != nil) == isOwned {
+                let token = subscriptions[key]?.state?.facts.appAccountToken
+                subscriptions[key]?.resolveOwnership(
+                    among: ownershipClaims, of: receipt, ownedBy: owner,
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
+            }
+            for key in bought where (purchases[key]?.ownership.buyer != nil) == isOwned {
+                let token = purchases[key]?.state?.facts.appAccountToken?.value
+                purchases[key]?.resolveOwnership(
+                    among: ownershipClaims, of: receipt, ownedBy: owner,
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
+            }
+        }
+    }
+
+    /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,
+    /// the earliest uploader.
+    private func receiptOwner(
+        of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among ownershipClaims: [OwnershipClaim],
+        policy: OwnershipPolicy
+    ) -> Owner? {
+        switch policy {
+        case .transfer: return nil
+        case .keep, .transferIfLapsed: break
+        }
+        let owners =
+            keys.sorted().compactMap { subscriptions[$0]?.ownership.buyer }
+            + bought.sorted().compactMap { purchases[$0]?.ownership.buyer }
+        let earliest = ownershipClaims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first
+        return earliest ?? owners.first
+    }
+}
+
+extension LedgerSettlements {
+    /// Ends access where the outage allowance ran out: the only change without an answer from Apple.
+    ///
+    /// Settles that no news came until then, and stores this as an observation of outcome `none`. Returns how many
+    /// allowances ended.
+    @discardableResult
+    package func endAllowances(limit: Int = 100) async throws -> Int {
+        let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
+            .map { try $0.int8("subscription_id") }
+        guard !ids.isEmpty else { return 0 }
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        return try await ledger.changingPollers { transaction in
+            let pollers = try LockedPollers(subscriptions: ids, in: transaction)
+            try pollers.foldClocks(in: transaction)
+            let rows = try transaction.query(Queries.lockEndedAllowances, [.int8s(ids)])
+            var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
+            let ended = run.endAllowances()
+            guard !ended.isEmpty else { return 0 }
+            try run.planPolling()
+            let affected = try run.lockAffectedCustomers(in: transaction)
+            try run.writeDrafts(in: transaction)
+            try run.writePolling(in: transaction)
+            try affected.store(in: transaction)
+            try run.writeEndedAllowanceObservations(of: ended, in: transaction)
+            return ended.count
+        }
+    }
+}
+
+extension SettlementRun {
+    /// Folds the end of the allowance into each subscription whose outage allowance ran out.
+    fileprivate mutating func endAllowances() -> [SubscriptionDraft] {
+        let now = recordedAt
+        return subscriptions.keys.sorted().compactMap { key in
+            guard
+                let held = subscriptions[key]?.storedSpans.first(where: { $0.allowedUntil.map { $0 <= now } ?? false }),
+                let policy = policy(of: key.appID, key.environment)
+            else { return nil }
+            subscriptions[key]?.endAllowance(of: held, policy: policy)
+            return subscriptions[key]
+        }
+    }
+
+    /// Stores one observation of outcome `none` for each subscription, of the receipt that polls it: no news came.
+    func writeEndedAllowanceObservations(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
+        guard !drafts.isEmpty else { return }
+        let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
+        let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
+            .map { try $0.int8("id") }
+        let rows = zip(ids, polled).map { id, entry in
+            let draft = entry.draft
+            return ObservationRow(
+                id: id, receiptID: entry.receipt, appID: draft.key.appID, outcome: "none",
+                reason: draft.key.endedAllowanceSentence, environment: draft.key.environment, asOf: draft.state?.asOf,
+                recordedMicroseconds: draft.recordedMicroseconds)
+        }
+        try transaction.query(Queries.insertObservations, rows: rows)
+    }
+}
+
+extension SubscriptionRowKey {
+    /// The reason in the observation that no news of the subscription came; a rebuild recognizes the observation by it.
+    var endedAllowanceSentence: String { "The outage allowance of \(id) ran out." }
+}
+
+/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner. The customers who
+/// sent other receipts with the same contents own what it shows first.
+extension SettlementRun {
+    /// The claims by which an answer's contents get owners: those of its receipt, and for the bare id of a transaction those of
+    /// the receipts that share contents with it. They can only get what has no owner, and who only points comes last.
+    func claims(of settlement: Settlement) -> [OwnershipClaim] {
+        let own = ownershipClaims[settlement.claim.receiptID] ?? []
+        guard settlement.claim.form == .transactionID else { return own }
+        let beside = batch.filter {
+            $0.evidence != nil && $0.claim.form != .transactionID && sharesContents($0, settlement)
+        }
+        .flatMap { ownershipClaims[$0.claim.receiptID] ?? [] }
+        let shared = (sharedClaims[settlement.claim.receiptID] ?? []) + beside.map(\.settled)
+        let believed = shared.filter { !$0.isPointer }
+        if !believed.isEmpty { return own + believed }
+        return own.isEmpty ? shared : own
+    }
+
+    /// Reads who sent other receipts that share contents with the bare ids of transactions.
+    func sharedClaims(in transaction: Transaction) throws -> [ReceiptID: [OwnershipClaim]] {
+        var held: [(receipt: Int64, subscription: Int64)] = []
+        var bought: [(receipt: Int64, purchase: Int64)] = []
+        for settlement in batch where settlement.evidence != nil && settlement.claim.form == .transactionID {
+            let receipt = settlement.claim.receiptID.number
+            let contents = contents(of: settlement)
+            held += contents.subscriptions.compactMap { key in subscriptions[key].map { (receipt, $0.rowID) } }
+            bought += contents.purchases.compactMap { key in purchases[key].map { (receipt, $0.rowID) } }
+        }
+        guard !held.isEmpty || !bought.isEmpty else { return [:] }
+        let rows = try transaction.query(
+            Queries.readSharedUploads,
+            [
+                .int8s(held.map(\.receipt)), .int8s(held.map(\.subscription)), .int8s(bought.map(\.receipt)),
+                .int8s(bought.map(\.purchase)),
+            ])
+        return try rows.reduce(into: [:]) { claims, row in
+            claims[ReceiptID(try row.int8("receipt_id")), default: []].append(
+                OwnershipClaim(
+                    customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+                    imported: try row.bool("imported"), isNew: false, isPointer: try row.bool("is_pointer")))
+        }
+    }
+
+    private func sharesContents(_ left: Settlement, _ right: Settlement) -> Bool {
+        let (these, those) = (contents(of: left), contents(of: right))
+        return !Set(these.subscriptions).isDisjoint(with: those.subscriptions)
+            || !Set(these.purchases).isDisjoint(with: those.purchases)
+    }
+}
+
+extension OwnershipClaim {
+    /// The same claim, which can only get what has no owner.
+    fileprivate var settled: OwnershipClaim {
+        OwnershipClaim(customer: customer, name: name, imported: imported, isNew: false, isPointer: isPointer)
+    }
+}

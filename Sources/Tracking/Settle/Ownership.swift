@@ -1,0 +1,329 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// The key of a customer.
+struct CustomerID: Hashable, Sendable {
+    let number: Int64
+}
+
+/// A customer's claim to own the contents of an uploaded receipt.
+struct OwnershipClaim: Hashable, Sendable {
+    let customer: CustomerID
+    /// The operator's own id of the customer.
+    let name: String
+    let imported: Bool
+    /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
+    let isNew: Bool
+    /// Whether the customer only pointed at the contents: named a transaction, or sent a receipt for which Apple never
+    /// vouched.
+    var isPointer = false
+}
+
+/// The current owner of a subscription or purchase, and how often the owner changed lately.
+struct Owner: Hashable, Sendable {
+    var customer: CustomerID
+    /// The operator's own id of the customer.
+    var name: String
+    /// The current ownership row; nil when this settlement made the customer the owner.
+    var rowID: Int64?
+    /// Transfers in the last 30 days.
+    var transfers: Int
+    /// Why the customer owns it; nil: unknown.
+    var cause: OwnershipCause?
+
+    /// Whether the customer only pointed at it. Such an owner yields to each customer who shows more.
+    var isPointer: Bool { cause == .pointer }
+}
+
+/// Why a customer owns a subscription or purchase.
+package enum OwnershipCause: String, Sendable, CaseIterable {
+    /// The customer uploaded a receipt that contains it.
+    case upload
+    /// An import assigned it to the customer.
+    case imported = "import"
+    /// Its `app_account_token` names the customer.
+    case token
+    /// A device sent it with a proof of the customer's order.
+    case proof
+    /// It belonged to another name, which was merged into the customer.
+    case merge
+    /// The customer was merged into another one, and was split off again.
+    case split
+    /// A person assigned it to the customer.
+    case assignment
+    /// The customer only pointed at it, and no other one claims it.
+    case pointer
+
+    /// Whether a person decided it, not a receipt.
+    var isByHand: Bool {
+        switch self {
+        case .upload, .imported, .token, .proof, .pointer: false
+        case .merge, .split, .assignment: true
+        }
+    }
+}
+
+/// The result of a customer's claim to a subscription or purchase, with the reason.
+package enum OwnershipAnswer: Hashable, Sendable {
+    /// The customer owned it already.
+    case held
+    /// It had no owner; now the customer owns it.
+    case assigned
+    /// Another customer owned it; now this one does.
+    case transferred
+    /// Another customer still owns it; one sentence says why.
+    case refused(String)
+}
+
+/// The most transfers of one subscription in 30 days; after that its owner keeps it.
+let transfersMax = 3
+
+/// Decides one claim by the app's policy; the customer whom the `app_account_token` names comes before every policy.
+func decideOwnership(
+    of claim: OwnershipClaim, owner: Owner?, named: OrderCustomers.Named? = nil, policy: OwnershipPolicy,
+    givesAccess: Bool, staysWithCustomer: Bool = false
+) -> OwnershipAnswer {
+    guard let owner else { return .assigned }
+    if owner.customer == claim.customer, !(named?.takes(from: owner, at: claim) ?? false) { return .held }
+    if let named { return decideOwnership(of: claim, owner: owner, named: named) }
+    if staysWithCustomer {
+        return .refused("A consumable or non-renewing subscription stays with the customer who bought it.")
+    }
+    if claim.isPointer {
+        return .refused("The id of a transaction alone takes nothing from an owner.")
+    }
+    if claim.imported, givesAccess {
+        return .refused("An import does not take a live subscription from its owner.")
+    }
+    switch policy {
+    case .keep:
+        return .refused("The app's policy is that the first owner keeps it.")
+    case .transferIfLapsed where givesAccess:
+        return .refused("The app's policy transfers only what gives no access any more.")
+    case .transfer, .transferIfLapsed:
+        guard owner.transfers < transfersMax else {
+            return .refused("It was transferred \(transfersMax) times in 30 days; its owner keeps it for now.")
+        }
+        return .transferred
+    }
+}
+
+/// Decides a claim to what an account token names a customer for.
+private func decideOwnership(
+    of claim: OwnershipClaim, owner: Owner, named: OrderCustomers.Named
+) -> OwnershipAnswer {
+    if named.claim.customer == claim.customer { return .transferred }
+    guard named.claim.customer == owner.customer else {
+        return .refused("Its app_account_token names another customer.")
+    }
+    return .refused(named.isOrdered ? "Its owner ordered it." : "Its app_account_token names its owner.")
+}
+
+/// Returns the claim to assign where no token names a customer: of the owner of the rest of the receipt, else of the newest
+/// uploader.
+func firstOwner(among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?) -> OwnershipClaim? {
+    guard let owner = receiptOwner else { return ownershipClaims.last }
+    return ownershipClaims.last { $0.customer == owner.customer }
+        ?? OwnershipClaim(
+            customer: owner.customer, name: owner.name, imported: false, isNew: false,
+            isPointer: ownershipClaims.allSatisfy(\.isPointer))
+}
+
+extension OwnershipClaim {
+    /// The cause of the ownership that this claim gets.
+    var cause: OwnershipCause { isPointer ? .pointer : imported ? .imported : .upload }
+}
+
+/// A change of owner: a version of its own.
+struct OwnershipChange: Sendable {
+    /// The event; nil where a customer who only pointed at it showed more, and so stays the owner.
+    let kind: EventKind?
+    /// What the event adds. A transfer with one of these does not count among an app's transfers.
+    let detail: [String: DetailValue]
+
+    /// Returns the events of the change.
+    func events(of product: ProductID, at instant: Instant) -> [Event] {
+        kind.map { [Event(kind: $0, productID: product, occurredAt: instant, detail: detail)] } ?? []
+    }
+}
+
+/// The owner of a subscription or purchase during a settlement.
+struct OwnershipDraft: Sendable {
+    /// The stored owner.
+    var owner: Owner?
+    /// The new owner from this settlement.
+    private(set) var newOwner: Owner?
+    /// Whether it has no owner from now on.
+    private(set) var isReleased = false
+    /// The results of the uploads' claims, by receipt and customer.
+    var answers: [ReceiptID: [AppCustomerID: OwnershipAnswer]] = [:]
+
+    /// The owner after this settlement.
+    var current: Owner? { isReleased ? nil : newOwner ?? owner }
+
+    /// The owner after this settlement, unless the customer only pointed at it: who gets deliveries and pays orders by it.
+    var buyer: Owner? { current.flatMap { $0.isPointer ? nil : $0 } }
+
+    /// Whether what is still due to the former owner is the new one's: a proof or an account token took it, or the former
+    /// one only pointed at it.
+    var takesDue: Bool {
+        guard let owner, let newOwner, owner.customer != newOwner.customer else { return false }
+        return owner.isPointer || newOwner.cause == .proof || newOwner.cause == .token
+    }
+
+    /// The customer who lost it to another one, without a merge or a split; nil where none did.
+    var formerOwner: CustomerID? {
+        guard let owner, let newOwner, !isReleased, owner.customer != newOwner.customer else { return nil }
+        return newOwner.cause == .merge || newOwner.cause == .split ? nil : owner.customer
+    }
+
+    /// Whether this settlement changes the owner.
+    var isChanged: Bool { newOwner != nil || isReleased }
+
+    /// Gives it to a customer, whatever the policy; returns nil where nothing changes.
+    ///
+    /// What a customer pointed at stays a pointer through merges and splits.
+    mutating func give(
+        to customer: CustomerID, named name: String, because reason: OwnershipCause
+    ) -> OwnershipChange? {
+        let before = current
+        let moves = reason == .merge || reason == .split
+        let cause = moves && before?.isPointer == true ? .pointer : reason
+        let isSame = before?.customer == customer
+        if isSame, before?.isPointer == false || cause == .pointer { return nil }
+        let counts = before != nil && before?.isPointer == false && !reason.isByHand
+        newOwner = Owner(
+            customer: customer, name: name, rowID: nil, transfers: (before?.transfers ?? 0) + (counts ? 1 : 0),
+            cause: cause)
+        guard before != nil else { return OwnershipChange(kind: .ownershipAssigned, detail: detail(reason)) }
+        return OwnershipChange(
+            kind: isSame ? nil : .ownershipTransferred, detail: detail(reason, fromPointer: before?.isPointer == true))
+    }
+
+    private func detail(_ reason: OwnershipCause, fromPointer: Bool = false) -> [String: DetailValue] {
+        if reason.isByHand { return ["by_hand": .text(reason.rawValue)] }
+        return fromPointer ? ["from_pointer": .flag(true)] : [:]
+    }
+
+    /// Ends its ownership; it then has no owner.
+    mutating func release() {
+        isReleased = current != nil
+    }
+
+    /// Resolves the claims of a receipt's uploads, oldest first; returns the changes.
+    ///
+    /// A subscription or purchase without an owner is assigned, whenever it appears in the receipt: to the customer whom
+    /// the account token names, else by the claims. Where the policy lets the first owner keep it, `receiptOwner` gets new
+    /// contents of the receipt. What a customer only pointed at counts as without an owner for the others. Only a new upload
+    /// can take from another owner.
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
+        named: OrderCustomers.Named?, policy: OwnershipPolicy, givesAccess: Bool, staysWithCustomer: Bool = false
+    ) -> [OwnershipChange] {
+        guard let owner = current, !owner.isPointer || named == nil && ownershipClaims.allSatisfy(\.isPointer) else {
+            return assignFirst(named, among: ownershipClaims, of: receipt, ownedBy: receiptOwner)
+        }
+        return ownershipClaims.filter(\.isNew).compactMap { claim in
+            guard let before = current else { return nil }
+            let answer = decideOwnership(
+                of: claim, owner: before, named: named, policy: policy, givesAccess: givesAccess,
+                staysWithCustomer: staysWithCustomer)
+            answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
+            if let named, named.takes(from: before, at: claim) {
+                return give(to: named.claim.customer, named: named.claim.name, because: .token)
+            }
+            switch answer {
+            case .held, .refused: return nil
+            case .assigned, .transferred: return give(to: claim.customer, named: claim.name, because: claim.cause)
+            }
+        }
+    }
+
+    /// Assigns it to the customer whom the token names, else by one of the claims; the other claims are not transfers.
+    private mutating func assignFirst(
+        _ named: OrderCustomers.Named?, among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID,
+        ownedBy receiptOwner: Owner?
+    ) -> [OwnershipChange] {
+        guard let first = named?.claim ?? firstOwner(among: ownershipClaims, of: receiptOwner) else { return [] }
+        let why =
+            named == nil
+            ? "Another customer who uploaded it was served first." : "Its app_account_token names another customer."
+        for claim in ownershipClaims where claim.isNew && claim.customer != first.customer {
+            answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(why)
+        }
+        let before = current
+        let change = give(to: first.customer, named: first.name, because: named == nil ? first.cause : .token)
+        answers[receipt, default: [:]][AppCustomerID(first.name)] =
+            before == nil ? .assigned : before?.customer == first.customer ? .held : .transferred
+        return [change].compactMap(\.self)
+    }
+}
+
+/// A change of owner as rows to write.
+private struct OwnershipWrite {
+    let subscriptionID: Int64?
+    let purchaseID: Int64?
+    let recordedMicroseconds: Int64
+    /// The row of the previous owner; nil when there was none: then the new owner owns it from the end of the last
+    /// ownership, if any.
+    let endedRowID: Int64?
+    /// The owner now; nil for none.
+    let customer: CustomerID?
+    let cause: OwnershipCause?
+
+    init?(_ draft: OwnershipDraft, subscriptionID: Int64?, purchaseID: Int64?, recordedMicroseconds: Int64) {
+        guard draft.isChanged else { return nil }
+        self.subscriptionID = subscriptionID
+        self.purchaseID = purchaseID
+        self.recordedMicroseconds = recordedMicroseconds
+        endedRowID = draft.owner?.rowID
+        customer = draft.current?.customer
+        cause = draft.newOwner?.cause
+    }
+}
+
+extension SettlementRun {
+    /// Writes new owners and marks the uploads whose claims were resolved.
+    func writeOwnerships(in transaction: Transaction) throws {
+        let changes =
+            subscriptions.values.compactMap {
+                OwnershipWrite(
+                    $0.ownership, subscriptionID: $0.rowID, purchaseID: nil,
+                    recordedMicroseconds: $0.recordedMicroseconds)
+            }
+            + purchases.values.compactMap {
+                OwnershipWrite(
+                    $0.ownership, subscriptionID: nil, purchaseID: $0.rowID,
+                    recordedMicroseconds: $0.recordedMicroseconds)
+            }
+        let ended = changes.filter { $0.endedRowID != nil }
+        if !ended.isEmpty {
+            try transaction.query(
+                Queries.endOwnerships,
+                [.int8s(ended.map(\.endedRowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
+        }
+        let begun = changes.filter { $0.customer != nil }
+        if !begun.isEmpty {
+            try transaction.query(
+                Queries.insertOwnerships,
+                [
+                    .int8s(begun.map(\.subscriptionID)), .int8s(begun.map(\.purchaseID)),
+                    .int8s(begun.map(\.customer?.number)),
+                    .timestamptzs(begun.map { $0.endedRowID == nil ? nil : $0.recordedMicroseconds }),
+                    .timestamptzs(begun.map(\.recordedMicroseconds)), .texts(begun.map(\.cause?.rawValue)),
+                ])
+        }
+        try markResolvedUploads(in: transaction)
+    }
+
+    private func markResolvedUploads(in transaction: Transaction) throws {
+        let resolved = batch.filter { $0.evidence != nil }.flatMap { settlement in
+            (ownershipClaims[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
+                (settlement.claim.receiptID.number, $0.customer.number)
+            }
+        }
+        guard !resolved.isEmpty else { return }
+        try transaction.query(Queries.settleUploads, [.int8s(resolved.map(\.0)), .int8s(resolved.map(\.1))])
+    }
+}

@@ -1,0 +1,383 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+extension LedgerSettlements {
+    /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
+    ///
+    /// An answer that equals the last one about its receipt, in its bytes or in what it says, only moves clocks, at a
+    /// fraction of the cost. The others are settled in one transaction.
+    package func settle(_ answers: [PendingAnswer]) async throws -> SettledBatch {
+        var equal: [EqualAnswer] = []
+        var interpreted: [Int64: Settlement] = [:]
+        for answer in answers {
+            if let repeated = EqualAnswer(answer) {
+                equal.append(repeated)
+            } else {
+                let settlement = Settlement(interpreting: answer)
+                interpreted[answer.claim.leaseToken] = settlement
+                if let repeated = EqualAnswer(settlement) { equal.append(repeated) }
+            }
+        }
+        let confirmed = try await confirm(equal)
+        let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
+        var batch = try await settleInFull(
+            news.map { interpreted[$0.claim.leaseToken] ?? Settlement(interpreting: $0) })
+        batch.confirmed = confirmed
+        return batch
+    }
+
+    /// Settles answers that were interpreted.
+    ///
+    /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
+    /// fails the others. After a commit whose outcome is unknown the same batch is sent again. That is a no-op when the
+    /// first commit succeeded: equal evidence changes nothing and the lease is gone.
+    func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
+        guard !batch.isEmpty else { return SettledBatch() }
+        let readNotification = ledger.readNotification
+        var attempt = 0
+        while true {
+            attempt += 1
+            do {
+                return SettledBatch(
+                    settled: try await database.transaction { transaction in
+                        var run = try SettlementRun(batch, reading: readNotification, in: transaction)
+                        run.fold()
+                        return try run.write(in: transaction)
+                    })
+            } catch is PollersChanged where attempt < pollersChangedMax {
+                continue
+            } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
+                continue
+            } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
+                return try await settleInHalves(batch)
+            }
+        }
+    }
+
+    private func settleInHalves(_ batch: [Settlement]) async throws -> SettledBatch {
+        let middle = batch.count / 2
+        var both = SettledBatch()
+        for half in [batch[..<middle], batch[middle...]] {
+            do {
+                let settled = try await settleInFull(Array(half))
+                both.settled += settled.settled
+                both.failures += settled.failures
+            } catch {
+                both.failures += half.map { SettledBatch.Failure(receiptID: $0.claim.receiptID, reason: "\(error)") }
+            }
+        }
+        return both
+    }
+}
+
+/// The result of settling a batch.
+package struct SettledBatch: Sendable {
+    /// A receipt whose answer could not be written; its lease runs out and it is asked about again.
+    package struct Failure: Sendable {
+        /// The receipt.
+        package let receiptID: ReceiptID
+        /// One sentence.
+        package let reason: String
+    }
+
+    /// The receipts whose answers equal the last ones; only their clocks moved.
+    package var confirmed: Set<ReceiptID> = []
+    /// The committed settlements of the answers that were interpreted.
+    package var settled: [Settled] = []
+    /// The receipts whose answers could not be written.
+    package var failures: [Failure] = []
+}
+
+/// Attempts at one settlement before it is halved.
+private let settlementAttemptsMax = 3
+
+/// Attempts at one settlement while other transactions change the pollers of its subscriptions.
+private let pollersChangedMax = 10
+
+extension DatabaseError {
+    /// Whether the database cannot be reached now.
+    var isUnreachable: Bool { Optional(self).isUnreachable }
+
+    /// Whether the same transaction, sent again, can succeed without harm.
+    fileprivate var isWorthRepeating: Bool {
+        switch kind {
+        case .commitUnknown, .connectionLost: true
+        case .server: isSerializationFailure
+        case .cannotConnect, .timedOut, .queueFull, .closed, .cancelled, .decoding: false
+        }
+    }
+}
+
+extension DatabaseError? {
+    /// Whether the database itself is unreachable, so that smaller batches would not help.
+    fileprivate var isUnreachable: Bool {
+        switch self?.kind {
+        case .cannotConnect, .connectionLost, .commitUnknown, .closed, .cancelled, .queueFull: true
+        case .server, .timedOut, .decoding, nil: false
+        }
+    }
+}
+
+/// The result of one check, after its commit.
+package struct Settled: Sendable {
+    /// One subscription of the receipt.
+    package struct SubscriptionOutcome: Sendable {
+        /// Apple's id of the subscription.
+        package let id: OriginalTransactionID
+        /// The environment it lives in.
+        package let environment: StoreEnvironment
+        /// Its verdict at the answer's own clock.
+        package let verdict: Verdict
+        /// The events of this settlement, in order.
+        package let events: [Event]
+        /// The results of the uploads' claims to it, by customer.
+        package let ownership: [AppCustomerID: OwnershipAnswer]
+    }
+
+    /// Whether asking again can help.
+    package enum Repetition: Sendable, Hashable {
+        /// There is nothing to ask again, or it is of no use.
+        case vain
+        /// It may help later.
+        case later
+        /// Apple has a temporary problem of its own (21100 to 21199), which often passes in seconds.
+        case soon
+    }
+
+    /// The receipt.
+    package let receiptID: ReceiptID
+    /// How Apple's answer counts; a refusal during an incident of the app is indeterminate.
+    package let outcome: Outcome
+    /// One sentence: why it was not verified, or a remark about a verified answer.
+    package let reason: String?
+    /// The kind of refusal, when it was rejected.
+    package let refusal: Refusal.Kind?
+    /// What Apple's refusal or failure says about asking again.
+    package let repetition: Repetition
+    /// Why the contents are believed to be the sender's.
+    package let vouching: Vouching
+    /// The orders for which the receipt was sent before the settlement.
+    package let orderIDs: Set<String>
+    /// The receipt's subscriptions, by id; empty unless verified.
+    package let subscriptions: [SubscriptionOutcome]
+    /// Events of its one-time purchases, in order.
+    package let purchaseEvents: [Event]
+    /// When Apple will be asked again; nil when the receipt needs no more checks.
+    package let nextCheckAt: Instant?
+}
+
+/// How an answer counts.
+package enum Outcome: String, Sendable {
+    /// Apple vouches for the receipt; only this changes facts.
+    case verified
+    /// Apple does not vouch for it.
+    case rejected
+    /// The answer says nothing about the receipt.
+    case indeterminate
+}
+
+/// Apple's answer about a claimed receipt, interpreted only where it differs from the last one.
+package struct PendingAnswer: Sendable {
+    /// The claim.
+    package let claim: Claim
+    /// Apple's answer as it came, kept with the observation.
+    package let body: [UInt8]
+    /// Apple's clock; nil where it cannot be believed.
+    package let asOf: Instant?
+    /// Recognizes an equal answer next time; nil when this answer and the next one must be interpreted.
+    package let fingerprint: Fingerprint?
+    fileprivate let interpret: @Sendable () -> Interpretation
+
+    /// What an answer means.
+    package struct Interpretation: Sendable {
+        /// The meaning of the answer.
+        package let finding: Finding
+        /// The newest receipt, as Apple returned it; stored with a new version only.
+        package let latestReceipt: [UInt8]?
+        /// How far the Server API was read; nil for an answer of verifyReceipt.
+        package let server: ServerRead?
+
+        /// What an answer means.
+        package init(finding: Finding, latestReceipt: [UInt8]?, server: ServerRead? = nil) {
+            self.finding = finding
+            self.latestReceipt = latestReceipt
+            self.server = server
+        }
+    }
+
+    /// A claim with its answer.
+    package init(
+        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
+        interpret: @escaping @Sendable () -> Interpretation
+    ) {
+        self.claim = claim
+        self.body = body
+        self.asOf = asOf
+        self.fingerprint = fingerprint
+        self.interpret = interpret
+    }
+}
+
+extension EqualAnswer {
+    /// Returns nil where the answer differs from the last one.
+    init?(_ answer: PendingAnswer) {
+        guard let fingerprint = answer.fingerprint, let asOf = answer.asOf else { return nil }
+        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
+    }
+}
+
+extension Settlement {
+    /// Interprets an answer.
+    init(interpreting answer: PendingAnswer) {
+        let interpretation = answer.interpret()
+        self.init(
+            claim: answer.claim, finding: interpretation.finding, body: answer.body,
+            latestReceipt: interpretation.latestReceipt, fingerprint: answer.fingerprint,
+            server: interpretation.server)
+    }
+}
+
+/// An answer that was read, ready to be settled.
+struct Settlement: Sendable {
+    let claim: Claim
+    /// The meaning of the answer.
+    let finding: Finding
+    /// Apple's answer as it came, kept with the observation.
+    let body: [UInt8]
+    /// The newest receipt, as Apple returned it; stored with a new version only.
+    let latestReceipt: [UInt8]?
+    /// Recognizes an equal answer next time; nil when the next answer must be read in full.
+    let fingerprint: Fingerprint?
+    /// How far the Server API was read; nil for an answer of verifyReceipt.
+    let server: ServerRead?
+
+    init(
+        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil,
+        server: ServerRead? = nil
+    ) {
+        self.server = server
+        self.claim = claim
+        self.finding = finding
+        self.body = body
+        self.latestReceipt = latestReceipt
+        self.fingerprint = fingerprint
+    }
+
+    /// Returns the same claim without its answer, which does not count.
+    func setAside(because reason: String) -> Settlement {
+        let failure = CheckFailure(reason: reason, status: finding.status, retryable: true)
+        return Settlement(claim: claim, finding: .indeterminate(failure), body: [], latestReceipt: nil, server: server)
+    }
+
+    /// Returns the same answer with other evidence and without its body.
+    func saying(_ evidence: Evidence) -> Settlement {
+        Settlement(
+            claim: claim, finding: .verified(evidence), body: [], latestReceipt: latestReceipt,
+            fingerprint: fingerprint,
+            server: server)
+    }
+
+    /// The evidence, when Apple vouches for the receipt.
+    var evidence: Evidence? {
+        switch finding {
+        case .verified(let evidence): evidence
+        case .rejected, .indeterminate: nil
+        }
+    }
+
+    /// Whether the body is worth storing: the body of an outage says nothing about the receipt.
+    var saysSomething: Bool { finding.outcome != .indeterminate && !body.isEmpty }
+
+    /// The instant that the answer describes.
+    var asOf: Instant { evidence?.asOf ?? claim.claimedAt }
+
+    /// The natural keys of the subscriptions in the answer.
+    var subscriptionKeys: [SubscriptionRowKey] {
+        guard let evidence else { return [] }
+        return evidence.subscriptions.map {
+            SubscriptionRowKey(appID: claim.app.id, environment: evidence.environment, id: $0)
+        }
+    }
+
+    /// The one-time purchases in the answer by natural key.
+    var purchases: [(key: PurchaseRowKey, evidence: PurchaseEvidence)] {
+        guard let evidence else { return [] }
+        return evidence.purchases.map {
+            (PurchaseRowKey(appID: claim.app.id, environment: evidence.environment, purchase: $0.key), $0)
+        }
+    }
+}
+
+/// A subscription's natural key.
+struct SubscriptionRowKey: Hashable, Comparable, Sendable {
+    let appID: Int32
+    let environment: StoreEnvironment
+    let id: OriginalTransactionID
+
+    /// The name of its stream of events.
+    var stream: String { "subscription/\(appID)/\(environment.rawValue)/\(id)" }
+
+    static func < (left: SubscriptionRowKey, right: SubscriptionRowKey) -> Bool {
+        (left.appID, left.environment.rawValue, left.id) < (right.appID, right.environment.rawValue, right.id)
+    }
+}
+
+extension SubscriptionRowKey {
+    /// Reads what a row is about.
+    init(subject row: Row) throws {
+        self.init(
+            appID: try row.int4("app_id"), environment: try row.word("environment"),
+            id: OriginalTransactionID(try row.text("original_transaction_id")))
+    }
+}
+
+/// A one-time purchase's natural key.
+struct PurchaseRowKey: Hashable, Comparable, Sendable {
+    let appID: Int32
+    let environment: StoreEnvironment
+    let purchase: PurchaseKey
+
+    /// The original transaction that it is about, as notifications name it.
+    var subject: SubscriptionRowKey {
+        SubscriptionRowKey(appID: appID, environment: environment, id: purchase.originalTransactionID)
+    }
+
+    /// The name of its stream of events.
+    var stream: String {
+        "purchase/\(appID)/\(environment.rawValue)/\(purchase.originalTransactionID)/\(purchase.productID)"
+    }
+
+    static func < (left: PurchaseRowKey, right: PurchaseRowKey) -> Bool {
+        (left.appID, left.environment.rawValue, left.purchase) < (
+            right.appID, right.environment.rawValue, right.purchase
+        )
+    }
+}
+
+extension App {
+    /// Returns the same app with another speed-up.
+    func accelerated(by speedup: Int) -> App {
+        var app = self
+        app.speedup = speedup
+        return app
+    }
+
+    /// The app's tolerances in one environment, divided by the speed-up.
+    package func policy(for environment: StoreEnvironment) -> Policy {
+        var policy = Policy.standard(for: environment, speedup: speedup)
+        let leeway =
+            switch environment {
+            case .production: leeway
+            case .sandbox: sandboxLeeway
+            }
+        policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
+        policy.preCheckSpread = preCheckSpread
+        policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
+        switch sweep {
+        case .normal: policy.sweepStretch = 1
+        case .relaxed: policy.sweepStretch = 2
+        }
+        return policy
+    }
+}

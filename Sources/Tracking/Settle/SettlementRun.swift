@@ -1,0 +1,356 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One settlement in its transaction: locks and loads, folds in memory, writes.
+///
+/// Every writer takes locks in the order schedule, receipt, subscription, purchase, customer, ownership, order,
+/// delivery.
+struct SettlementRun {
+    /// The settlements in the order of Apple's clocks.
+    private(set) var batch: [Settlement]
+    let apps: [Int32: App]
+    /// The receipts whose schedule may change; nil where no schedule does.
+    let pollers: LockedPollers?
+    /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
+    let unable: [ReceiptID]
+    let ownershipClaims: [ReceiptID: [OwnershipClaim]]
+    /// The uploads of other receipts that share contents with the bare ids of transactions.
+    private(set) var sharedClaims: [ReceiptID: [OwnershipClaim]] = [:]
+    /// The customers whom account tokens name.
+    private(set) var orderCustomers: OrderCustomers
+    /// The orders for which the batch's receipts were sent.
+    let orderReceipts: OrderReceipts
+    /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
+    let incidents: Set<Int32>
+    var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
+    var purchases: [PurchaseRowKey: PurchaseDraft]
+    /// The subscriptions that hold line items which the batch's answers show elsewhere.
+    let holders: Set<Int64>
+    /// The periods that move in this settlement, with the subscription that loses them.
+    var moves: [(from: SubscriptionRowKey, to: SubscriptionRowKey, move: LineItemMove)] = []
+    /// The notifications about what the batch's answers are about.
+    var waiting: [WaitingNotification] = []
+    /// What the ledger links to the receipts about which a claim or an order is to be decided.
+    let linked: LinkedContents
+    /// The receipts whose answers are set aside, because they may not be whole. They are asked about again soon.
+    private(set) var setAside: Set<ReceiptID> = []
+    /// The subscriptions whose outage allowance ended because answers leave them out.
+    var endedByAbsence: [SubscriptionRowKey] = []
+    /// The instant this settlement records in microseconds, read once and only after all its locks are held.
+    let recordedMicroseconds: Int64
+
+    /// The same instant in milliseconds.
+    var recordedAt: Instant { Instant(microseconds: recordedMicroseconds) }
+
+    /// The stored facts of the locked receipts.
+    var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
+
+    init(_ batch: [Settlement], reading read: ReadNotification, in transaction: Transaction) throws {
+        let ids = batch.map(\.claim.receiptID)
+        apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
+        unable = []
+        linked = try LinkedContents(of: ids, in: transaction)
+        let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
+        let provable = try ProvablePurchases(of: batch, in: transaction)
+        let found = try FoundPollers(
+            of: batch, linked: linked, holders: holders, provable: provable.purchases, in: transaction)
+        let pollers = try LockedPollers(ids, and: found, in: transaction)
+        try pollers.foldClocks(in: transaction)
+        self.pollers = pollers
+        // An outdated answer is treated as if Apple had not been asked.
+        let batch = batch.filter { !pollers.isOutdated($0) }
+        self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
+        let subscriptionRows = try Self.insertAndLockSubscriptions(
+            of: batch, others: linked.subscriptionIDs + holders, in: transaction)
+        let purchaseRows = try Self.insertAndLockPurchases(
+            of: batch, others: linked.purchaseIDs + provable.purchases, in: transaction)
+        try pollers.found.requireUnchanged(in: transaction)
+        recordedMicroseconds = try Self.clock(in: transaction)
+        ownershipClaims = try Self.ownershipClaims(
+            of: .int8s(ids.map(\.number)),
+            pointers: Set(batch.filter { $0.vouching == .pointer }.map(\.claim.receiptID)),
+            in: transaction)
+        orderCustomers = .none
+        orderReceipts = try OrderReceipts(
+            of: batch, provable: provable, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
+        incidents = try Self.incidents(among: batch, in: transaction)
+        self.holders = Set(holders)
+        (subscriptions, purchases) = ([:], [:])
+        try load(subscriptionRows, purchaseRows, in: transaction)
+        orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
+        self.batch = self.batch.map { orderCustomers.withoutErased($0) }
+        sharedClaims = try sharedClaims(in: transaction)
+        setAsideWhatIsDoubtful()
+        waiting = try waitingNotifications(reading: read, in: transaction)
+    }
+
+    /// Replaces an answer by none in two cases. Its statuses name a transaction that neither its history nor the ledger
+    /// holds, so that something between may be missing. Or it has no date, and disagrees with a fact that is dated between
+    /// its claim and its arrival.
+    private mutating func setAsideWhatIsDoubtful() {
+        batch = batch.map { settlement in
+            guard !isRepeated(settlement), let reason = doubt(about: settlement) else { return settlement }
+            setAside.insert(settlement.claim.receiptID)
+            return settlement.setAside(because: reason)
+        }
+    }
+
+    private func doubt(about settlement: Settlement) -> String? {
+        if !isWhole(settlement) {
+            return "Apple's statuses name a transaction that its history does not show yet; it is asked again."
+        }
+        if isAmbiguous(settlement) {
+            return "Apple's answer has no date, and disagrees with one that came meanwhile; it is asked again."
+        }
+        return nil
+    }
+
+    /// Whether an undated answer would change something that was dated since its claim, if it spoke for its arrival.
+    private func isAmbiguous(_ settlement: Settlement) -> Bool {
+        guard let evidence = settlement.evidence, let arrivedAt = evidence.arrivedAt else { return false }
+        func isDatedMeanwhile(_ clocks: Set<Instant>) -> Bool {
+            clocks.contains { $0 > evidence.asOf && $0 <= arrivedAt }
+        }
+        let late = evidence.given(at: arrivedAt)
+        return settlement.subscriptionKeys.contains { key in
+            guard let known = subscriptions[key]?.stored?.facts, isDatedMeanwhile(known.clocks) else { return false }
+            return !known.adding(late.slice(of: key.id)).sameMeaning(as: known)
+        }
+            || late.purchases.contains { purchase in
+                let key = PurchaseRowKey(
+                    appID: settlement.claim.app.id, environment: evidence.environment, purchase: purchase.key)
+                guard let known = purchases[key]?.stored, isDatedMeanwhile(known.facts.clocks) else { return false }
+                return reconcilePurchase(known, with: purchase)?.changed ?? false
+            }
+    }
+
+    /// Whether everything that the statuses name is in the history or in the ledger: by its id, or by its line item, because a
+    /// period has several ids.
+    private func isWhole(_ settlement: Settlement) -> Bool {
+        guard let evidence = settlement.evidence, settlement.server?.goesOn != true else { return true }
+        let history = evidence.transactions.filter { $0.source != .statuses }
+        let (ids, items) = (
+            Set(history.map(\.transactionID)), Set(history.compactMap(\.webOrderLineItemID))
+        )
+        return evidence.transactions.allSatisfy { row in
+            if row.source != .statuses || ids.contains(row.transactionID) { return true }
+            if let item = row.webOrderLineItemID, items.contains(item) { return true }
+            let key = SubscriptionRowKey(
+                appID: settlement.claim.app.id, environment: evidence.environment, id: row.originalTransactionID)
+            return subscriptions[key]?.stored?.facts.periods.contains {
+                $0.transactionIDs.contains(row.transactionID)
+                    || row.webOrderLineItemID != nil && $0.webOrderLineItemID == row.webOrderLineItemID
+            } ?? false
+        }
+    }
+
+    /// The subscriptions and purchases over which the claims and orders of a receipt are decided: those in the answer, and
+    /// those that the ledger links to the receipt.
+    func contents(of settlement: Settlement) -> (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey]) {
+        let linked = linked.contents[settlement.claim.receiptID]
+        let (keys, bought) = (settlement.subscriptionKeys, settlement.purchases.map(\.key))
+        return (
+            keys + (linked?.subscriptions ?? []).filter { !keys.contains($0) },
+            bought + (linked?.purchases ?? []).filter { !bought.contains($0) }
+        )
+    }
+
+    /// Starts a settlement without answers: loads the locked rows as they are now.
+    init(
+        locked rows: [Row], purchases purchaseRows: [Row] = [], pollers: LockedPollers? = nil,
+        unable: [ReceiptID] = [], apps: [Int32: App] = [:], orderCustomers: OrderCustomers = .none,
+        in transaction: Transaction
+    ) throws {
+        recordedMicroseconds = try Self.clock(in: transaction)
+        batch = []
+        (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
+        (ownershipClaims, incidents, linked, holders) = ([:], [], .none, [])
+        (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
+        (subscriptions, purchases) = ([:], [:])
+        try load(rows, purchaseRows, in: transaction)
+    }
+
+    private static func clock(in transaction: Transaction) throws -> Int64 {
+        guard let clock = try transaction.query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        return try clock.timestamptz("recorded_at")
+    }
+
+    private mutating func load(_ rows: [Row], _ purchaseRows: [Row], in transaction: Transaction) throws {
+        subscriptions = try LoadedSubscriptions(
+            rows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+        purchases = try LoadedPurchases(
+            purchaseRows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+    }
+
+    private static func insertAndLockSubscriptions(
+        of batch: [Settlement], others: [Int64], in transaction: Transaction
+    ) throws -> [Row] {
+        let named = Set(batch.flatMap(\.subscriptionKeys)).sorted()
+        let keys = SubscriptionRowKey.parameters(named)
+        if !named.isEmpty { try transaction.query(Queries.insertSubscriptions, keys) }
+        let receipts = batch.map(\.claim.receiptID.number)
+        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(others)])
+    }
+
+    /// Returns the subscriptions that hold line items of the answers under another original transaction id.
+    private static func holders(ofLineItemsIn batch: [Settlement], in transaction: Transaction) throws -> [Int64] {
+        let items = Set(
+            batch.flatMap { settlement in
+                (settlement.evidence?.movableRows ?? []).map { row in
+                    LineItem(
+                        key: SubscriptionRowKey(
+                            appID: settlement.claim.app.id,
+                            environment: settlement.evidence?.environment ?? .production,
+                            id: row.originalTransactionID), id: row.webOrderLineItemID)
+                }
+            })
+        guard !items.isEmpty else { return [] }
+        let all = Array(items)
+        return try transaction.query(
+            Queries.findLineItemHolders,
+            [
+                .int4s(all.map(\.key.appID)), .texts(all.map(\.key.environment.rawValue)),
+                .texts(all.compactMap(\.id?.text)), .texts(all.map(\.key.id.text)),
+            ]
+        ).map { try $0.int8("subscription_id") }
+    }
+
+    private struct LineItem: Hashable {
+        let key: SubscriptionRowKey
+        let id: WebOrderLineItemID?
+    }
+
+    private static func insertAndLockPurchases(
+        of batch: [Settlement], others: [Int64], in transaction: Transaction
+    ) throws -> [Row] {
+        let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
+        if batch.contains(where: { !$0.purchases.isEmpty }) {
+            try transaction.query(Queries.insertPurchases, keys)
+        }
+        let receipts = batch.map(\.claim.receiptID.number)
+        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s(others)])
+    }
+
+    /// Whether this same answer was settled before: the outcome of its commit was unknown, so it was sent again.
+    func isRepeated(_ settlement: Settlement) -> Bool {
+        receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
+    }
+
+    private static func ownershipClaims(
+        of ids: Parameter, pointers: Set<ReceiptID>, in transaction: Transaction
+    ) throws -> [ReceiptID: [OwnershipClaim]] {
+        let rows = try transaction.query(Queries.readUploads, [ids])
+        return try rows.reduce(into: [:]) { ownershipClaims, row in
+            let receipt = ReceiptID(try row.int8("receipt_id"))
+            let isPointer = pointers.contains(receipt)
+            let claim = OwnershipClaim(
+                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+                imported: try row.bool("imported"), isNew: try row.bool("settled") == false,
+                isPointer: isPointer)
+            ownershipClaims[receipt, default: []].append(claim)
+        }
+    }
+}
+
+/// What the ledger links to receipts about which a claim or an order is to be decided: an answer need not repeat it.
+struct LinkedContents: Sendable {
+    private(set) var contents: [ReceiptID: (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey])] = [:]
+    private(set) var subscriptionIDs: [Int64] = []
+    private(set) var purchaseIDs: [Int64] = []
+
+    /// Nothing.
+    static let none = LinkedContents()
+
+    private init() {}
+
+    init(of receipts: [ReceiptID], in transaction: Transaction) throws {
+        for row in try transaction.query(Queries.readLinked, [.int8s(receipts.map(\.number))]) {
+            let receipt = ReceiptID(try row.int8("receipt_id"))
+            let subject = try SubscriptionRowKey(subject: row)
+            if let id = try row.int8IfPresent("subscription_id") {
+                subscriptionIDs.append(id)
+                contents[receipt, default: ([], [])].subscriptions.append(subject)
+            }
+            if let id = try row.int8IfPresent("purchase_id"), let product = try row.textIfPresent("product_id") {
+                purchaseIDs.append(id)
+                contents[receipt, default: ([], [])].purchases.append(
+                    PurchaseRowKey(
+                        appID: subject.appID, environment: subject.environment,
+                        purchase: PurchaseKey(originalTransactionID: subject.id, productID: ProductID(product))))
+            }
+        }
+    }
+}
+
+/// The stored facts of a receipt.
+struct RememberedReceipt: Sendable {
+    let receiptID: ReceiptID
+    /// Consecutive refusals, and when the first came.
+    let rejections: Int
+    let rejectedSince: Instant?
+    /// Consecutive verified answers without contents.
+    let emptyAnswers: Int
+    let observationID: Int64?
+    /// Microseconds; with the id it identifies the observation's row.
+    let observationRecordedAt: Int64?
+    /// The clock of the first answer of that observation.
+    let observedFrom: Instant?
+    let meaning: [UInt8]?
+    let verifiedAt: Instant?
+    /// When the device made it, as far as Apple reported it.
+    let createdAt: Instant?
+    /// When it was first sent.
+    let receivedAt: Instant
+    /// Whether its last answer was a refusal, which may have been forgiven.
+    let wasRefused: Bool
+    /// The token of the lease under which the last answer about it was settled.
+    let settledToken: Int64
+    /// Whether its customer was erased: no later answer about it is stored.
+    let isErased: Bool
+    let sender: ReceiptSender
+
+    init(row: Row) throws {
+        receiptID = ReceiptID(try row.int8("receipt_id"))
+        rejections = Int(try row.int2("rejections"))
+        rejectedSince = try row.instantIfPresent("rejected_since")
+        emptyAnswers = Int(try row.int2("equal_empty_answers"))
+        observationID = try row.int8IfPresent("observation_id")
+        observationRecordedAt = try row.timestamptzIfPresent("observed_at")
+        observedFrom = try row.instantIfPresent("observed_from")
+        meaning = try row.byteaIfPresent("meaning")
+        verifiedAt = try row.instantIfPresent("verified_at")
+        createdAt = try row.instantIfPresent("receipt_created_at")
+        receivedAt = try row.instant("received_at")
+        wasRefused = try row.bool("refused")
+        settledToken = try row.int8("settled_token")
+        isErased = try row.bool("erased")
+        sender = ReceiptSender(rawValue: try row.int2("sender")) ?? .none
+    }
+}
+
+/// Who sent a receipt, and how far the sender is believed: of two receipts that hold the same, the one of the greater is asked.
+enum ReceiptSender: Int16, Comparable, Sendable {
+    /// No customer: a notification named its transaction.
+    case none
+    /// A customer who only points at the contents.
+    case pointing
+    /// A customer, and Apple vouched for it.
+    case vouched
+
+    static func < (left: ReceiptSender, right: ReceiptSender) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Decodes rows into values by one of their properties; of equal keys the last counts.
+func keyed<Key: Hashable, Value>(
+    _ rows: [Row], _ decode: (Row) throws -> Value, by key: KeyPath<Value, Key>
+) throws -> [Key: Value] {
+    try rows.reduce(into: [:]) { values, row in
+        let value = try decode(row)
+        values[value[keyPath: key]] = value
+    }
+}

@@ -1,0 +1,329 @@
+package import Postgres
+import SQL
+package import Subscriptions
+
+/// Perennial's memory in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
+package struct SubscriptionLedger: Sendable {
+    let database: Database
+    let reads: Reads
+    let seal: SecretSeal?
+    let openedSecrets = OpenedSecrets()
+    let acceptedSecrets = AcceptedSecrets()
+    let knownChains = KnownChains()
+    /// The orders that are being placed.
+    let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
+    /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
+    /// it to their policies.
+    package internal(set) var speedup: Int
+    /// How long after a notification its check comes, in seconds.
+    package var notificationWaitSeconds = 5.0
+    /// Reads the texts of stored notifications. A ledger that reads none takes no details along.
+    package var readNotification: ReadNotification = { _ in nil }
+    /// The actor recorded for writes through this ledger; nil in workers.
+    var actor: Actor?
+
+    /// Creates a ledger on a primary; lookups read from a hot standby if there is one.
+    ///
+    /// Without a `seal`, everything works except operations that need an app's secret. All programs on one database
+    /// have the same `speedup`.
+    package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil, speedup: Int = 1) {
+        self.database = database
+        self.speedup = max(1, speedup)
+        self.reads = Reads(primary: database, standby: reads)
+        self.seal = seal
+    }
+
+    /// Shortens the waits for a database that is away, for a process that stops.
+    package func beginLeaving() { database.beginLeaving() }
+
+    /// Returns the standing of the hot standby that lookups read from.
+    package func standby() async -> StandbyStanding { await reads.look() }
+
+    /// Returns the database's clock.
+    package func now() async throws -> Instant {
+        guard let row = try await query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        return try row.instant("recorded_at")
+    }
+
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await database.query(Statement(file), parameters)
+    }
+
+    /// Runs one writing statement in a transaction of its own.
+    func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await database.write(Statement(file), parameters)
+    }
+}
+
+extension Statement {
+    init(_ file: SQLFile) {
+        self.init(name: file.name, sql: file.text)
+    }
+}
+
+extension Transaction {
+    @discardableResult
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) throws -> [Row] {
+        try query(Statement(file), parameters)
+    }
+}
+
+/// A part of the ledger, for one kind of caller.
+protocol LedgerFacet: Sendable {
+    var ledger: SubscriptionLedger { get }
+}
+
+/// Apps with their secrets, keys, catalog, notification addresses and rate limits.
+package struct LedgerApps: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// What arrives from outside: uploads, imports and notifications.
+package struct LedgerIntake: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Workers, their leases on due receipts and their budget of calls.
+package struct LedgerClaims: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Answers that become facts, timelines and events.
+package struct LedgerSettlements: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Customers: what they may use and why, and decisions about them.
+package struct LedgerCustomers: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Orders: what customers are about to buy.
+package struct LedgerOrders: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Products on offer, and signatures of promotional offers.
+package struct LedgerOffers: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Deliveries: the queue, acknowledgements, and what a catalog releases.
+package struct LedgerDeliveries: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Support calls: what people ask Apple to change.
+package struct LedgerSupport: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// Webhooks: receivers of the feed.
+package struct LedgerWebhooks: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// The feed of events.
+package struct LedgerFeed: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// What only the admin pages show: sessions, searches and histories.
+package struct LedgerAdmin: LedgerFacet { let ledger: SubscriptionLedger }
+
+/// What keeps an installation healthy: migrations, verification, rebuilds, pruning, incidents and figures.
+package struct LedgerOperations: LedgerFacet { let ledger: SubscriptionLedger }
+
+extension SubscriptionLedger {
+    /// Apps with their secrets, keys, catalog, notification addresses and rate limits.
+    package var apps: LedgerApps { LedgerApps(ledger: self) }
+    /// What arrives from outside: uploads, imports and notifications.
+    package var intake: LedgerIntake { LedgerIntake(ledger: self) }
+    /// Workers, their leases on due receipts and their budget of calls.
+    package var claims: LedgerClaims { LedgerClaims(ledger: self) }
+    /// Answers that become facts, timelines and events.
+    package var settlements: LedgerSettlements { LedgerSettlements(ledger: self) }
+    /// Customers: what they may use and why, and decisions about them.
+    package var customers: LedgerCustomers { LedgerCustomers(ledger: self) }
+    /// Orders: what customers are about to buy.
+    package var orders: LedgerOrders { LedgerOrders(ledger: self) }
+    /// Products on offer, and signatures of promotional offers.
+    package var offers: LedgerOffers { LedgerOffers(ledger: self) }
+    /// Deliveries: the queue, acknowledgements, and what a catalog releases.
+    package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
+    /// Support calls: what people ask Apple to change.
+    package var support: LedgerSupport { LedgerSupport(ledger: self) }
+    /// Webhooks: receivers of the feed.
+    package var webhooks: LedgerWebhooks { LedgerWebhooks(ledger: self) }
+    /// The feed of events.
+    package var feed: LedgerFeed { LedgerFeed(ledger: self) }
+    /// What only the admin pages show: sessions, searches and histories.
+    package var admin: LedgerAdmin { LedgerAdmin(ledger: self) }
+    /// What keeps an installation healthy: migrations, verification, rebuilds, pruning, incidents and figures.
+    package var operations: LedgerOperations { LedgerOperations(ledger: self) }
+}
+
+extension LedgerFacet {
+    var database: Database { ledger.database }
+    var reads: Reads { ledger.reads }
+
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await ledger.query(file, parameters)
+    }
+
+    func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await ledger.write(file, parameters)
+    }
+
+    func write(
+        _ file: SQLFile, _ parameters: [Parameter], audited action: AuditedAction, app bundleID: BundleID? = nil,
+        detail: [String: String] = [:]
+    ) async throws -> [Row] {
+        try await ledger.write(file, parameters, audited: action, app: bundleID, detail: detail)
+    }
+}
+
+/// An error of the ledger: the reason of a refusal, in one sentence that says what to do.
+package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kind of a refusal, for callers that map it to an exit status or an HTTP status.
+    package enum Kind: Sendable, Hashable {
+        /// The named thing does not exist.
+        case notFound
+        /// The thing exists already, or what exists is in the way.
+        case exists
+        /// The input is invalid.
+        case invalid
+        /// The stored history or key does not match this program.
+        case mismatch
+        /// Another caller is using it at the moment; try again.
+        case busy
+        /// A limit is exceeded; a retry can succeed after this many seconds.
+        case exhausted(retryAfterSeconds: Int)
+    }
+
+    /// The kind of refusal.
+    package let kind: Kind
+    /// One sentence: the problem, its place and the remedy.
+    package let message: String
+
+    /// Creates an error with its message.
+    package init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    /// The message.
+    package var description: String { message }
+}
+
+/// A failure of the database as the ledger's callers see it: what to do about it, without the driver's terms.
+package struct StorageFailure: Sendable {
+    private let error: DatabaseError
+
+    fileprivate init(_ error: DatabaseError) { self.error = error }
+
+    /// One sentence: what failed, where, and the remedy.
+    package var message: String { error.message }
+
+    /// Whether the server is unreachable: the connection was lost or never made.
+    package var isLoss: Bool { error.isLoss }
+
+    /// Whether the statement ran, or its caller waited, longer than the limit.
+    package var isTimeout: Bool { error.kind == .timedOut }
+
+    /// Whether this process stops: it closed the database or cancelled the work.
+    package var isStop: Bool { error.kind == .closed || error.kind == .cancelled }
+
+    /// Whether a value can never be stored, however often it is tried: SQLSTATE classes 22 and 23.
+    package var isAboutAValue: Bool {
+        error.sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
+    }
+
+    /// Whether the same work may succeed later. A settlement may be repeated even after a commit of unknown outcome.
+    package var mayPass: Bool {
+        switch error.disposition {
+        case .retry: true
+        case .reject: false
+        case .alarm: error.kind == .commitUnknown
+        }
+    }
+
+    /// When a caller of the API should try again, in seconds; nil where the failure is the program's fault.
+    package var retryAfterSeconds: Int? {
+        switch error.kind {
+        case .cannotConnect, .connectionLost, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled: 1
+        case .decoding: nil
+        case .server:
+            switch error.disposition {
+            case .retry(let milliseconds): (milliseconds + 999) / 1000
+            case .alarm: 30
+            case .reject: nil
+            }
+        }
+    }
+}
+
+extension Error {
+    /// The failure of the database that this error is; nil for any other error.
+    package var storageFailure: StorageFailure? { (self as? DatabaseError).map(StorageFailure.init) }
+}
+
+/// The load on the database's connections.
+package struct StorageLoad: Sendable {
+    /// The number of reads waiting to be sent.
+    package let waitingReads: Int
+    /// The number of callers waiting for an exclusive connection.
+    package let waitingTransactions: Int
+    /// The number of open connections for transactions.
+    package let transactionConnections: Int
+
+    init(_ load: DatabaseLoad) {
+        waitingReads = load.waitingReads
+        waitingTransactions = load.waitingTransactions
+        transactionConnections = load.transactionConnections
+    }
+}
+
+extension Instant {
+    /// Microseconds since 1970, PostgreSQL's unit.
+    var microseconds: Int64 {
+        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: 1000)
+        guard overflow else { return product }
+        return milliseconds < 0 ? .min : .max
+    }
+
+    /// Creates the instant of the millisecond that contains the given microsecond.
+    init(microseconds: Int64) {
+        self.init(milliseconds: microseconds >= 0 ? microseconds / 1000 : (microseconds - 999) / 1000)
+    }
+}
+
+extension Parameter {
+    static func instant(_ instant: Instant?) -> Parameter {
+        .timestamptz(microseconds: instant?.microseconds)
+    }
+
+    static func instants(_ instants: [Instant?]) -> Parameter {
+        .timestamptzs(instants.map { $0?.microseconds })
+    }
+}
+
+extension Row {
+    func instant(_ column: String) throws -> Instant {
+        Instant(microseconds: try timestamptz(column))
+    }
+
+    func instantIfPresent(_ column: String) throws -> Instant? {
+        try timestamptzIfPresent(column).map(Instant.init(microseconds:))
+    }
+}
+
+extension Sequence<String> {
+    /// Returns the name most likely meant by `name`; nil when no name is near, or `name` is longer than 255 UTF-8
+    /// bytes.
+    package func nearest(to name: String) -> String? {
+        guard name.utf8.count <= 255 else { return nil }
+        let distances = map { (name: $0, distance: $0.editDistance(to: name)) }
+        guard let best = distances.min(by: { $0.distance < $1.distance }), best.distance <= Swift.max(2, name.count / 3)
+        else { return nil }
+        return best.name
+    }
+}
+
+extension String {
+    /// Returns the number of insertions, deletions and replacements that turn this text into the other.
+    package func editDistance(to other: String) -> Int {
+        let other = Array(other)
+        var row = Array(0...other.count)
+        for (line, character) in enumerated() {
+            var diagonal = row[0]
+            row[0] = line + 1
+            for column in other.indices {
+                let replaced = diagonal + (other[column] == character ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = Swift.min(replaced, diagonal + 1, row[column] + 1)
+            }
+        }
+        return row[other.count]
+    }
+}

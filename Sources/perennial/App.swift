@@ -1,0 +1,357 @@
+import ArgumentParser
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial app`
+struct AppCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "app",
+        abstract: "Registers apps and changes their settings.",
+        discussion: """
+            Shared secrets are read from files, sealed with the master key and never printed.
+
+            Example:
+              perennial app add --bundle-id com.example.app --shared-secret-file secret
+            """,
+        subcommands: [
+            AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
+            AppRotateSecretCommand.self, AppServerKeyCommand.self, AppOfferKeyCommand.self,
+            AppNotificationsCommand.self, AppClaimsCommand.self, AppRemoveCommand.self,
+        ])
+}
+
+/// Whether purchases of Apple's sandbox are accepted.
+enum SandboxChoice: String, ExpressibleByArgument, CaseIterable {
+    case allow
+    case refuse
+}
+
+/// The budget of calls to Apple.
+struct BudgetFlags: ParsableArguments {
+    /// The lowest rate except 0, in calls per second: one call in about a quarter of an hour.
+    static let rateMin = 0.001
+    /// The highest rate, in calls per second, and the highest burst, in calls. A rate of 0 means no limit.
+    static let callsMax = 100_000.0
+
+    @Option(help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))
+    var rate: Double?
+
+    @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
+    var burst: Double?
+
+    /// Whether any flag is given.
+    var isGiven: Bool { rate != nil || burst != nil }
+
+    func validate() throws {
+        guard rate.map({ $0 == 0 || (Self.rateMin...Self.callsMax).contains($0) }) ?? true else {
+            throw ValidationError(
+                "--rate is 0, for unlimited, or a number of calls a second from \(Self.rateMin) to \(Int(Self.callsMax))."
+            )
+        }
+        guard burst.map((1...Self.callsMax).contains) ?? true else {
+            throw ValidationError("--burst is a number of calls from 1 to \(Int(Self.callsMax)).")
+        }
+    }
+}
+
+/// `perennial app add`
+struct AppAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Registers an app.",
+        discussion: """
+            The shared secret is the app-specific one of App Store Connect. A trailing newline in its file is ignored.
+
+            Example:
+              pass show appstore | perennial app add --bundle-id com.example.app --shared-secret-file -
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleId: BundleID
+
+    @Option(help: ArgumentHelp("A name for people.", valueName: "N"))
+    var name: String?
+
+    @Option(help: ArgumentHelp("A file with the app's shared secret, or - for standard input.", valueName: "F|-"))
+    var sharedSecretFile: String?
+
+    @Option(help: ArgumentHelp("A file with the secret before the last rotation.", valueName: "F"))
+    var previousSecretFile: String?
+
+    @Option(help: "Whether purchases of Apple's sandbox count.")
+    var sandbox = SandboxChoice.allow
+
+    @OptionGroup var budget: BudgetFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard bundleId.text.wholeMatch(of: /[A-Za-z0-9.-]{1,155}/) != nil else {
+            throw ValidationError(
+                "--bundle-id \(bundleId): Apple's bundle ids have up to 155 letters, digits, hyphens and periods.")
+        }
+    }
+
+    func run() async throws {
+        let sealsSecret = sharedSecretFile != nil || previousSecretFile != nil
+        let settings = try flags.settings(needing: sealsSecret ? [.database, .masterKey] : [.database])
+        let new = NewApp(
+            bundleID: bundleId, name: name,
+            secret: try sharedSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
+            previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
+            sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
+        try await withLedger(settings) { try await $0.apps.add(new) }
+        printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
+    }
+}
+
+/// `perennial app list`
+struct AppListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists the registered apps.",
+        discussion: """
+            Example:
+              perennial app list --format json
+            """)
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        form.show(Listing(apps: try await withLedger(settings) { try await $0.apps.all() }))
+    }
+}
+
+/// `perennial app show`
+struct AppShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows one app's settings.",
+        discussion: """
+            Example:
+              perennial app show com.example.app
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        form.show(Listing(apps: [try await withLedger(settings) { try await $0.apps.app(bundleID) }]))
+    }
+}
+
+extension Listing {
+    init(apps: [App]) {
+        self.init(columns: [
+            "bundle_id", "name", "secret", "sandbox", "ownership", "rate", "burst", "leeway_s", "sandbox_leeway_s",
+            "outage_allowance_s", "paused_until", "pause_reason", "sweep", "notifications",
+            "pre_check_s", "offer_key_id", "offer_issuer_id", "verifier", "server_key_id", "server_issuer_id",
+            "apple_app_id",
+        ])
+        rows = apps.map { app in
+            [
+                .string(app.bundleID.text), .string(app.name), .bool(app.hasSecret), .bool(app.sandboxAllowed),
+                .string(app.ownershipPolicy.rawValue), .number(app.callsPerSecond), .number(app.burst),
+                .integer(app.leeway.milliseconds / 1_000), .integer(app.sandboxLeeway.milliseconds / 1_000),
+                .integer(app.outageAllowance.milliseconds / 1_000), .optional(app.pauses.first?.until),
+                .optional(app.pauses.first?.reason), .string(app.sweep.rawValue), .bool(app.takesNotifications),
+                .integer(app.preCheckSpread.milliseconds / 1_000), .optional(app.offerKey?.id),
+                .optional(app.offerKey?.issuer), .string(app.verifier.rawValue), .optional(app.serverKey?.id),
+                .optional(app.serverKey?.issuer), app.appleAppID.map { .integer($0) } ?? .null,
+            ]
+        }
+    }
+}
+
+extension JSONValue {
+    /// Returns a number in its usual form: whole numbers without decimals, others as text.
+    static func number(_ value: Double) -> JSONValue {
+        Int64(exactly: value).map { .integer($0) } ?? .string("\(value)")
+    }
+}
+
+extension OwnershipPolicy: ExpressibleByArgument {}
+extension SweepFrequency: ExpressibleByArgument {}
+extension Verifier: ExpressibleByArgument {}
+
+/// `perennial app set`
+struct AppSetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Changes an app's settings; what is not given stays.",
+        discussion: """
+            Example:
+              perennial app set com.example.app --rate 20 --ownership keep
+              perennial app set com.example.app --verifier server_api
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @Option(help: ArgumentHelp("A name for people.", valueName: "N"))
+    var name: String?
+
+    @Option(help: "Whether purchases of Apple's sandbox count.")
+    var sandbox: SandboxChoice?
+
+    @Option(help: "What happens when another customer sends an owned subscription.")
+    var ownership: OwnershipPolicy?
+
+    @Option(help: "How often refunds are looked for: relaxed is half as often, for an app with notifications.")
+    var sweep: SweepFrequency?
+
+    @Option(
+        help: ArgumentHelp(
+            "Minutes over which checks shortly before an end are spread, 10 unless set; more when many end together.",
+            valueName: "N"))
+    var preCheckMinutes: Int?
+
+    @Option(
+        help:
+            "Who is asked about receipts; both compares the channels. server_api and both need a key: `app server-key`."
+    )
+    var verifier: Verifier?
+
+    // `Subscriptions` has a type `Flag` too.
+    @ArgumentParser.Flag(help: "Leave both although the comparison is not complete; with --reason.")
+    var force = false
+
+    @Option(help: ArgumentHelp("With --force: why, for the audit log.", valueName: "TEXT"))
+    var reason: String?
+
+    @Option(
+        help: ArgumentHelp("Apple's number of the app, which signed texts of production have to name.", valueName: "N"))
+    var appleAppId: Int64?
+
+    @OptionGroup var tolerance: ToleranceFlags
+    @OptionGroup var budget: BudgetFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        let isChanged = [
+            name != nil, sandbox != nil, ownership != nil, sweep != nil, budget.isGiven, preCheckMinutes != nil,
+            tolerance.isGiven, verifier != nil, appleAppId != nil,
+        ]
+        guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
+        guard force == (reason != nil), reason?.isEmpty != true, !force || verifier != nil else {
+            throw ValidationError("--force and --reason TEXT go together, with --verifier.")
+        }
+        guard appleAppId.map({ $0 > 0 }) ?? true else { throw ValidationError("--apple-app-id is a number from 1 on.") }
+        guard preCheckMinutes.map((0...720).contains) ?? true else {
+            throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        var change = AppChange()
+        change.name = name
+        change.sandboxAllowed = sandbox.map { $0 == .allow }
+        change.ownershipPolicy = ownership
+        change.sweep = sweep
+        change.callsPerSecond = budget.rate
+        change.burst = budget.burst
+        change.preCheckSpread = preCheckMinutes.map { .minutes(Int64($0)) }
+        change.leeway = tolerance.leewayMinutes.map { .minutes(Int64($0)) }
+        change.sandboxLeeway = tolerance.sandboxLeewayMinutes.map { .minutes(Int64($0)) }
+        change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
+        change.verifier = verifier
+        change.forcedBecause = reason
+        change.appleAppID = appleAppId
+        let final = change
+        try await withLedger(settings) { try await $0.apps.change(bundleID, final) }
+        printLine("Changed \(bundleID).")
+    }
+}
+
+/// The tolerances of an app for late answers: flags of `app set`. Each applies to a subscription from its next answer
+/// on.
+struct ToleranceFlags: ParsableArguments {
+    /// The longest leeway, in minutes: a week. A subscription without a renewal for longer than that is not paid.
+    static let leewayMinutesMax = 10_080
+    /// The longest outage allowance, in days: a year.
+    static let outageDaysMax = 365
+
+    @Option(
+        help: ArgumentHelp(
+            "Minutes that an expected renewal may be late before access ends, 120 unless set.", valueName: "N"))
+    var leewayMinutes: Int?
+
+    @Option(help: ArgumentHelp("The same in Apple's sandbox, 5 unless set.", valueName: "N"))
+    var sandboxLeewayMinutes: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Days that access goes on while Apple cannot be asked about an expected renewal, 30 unless set.",
+            valueName: "N"))
+    var outageDays: Int?
+
+    /// Whether any was given.
+    var isGiven: Bool { leewayMinutes != nil || sandboxLeewayMinutes != nil || outageDays != nil }
+
+    func validate() throws {
+        for (flag, minutes) in [
+            ("--leeway-minutes", leewayMinutes), ("--sandbox-leeway-minutes", sandboxLeewayMinutes),
+        ] {
+            guard minutes.map((0...Self.leewayMinutesMax).contains) ?? true else {
+                throw ValidationError("\(flag) is a number from 0 to \(Self.leewayMinutesMax).")
+            }
+        }
+        guard outageDays.map((0...Self.outageDaysMax).contains) ?? true else {
+            throw ValidationError("--outage-days is a number from 0 to \(Self.outageDaysMax).")
+        }
+    }
+}
+
+/// `perennial app remove`
+struct AppRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Removes an app, as if it was never registered.",
+        discussion: """
+            Its secrets and its offer key go, its address of notifications ends, and so do the API keys that are for it \
+            alone. Events, figures and the catalog stay, and `perennial app add` registers the app again.
+
+            The command refuses an app whose receipts are stored. With --erase-receipts it erases all its customers \
+            first, as `perennial customer erase` does. That cannot be undone. After an interruption, repeat the command.
+
+            Examples:
+              perennial app remove com.example.typo --reason "misspelt"
+              perennial app remove com.example.old --erase-receipts --yes --reason "no longer sold"
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @ArgumentParser.Flag(help: "Erase all customers of the app and their receipts first.")
+    var eraseReceipts = false
+
+    @ArgumentParser.Flag(help: "With --erase-receipts: do it; without this flag the command changes nothing.")
+    var yes = false
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        guard yes || !eraseReceipts else {
+            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase all customers.")
+        }
+        try await withLedger(settings) { ledger in
+            if eraseReceipts {
+                try await ledger.apps.eraseCustomers(of: bundleID, deciding: decided) { count in
+                    if count.isMultiple(of: 1_000) { printError("\(count) customers are erased.") }
+                }
+            }
+            try await ledger.apps.remove(bundleID, deciding: decided)
+        }
+        printLine("\(bundleID) is removed.")
+    }
+}

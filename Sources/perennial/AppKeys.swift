@@ -1,0 +1,268 @@
+import ArgumentParser
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial app rotate-secret`
+struct AppRotateSecretCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate-secret",
+        abstract: "Replaces an app's shared secret; the present one stays as the previous one.",
+        discussion: """
+            The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret \
+            (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be \
+            tried is put in place; the log says when Apple refuses it later. A pause because Apple refused the old \
+            secret ends as soon as Apple accepts the new one about a stored receipt, which is tried at once.
+
+            Example:
+              perennial app rotate-secret com.example.app --shared-secret-file secret
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @Option(help: ArgumentHelp("A file with the new secret, or - for standard input.", valueName: "F|-"))
+    var sharedSecretFile: String
+
+    @ArgumentParser.Flag(help: "Put it in place even if Apple refuses it.")
+    var force = false
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
+        let trial = try await withLedger(settings) { ledger in
+            let app = try await ledger.apps.app(bundleID)
+            return try await withTracker(settings, ledger: ledger) { tracker in
+                let trial = try await tracker.probeSecret(secret, of: app)
+                if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
+                try await ledger.apps.rotateSecret(of: bundleID, to: secret)
+                // A pause ends by a trial alone.
+                await tracker.trySecrets(of: app)
+                return trial
+            }
+        }
+        printLine("Replaced the shared secret of \(bundleID). \(trial.sentence)")
+    }
+}
+
+extension SecretProbe {
+    /// Returns the reason why the secret is not set; nil when there is none.
+    func refusal(of bundleID: BundleID) -> Failure? {
+        switch self {
+        case .refused(let receipt):
+            Failure(
+                "Apple refuses this shared secret (21004, receipt \(receipt)), so \(bundleID) keeps the one it has: copy the "
+                    + "app-specific shared secret of App Store Connect anew, or put this one in place with --force.")
+        case .accepted, .inconclusive, .noReceipt: nil
+        }
+    }
+
+    /// The result of the trial, for human readers.
+    var sentence: String {
+        switch self {
+        case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."
+        case .refused(let receipt):
+            "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one is of use."
+        case .inconclusive(let reason):
+            "Whether Apple accepts it is not known: \(reason) The log shows when Apple refuses it."
+        case .noReceipt: "No stored receipt holds a subscription to try it on; the log shows when Apple refuses it."
+        }
+    }
+}
+
+/// `perennial app server-key`
+struct AppServerKeyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "server-key",
+        abstract: "Stores the key that signs an app's requests to the App Store Server API, or takes it away.",
+        discussion: """
+            The key is the .p8 file of an In-App Purchase key of App Store Connect. It replaces an earlier one, is sealed \
+            with the master key, and is never printed. The issuer id stands above the keys in App Store Connect. A pause \
+            because Apple refused the earlier key ends.
+
+            Example:
+              perennial app server-key --app com.example.app --key-id 2X9R4HXF34 \\
+                  --issuer-id 57246542-96fe-1a63-e053-0824d011072a --key-file SubscriptionKey_2X9R4HXF34.p8
+            """)
+
+    /// The most bytes of a key's file; Apple's have about 260.
+    private static let bytesMax = 8_192
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
+    var keyId: String?
+
+    @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
+    var issuerId: String?
+
+    @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
+    var keyFile: String?
+
+    @ArgumentParser.Flag(help: "Take the key away.")
+    var remove = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        let given = [keyFile, keyId, issuerId].compactMap(\.self).count
+        guard remove ? given == 0 : given == 3 else {
+            throw ValidationError("Give --key-id, --issuer-id and --key-file, or --remove alone.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: remove ? [.database] : [.database, .masterKey])
+        guard let keyFile, let keyId else {
+            try await withLedger(settings) { try await $0.apps.removeServerKey(of: app) }
+            return printLine("\(app) has no server key any more.")
+        }
+        let text = String(decoding: try InputFile(keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
+        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
+        try await withLedger(settings) { try await $0.apps.storeServerKey(key, of: app) }
+        printLine("Stored the server key \(keyId) of \(app).")
+    }
+}
+
+/// `perennial app offer-key`
+struct AppOfferKeyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "offer-key",
+        abstract: "Stores the key that signs an app's promotional offers, or takes it away.",
+        discussion: """
+            The key is the .p8 file of a Subscription or In-App Purchase key of App Store Connect. It replaces an \
+            earlier one, is sealed with the master key, and is never printed. The issuer id stands above the keys in \
+            App Store Connect; the form jws needs it.
+
+            Example:
+              perennial app offer-key com.example.app --key-file SubscriptionKey_2X9R4HXF34.p8 --key-id 2X9R4HXF34
+            """)
+
+    /// The most bytes of a key's file; Apple's have about 260.
+    private static let bytesMax = 8_192
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
+    var keyFile: String?
+
+    @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
+    var keyId: String?
+
+    @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
+    var issuerId: String?
+
+    @ArgumentParser.Flag(help: "Take the key away.")
+    var remove = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        let isKeyGiven = [keyFile, keyId, issuerId].contains { $0 != nil }
+        guard remove || (keyFile != nil && keyId != nil) else {
+            throw ValidationError("Give --key-file and --key-id, or --remove.")
+        }
+        guard !remove || !isKeyGiven else { throw ValidationError("--remove goes with no other flag.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: remove ? [.database] : [.database, .masterKey])
+        guard let keyFile, let keyId else {
+            try await withLedger(settings) { try await $0.apps.removeOfferKey(of: bundleID) }
+            return printLine("\(bundleID) has no offer key any more.")
+        }
+        let text = String(decoding: try InputFile(keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
+        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
+        try await withLedger(settings) { try await $0.apps.storeOfferKey(key, of: bundleID) }
+        printLine("Stored the offer key \(keyId) of \(bundleID)\(issuerId == nil ? ", without an issuer" : "").")
+    }
+}
+
+/// `perennial app notifications`
+struct AppNotificationsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "notifications",
+        abstract: "Makes the address that Apple sends an app's notifications to.",
+        discussion: """
+            The command prints the path of the address, which cannot be shown again. An earlier address ends. Enter \
+            the path after https:// and the name of your server in App Store Connect, under App Information, App Store \
+            Server Notifications.
+
+            Example:
+              perennial app notifications com.example.app
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @ArgumentParser.Flag(help: "Take no notifications any more.")
+    var off = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard !off else {
+            try await withLedger(settings) { try await $0.apps.closeNotifications(of: bundleID) }
+            return printLine("\(bundleID) takes no notifications any more.")
+        }
+        let token = try await withLedger(settings) { try await $0.apps.openNotifications(of: bundleID) }
+        printLine("/v1/notifications/\(token.text)")
+    }
+}
+
+/// `perennial app claims`
+struct AppClaimsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "claims",
+        abstract: "Lists what Apple's signed texts about an app state and this version does not read.",
+        discussion: """
+            Apple adds claims to its texts, and words to claims. What a version does not read stays in the stored texts, \
+            decides nothing and is counted here: the kind of text with the place of the claim, and for a new word the \
+            word. A claim that no text states for 30 days is forgotten. With a name the command prints one text that \
+            states it.
+
+            Examples:
+              perennial app claims com.example.app
+              perennial app claims com.example.app transaction.newClaim | perennial explain --signed -
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @Argument(help: ArgumentHelp("A claim of the list: print a text that states it.", valueName: "CLAIM"))
+    var claim: String?
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard let claim else {
+            return form.show(
+                Listing(claims: try await withLedger(settings) { try await $0.intake.unreadClaims(of: bundleID) }))
+        }
+        let example = try await withLedger(settings) { try await $0.intake.unreadExample(of: claim, app: bundleID) }
+        guard let example else {
+            throw Failure("No text that states \(claim) is kept; the next one will be.")
+        }
+        printLine(example)
+    }
+}
+
+extension Listing {
+    fileprivate init(claims: [CountedClaim]) {
+        self.init(columns: ["claim", "unreadable", "texts", "first_seen_at", "last_seen_at"])
+        rows = claims.map { claim in
+            [
+                .string(claim.name), .bool(claim.isUnreadable), .integer(claim.texts),
+                .string(claim.firstSeenAt.iso8601), .string(claim.lastSeenAt.iso8601),
+            ]
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import ArgumentParser
+import Server
+import Subscriptions
+import Tracking
+import Yams
+
+/// `perennial catalog`
+struct CatalogCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "catalog",
+        abstract: "Says which products an app has and what they grant.",
+        discussion: """
+            A catalog is YAML or JSON:
+              app: com.example.tracker
+              products:
+                - {id: com.example.tracker.monthly, kind: auto_renewable, group: "20000001", level: 2, period: P1M,
+                   price: 4.99, currency: USD, entitlements: [pro]}
+                - {id: com.example.tracker.coins, kind: consumable, credit: coins, units: 100}
+            A subscription that no catalog names grants one entitlement with its product's id. A one-time purchase \
+            grants nothing until a catalog names its product.
+            """,
+        subcommands: [CatalogApplyCommand.self, CatalogShowCommand.self])
+}
+
+/// `perennial catalog apply`
+struct CatalogApplyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apply",
+        abstract: "Makes a file the whole catalog of its app.",
+        discussion: """
+            Every mistake is reported with its line, and then nothing is changed. What products granted before now \
+            stays true for the time before now.
+
+            Example:
+              perennial catalog apply catalog.yaml
+            """)
+
+    @Argument(help: ArgumentHelp("The catalog, or - for standard input.", valueName: "FILE|-"))
+    var file: String
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let catalog = try read(InputFile(file))
+        let hasWebhooks = try await withLedger(settings) { ledger in
+            try await ledger.apps.applyCatalog(catalog.products, to: catalog.bundleID)
+            return try await !ledger.webhooks.all().isEmpty
+        }
+        printLine("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
+        if hasWebhooks { printError("No event reports a catalog; `perennial webhook replay` sends what it changed.") }
+    }
+
+    private func read(_ file: InputFile) throws -> CatalogFile {
+        let bytes = try file.contents(bytesMax: CatalogFile.bytesMax)
+        do {
+            return try CatalogFile(String(decoding: bytes, as: UTF8.self))
+        } catch {
+            for line in error.lines { printError("\(file.name): \(line)") }
+            let count = error.lines.count == 1 ? "a mistake" : "\(error.lines.count) mistakes"
+            throw Failure("\(file.name) has \(count); nothing was changed.")
+        }
+    }
+}
+
+/// `perennial catalog show`
+struct CatalogShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows an app's catalog.",
+        discussion: """
+            YAML and JSON can be applied again.
+
+            Example:
+              perennial catalog show --app com.example.app > catalog.yaml
+            """)
+
+    /// The formats of a catalog.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case yaml
+        case json
+        case table
+    }
+
+    @Option(help: ArgumentHelp("Apple's bundle id; may be left out while there is one app.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: "yaml, json, or table for people.")
+    var format = Form.yaml
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let catalog = try await withLedger(settings) { ledger in
+            let bundleID = try await chosenApp(ledger)
+            return CatalogFile(bundleID: bundleID, products: try await ledger.apps.catalog(of: bundleID))
+        }
+        switch format {
+        case .yaml: printExactly(catalog.yaml)
+        case .json: printExactly(catalog.json.rendered(pretty: true))
+        case .table: printLine(catalog.listing.table)
+        }
+    }
+
+    private func chosenApp(_ ledger: SubscriptionLedger) async throws -> BundleID {
+        if let app { return app }
+        let apps = try await ledger.apps.all()
+        guard let only = apps.first, apps.count == 1 else {
+            throw Failure("There are \(apps.count) apps; name one with --app (see `perennial app list`).")
+        }
+        return only.bundleID
+    }
+}
+
+/// A catalog as an operator writes it: the products of one app, in YAML or JSON.
+struct CatalogFile {
+    /// The most bytes of a catalog.
+    static let bytesMax = 8 << 20
+
+    let bundleID: BundleID
+    /// Its products, in the order of the file.
+    let products: [CatalogProduct]
+}
+
+/// All mistakes in a catalog.
+struct CatalogMistakes: Error {
+    /// One sentence for each mistake, with its place.
+    let lines: [String]
+}
+
+extension CatalogFile {
+    /// Reads a catalog and reports every mistake with its line and its place in the file.
+    init(_ text: String) throws(CatalogMistakes) {
+        let root: Node?
+        do {
+            root = try compose(yaml: text)
+        } catch {
+            throw CatalogMistakes(lines: ["This is neither YAML nor JSON: \(ExitStatus.sentence(for: error))"])
+        }
+        guard let root, root.mapping != nil else {
+            throw CatalogMistakes(lines: ["A catalog has the keys app and products; this file has neither."])
+        }
+        var reader = CatalogReader()
+        let fields = reader.fields(of: root, at: "", known: ["app", "products"])
+        let app = reader.requiredText("app", in: fields, of: root, at: "")
+        products = reader.products(in: fields["products"], of: root)
+        bundleID = BundleID(app ?? "")
+        guard reader.mistakes.isEmpty else { throw CatalogMistakes(lines: reader.mistakes) }
+    }
+}
+
+extension CatalogFile {
+    /// The catalog as YAML that `catalog apply` reads again.
+    var yaml: String {
+        var lines = ["app: \(Self.quoted(bundleID.text))", products.isEmpty ? "products: []" : "products:"]
+        for product in products {
+            let fields = Self.fields(of: product).map { "\($0.name): \(Self.flow($0.value))" }
+            lines.append("  - {\(fields.joined(separator: ", "))}")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The catalog as JSON that `catalog apply` reads again.
+    var json: JSONValue {
+        [
+            "app": .string(bundleID.text),
+            "products": .array(
+                products.map { product in
+                    .object(Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first })
+                }),
+        ]
+    }
+
+    /// The catalog for human readers.
+    var listing: Listing {
+        var listing = Listing(columns: [
+            "id", "kind", "group", "level", "period", "credit", "units", "slot", "price", "currency", "entitlements",
+        ])
+        listing.rows = products.map { product in
+            let fields = Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first }
+            return listing.columns.map { fields[$0] ?? .null }
+        }
+        return listing
+    }
+
+    /// Returns the fields of a product, in the usual order. A price is text, so that no reader rounds it.
+    private static func fields(of product: CatalogProduct) -> [(name: String, value: JSONValue)] {
+        let fields: [(name: String, value: JSONValue)] = [
+            ("id", .string(product.id.text)), ("kind", .optional(product.kind?.rawValue)),
+            ("group", .optional(product.group)),
+            ("level", product.level.map { .integer(Int64($0)) } ?? .null), ("period", .optional(product.period)),
+            ("credit", .optional(product.credit?.name)),
+            ("units", product.credit.map { .integer(Int64($0.units)) } ?? .null),
+            ("delivers_since", .optional(product.deliversSince)), ("slot", product.slot?.json ?? .null),
+            ("price", .optional(product.priceMilliunits.map { Milliunits($0).decimal })),
+            ("currency", .optional(product.currency)),
+            ("entitlements", .array(product.entitlements.map { .string($0) })),
+            ("offers", product.offers.isEmpty ? .null : .array(product.offers.map(\.json))),
+        ]
+        return fields.filter { $0.value != .null }
+    }
+
+    /// Quotes a text as JSON does, which is valid YAML too.
+    private static func quoted(_ text: String) -> String { JSONValue.string(text).rendered() }
+
+    private static func flow(_ value: JSONValue) -> String {
+        switch value {
+        case .array(let values): "[\(values.map(flow).joined(separator: ", "))]"
+        case .object(let members):
+            "{\(members.sorted { $0.key < $1.key }.map { "\($0.key): \(flow($0.value))" }.joined(separator: ", "))}"
+        case .null, .bool, .integer, .string: value.rendered()
+        }
+    }
+}
+
+extension CatalogProduct.Slot {
+    fileprivate var json: JSONValue { ["name": .string(name), "place": .integer(Int64(place))] }
+}
+
+extension PromotionalOffer {
+    fileprivate var json: JSONValue {
+        var members: [String: JSONValue] = [
+            "id": .string(id), "audience": .array(audience.map { .string($0.rawValue) }), "once": .bool(once),
+        ]
+        members["from"] = from.map { .string($0.iso8601) }
+        members["until"] = until.map { .string($0.iso8601) }
+        return .object(members)
+    }
+}

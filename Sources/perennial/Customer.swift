@@ -1,0 +1,338 @@
+import ArgumentParser
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial customer`
+struct CustomerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "customer",
+        abstract: "Shows, merges, splits and erases customers, and assigns purchases to them.",
+        discussion: """
+            Examples:
+              perennial customer show --app com.example.app --customer c1
+              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+            """,
+        subcommands: [
+            CustomerShowCommand.self, CustomerAssignCommand.self, CustomerMergeCommand.self, CustomerSplitCommand.self,
+            CustomerEraseCommand.self,
+        ])
+}
+
+/// `perennial customer assign`
+struct CustomerAssignCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "assign",
+        abstract: "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
+        discussion: """
+            The assignment does not count among the transfers that the app's policy allows. An upload can transfer the \
+            purchase again.
+
+            Example:
+              perennial customer assign --app com.example.app --to c1 --original-transaction-id 1000000 \\
+                --reason "taken over on a shared device"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the new owner.", valueName: "C"))
+    var to: String
+
+    @Option(help: ArgumentHelp("Apple's id of the subscription or purchase.", valueName: "ID"))
+    var originalTransactionId: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let things = try await withLedger(settings) { ledger in
+            try await ledger.customers.assign(
+                OriginalTransactionID(originalTransactionId), to: to, of: app, deciding: decided)
+        }
+        printLine(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
+    }
+}
+
+/// `perennial customer merge`
+struct CustomerMergeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "merge",
+        abstract: "Merges a customer into another, with all purchases, uploads and manual grants.",
+        discussion: """
+            Use it when an anonymous customer turns out to be a known one. From then on the old name stands for the \
+            new one in lookups and uploads. Lookups of the time before answer as they did. A second run changes \
+            nothing.
+
+            Example:
+              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("The customer to merge: the old name.", valueName: "C"))
+    var from: String
+
+    @Option(help: ArgumentHelp("The customer who gets everything.", valueName: "C"))
+    var into: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let merge = try await withLedger(settings) { ledger in
+            try await ledger.customers.merge(from, into: into, of: app, deciding: decided)
+        }
+        let things = merge.things.of("subscription or purchase", "subscriptions and purchases")
+        printLine(
+            merge.wasMerged
+                ? "\(from) was \(merge.into) already."
+                : "\(from) is \(merge.into) from now on; \(things) moved.")
+    }
+}
+
+/// `perennial customer split`
+struct CustomerSplitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "split",
+        abstract: "Undoes a merge: the name stands for its own customer again.",
+        discussion: """
+            Subscriptions, purchases and uploads that moved with the merge go back. Those that came later stay with \
+            the other customer, and so do manual grants.
+
+            Example:
+              perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("The name that was merged.", valueName: "C"))
+    var customer: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let split = try await withLedger(settings) {
+            try await $0.customers.split(customer, of: app, deciding: decided)
+        }
+        let things = split.things.of("subscription or purchase", "subscriptions and purchases")
+        printLine("\(customer) is not \(split.from) any more; \(things) went back.")
+    }
+}
+
+/// `perennial customer erase`
+struct CustomerEraseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "erase",
+        abstract: "Removes a customer's personal data; figures stay under a random name.",
+        discussion: """
+            It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes \
+            the customer's uploads, imported claims, account tokens, what is personal in orders, the reasons of manual \
+            decisions about the customer, and the id itself with every name merged into it. Open orders are cancelled, \
+            and due deliveries skipped. Periods, prices and events stay. The reason \
+            given here stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs \
+            keep their copies until they are deleted.
+
+            Example:
+              perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @ArgumentParser.Flag(help: "Do it; without this flag the command changes nothing.")
+    var yes = false
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        guard yes else {
+            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase \(customer).")
+        }
+        let erasure = try await withLedger(settings) {
+            try await $0.customers.erase(customer, of: app, deciding: decided)
+        }
+        printLine(
+            """
+            Erased. Figures go on as \(erasure.pseudonym).
+            Receipts erased: \(erasure.receipts); kept because others uploaded them too: \(erasure.sharedReceipts).
+            Subscriptions and purchases without an owner now: \(erasure.things).
+            """)
+    }
+}
+
+/// `perennial customer show`
+struct CustomerShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows everything that is kept of a customer.",
+        discussion: """
+            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, \
+            receipts, orders with their log, deliveries, and balances of credits. `perennial explain` says why the customer has each entitlement.
+
+            Example:
+              perennial customer show --app com.example.app --customer c1
+            """)
+
+    /// The formats of a customer.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case table
+        case json
+    }
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Option(help: "table for people, or json, which is stable.")
+    var format = Form.table
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let file = try await withLedger(settings) { try await $0.customers.export(customer, of: app) }
+        switch format {
+        case .table: printLine(file.text)
+        case .json: printExactly(file.json.rendered(pretty: true))
+        }
+    }
+}
+
+extension CustomerExport {
+    /// The customer for human readers.
+    var text: String {
+        let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
+        return ([names.visible] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
+            .joined(separator: "\n\n")
+    }
+
+    /// The customer as JSON with stable keys.
+    var json: JSONValue {
+        var fields: [String: JSONValue] = [
+            "customer": .string(name), "other_names": .array(otherNames.map { .string($0) }),
+        ]
+        for section in sections { fields[section.key] = section.listing.json }
+        return .object(fields)
+    }
+
+    private var sections: [(key: String, title: String, listing: Listing)] {
+        [
+            ("entitlements", "entitlements", rights), ("ownerships", "subscriptions or purchases", owned),
+            ("grants", "manual grants", given), ("receipts", "receipts", uploaded), ("orders", "orders", ordered),
+            ("order_log", "changes of orders", changes), ("deliveries", "deliveries", Listing(purchases.deliveries)),
+            ("balances", "balances", balances),
+        ]
+    }
+
+    private var rights: Listing {
+        var listing = Listing(columns: [
+            "entitlement", "granted", "until", "product_id", "state", "reason", "basis", "ended_at",
+        ])
+        listing.rows = entitlements.map { right in
+            [
+                .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
+                .optional(right.state), .optional(right.reason), .string(right.basis), .optional(right.endedAt),
+            ]
+        }
+        return listing
+    }
+
+    private var owned: Listing {
+        var listing = Listing(columns: [
+            "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since",
+            "until",
+            "went_to",
+        ])
+        listing.rows = ownerships.map { one in
+            [
+                .string(one.originalTransactionID.text), .string(one.environment.rawValue),
+                .string(one.isSubscription ? "subscription" : "purchase"), .optional(one.productID?.text),
+                .optional(one.state), .optional(one.endsAt), .optional(one.cause?.rawValue), .optional(one.since),
+                .optional(one.until), .optional(one.wentTo),
+            ]
+        }
+        return listing
+    }
+
+    private var given: Listing {
+        var listing = Listing(columns: [
+            "entitlement", "since", "until", "given_by", "reason", "ended_by", "end_reason",
+        ])
+        listing.rows = grants.map { grant in
+            [
+                .string(grant.entitlement), .string(grant.since.iso8601), .optional(grant.until),
+                .string(grant.givenBy), .string(grant.reason), .optional(grant.endedBy), .optional(grant.endReason),
+            ]
+        }
+        return listing
+    }
+
+    private var uploaded: Listing {
+        var listing = Listing(columns: [
+            "receipt_id", "received_at", "verified_at", "outcome", "reason", "next_check_at",
+        ])
+        listing.rows = receipts.map { receipt in
+            [
+                .string(receipt.id.description), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
+                .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
+            ]
+        }
+        return listing
+    }
+
+    private var ordered: Listing {
+        var listing = Listing(columns: [
+            "order_id", "product_id", "quantity", "price", "currency", "environment", "state", "cause", "created_at",
+            "expires_at", "paid_at", "transaction_id",
+        ])
+        listing.rows = purchases.orders.map { one in
+            [
+                .string(one.order.id), .string(one.order.productID.text), .integer(Int64(one.order.quantity)),
+                .optional(one.priceMilliunits.map { Milliunits($0).decimal }), .optional(one.currency),
+                .optional(one.order.environment?.rawValue), .string(one.order.state.rawValue),
+                .string(one.order.cause), .string(one.order.createdAt.iso8601), .string(one.order.expiresAt.iso8601),
+                .optional(one.order.paidAt), .optional(one.order.transactionID),
+            ]
+        }
+        return listing
+    }
+
+    private var changes: Listing {
+        var listing = Listing(columns: ["order_id", "state", "cause", "code", "at"])
+        listing.rows = purchases.orders.flatMap { one in
+            one.changes.map { change in
+                [
+                    .string(one.order.id), .string(change.state.rawValue), .string(change.cause),
+                    .optional(change.code), .string(change.at.iso8601),
+                ]
+            }
+        }
+        return listing
+    }
+
+    private var balances: Listing {
+        var listing = Listing(columns: ["credit", "environment", "units"])
+        listing.rows = purchases.balances.map { one in
+            [.string(one.credit), .string(one.environment.rawValue), .integer(one.units)]
+        }
+        return listing
+    }
+}

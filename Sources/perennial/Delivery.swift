@@ -1,0 +1,152 @@
+import ArgumentParser
+import Server
+import Tracking
+
+import struct Subscriptions.BundleID
+import enum Subscriptions.StoreEnvironment
+
+extension Delivery.State: ExpressibleByArgument {}
+
+/// `perennial delivery`
+struct DeliveryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delivery",
+        abstract: "Shows what purchases give, and says what was carried out.",
+        discussion: """
+            Example:
+              perennial delivery list --app com.example.app --state due
+            """,
+        subcommands: [DeliveryListCommand.self, DeliveryAcknowledgeCommand.self, DeliverySkipCommand.self])
+}
+
+/// `perennial delivery list`
+struct DeliveryListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists deliveries in the order of the queue.",
+        discussion: """
+            Production alone, unless --sandbox is given.
+
+            Example:
+              perennial delivery list --app com.example.app --state due --customer c1
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: "Only deliveries in this state: due, acknowledged or skipped.")
+    var state: Delivery.State?
+
+    @Option(help: ArgumentHelp("Only this customer's, by your own id.", valueName: "C"))
+    var customer: String?
+
+    @Flag(help: "Deliveries of the sandbox instead of production.")
+    var sandbox = false
+
+    @Option(help: ArgumentHelp("Only deliveries after this position.", valueName: "N"))
+    var after: Int64 = 0
+
+    @Option(help: ArgumentHelp("The most deliveries.", valueName: "N"))
+    var limit = 1_000
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard limit > 0, after >= 0 else { throw ValidationError("--limit is at least 1, --after at least 0.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let filter = DeliveryFilter(
+            state: state, customer: customer, environment: sandbox ? .sandbox : .production)
+        let page = try await withLedger(settings) {
+            try await $0.deliveries.read(of: app, filter, after: after, limit: limit)
+        }
+        form.show(Listing(page.deliveries))
+    }
+}
+
+/// `perennial delivery ack`
+struct DeliveryAcknowledgeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ack",
+        abstract: "Says that deliveries were carried out.",
+        discussion: """
+            A repetition changes nothing. The exit status is 1 if one of them is unknown or was skipped.
+
+            Example:
+              perennial delivery ack --app com.example.app 17 18
+            """)
+
+    @Argument(help: ArgumentHelp("The deliveries' ids.", valueName: "ID"))
+    var ids: [Int64]
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let results = try await withLedger(settings) { try await $0.deliveries.acknowledge(ids, of: app) }
+        for result in results {
+            let first = result.isFirst ? "" : " already"
+            printLine("\(result.id): \(result.state.map { "\($0.rawValue)\(first)" } ?? "unknown")")
+        }
+        let left = results.count { $0.state != .acknowledged }
+        guard left == 0 else { throw Failure("\(left.of("delivery is", "deliveries are")) not acknowledged.") }
+    }
+}
+
+/// `perennial delivery skip`
+struct DeliverySkipCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "skip",
+        abstract: "Says that nothing is to be done for a delivery.",
+        discussion: """
+            Nothing follows a skipped delivery: a refund of it takes nothing back.
+
+            Example:
+              perennial delivery skip --app com.example.app 17 --reason "given by hand on 20 November"
+            """)
+
+    @Argument(help: ArgumentHelp("The delivery's id.", valueName: "ID"))
+    var id: Int64
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
+    var reason: String
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let result = try await withLedger(settings) { try await $0.deliveries.skip(id, of: app, because: reason) }
+        printLine(result.isFirst ? "Skipped delivery \(id)." : "Delivery \(id) was skipped before.")
+    }
+}
+
+extension Listing {
+    /// Deliveries, one a row.
+    init(_ deliveries: [Delivery]) {
+        self.init(columns: [
+            "delivery_id", "position", "customer", "environment", "product_id", "kind", "credit", "units", "turn",
+            "reason",
+            "order_id", "transaction_id", "original_transaction_id", "state", "created_at", "settled_at", "settled_by",
+            "skip_reason",
+        ])
+        rows = deliveries.map { one in
+            [
+                .string("\(one.id)"), one.position.map { .integer($0) } ?? .null, .string(one.customer),
+                .string(one.environment.rawValue), .string(one.productID.text), .string(one.kind.rawValue),
+                .optional(one.credit), one.units.map { .integer($0) } ?? .null, .integer(Int64(one.turn)),
+                .string(one.reason), .optional(one.orderID), .string(one.transactionID.text),
+                .string(one.originalTransactionID.text), .string(one.state.rawValue), .string(one.createdAt.iso8601),
+                .optional(one.settledAt), .optional(one.settledBy), .optional(one.skipReason),
+            ]
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import Tracking
+
+/// `perennial feed`
+struct FeedCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "feed",
+        abstract: "Gives the feed of events a new id.",
+        discussion: """
+            Example:
+              perennial feed renew --yes
+            """,
+        subcommands: [FeedRenewCommand.self])
+}
+
+/// `perennial feed renew`
+struct FeedRenewCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "renew",
+        abstract: "Gives the feed a new id, after the database went back to an earlier time in its own place.",
+        discussion: """
+            Run it after a recovery to a point in time or from a snapshot of the disk, before any worker starts. It is \
+            not needed for a dump that was restored elsewhere, which has a new id by itself, nor for a promoted \
+            standby. Cursors of the former id are refused from then on (409), so every consumer reads the feed again \
+            from its start. A second run gives another new id, unless --instead-of names the former id.
+
+            Examples:
+              perennial feed renew --yes
+              perennial feed renew --instead-of 6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10 --yes
+            """)
+
+    @Option(help: ArgumentHelp("Renew the feed of this id only, and do nothing where it has another.", valueName: "ID"))
+    var insteadOf: String?
+
+    @Flag(help: "Do it; without this flag the command changes nothing.")
+    var yes = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard yes else {
+            throw Failure(
+                "Nothing was changed: every consumer of the feed would read anew what it mirrors; add --yes if the database "
+                    + "went back to an earlier time.")
+        }
+        let renewal = try await withLedger(settings) { try await $0.feed.renew(insteadOf: insteadOf) }
+        printLine(
+            renewal?.text ?? "The feed has another id than \(insteadOf ?? "that one") already; nothing was changed.")
+    }
+}
+
+extension FeedRenewal {
+    /// The result, for human readers.
+    var text: String { "The feed's id is \(feed) instead of \(former); consumers read anew what they mirror." }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import Foundation
+import Tracking
+
+import struct Subscriptions.BundleID
+import struct Subscriptions.Instant
+
+/// The entitlement and customer of a command, the person who decides and the reason.
+struct GrantFlags: ParsableArguments {
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Option(help: ArgumentHelp("The entitlement, as the catalog names it.", valueName: "E"))
+    var entitlement: String
+
+    @OptionGroup var decision: DecisionFlags
+}
+
+/// The person who decides manually, and the reason.
+struct DecisionFlags: ParsableArguments {
+    @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
+    var reason: String
+
+    @Option(help: ArgumentHelp("Who decides; the name of the system's user unless given.", valueName: "WHO"))
+    var by: String = NSUserName()
+
+    /// The decision; throws when it cannot be stored.
+    var decision: ManualDecision {
+        get throws(LedgerError) { try ManualDecision(by: by, because: reason) }
+    }
+}
+
+/// `perennial grant`
+struct GrantCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "grant",
+        abstract: "Grants a customer an entitlement manually, from now until an instant.",
+        discussion: """
+            Lookups show `by_hand`, `explain` shows the author and the reason, and reports about money leave it out. A \
+            new grant replaces the customer's manual grant of the same entitlement. Without --until it has no end. \
+            Without --force, an entitlement that no product of the app grants is refused as misspelt.
+
+            Example:
+              perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
+                --reason "outage of 20 November"
+            """)
+
+    @OptionGroup var grant: GrantFlags
+
+    @Option(help: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
+    var until: Instant?
+
+    @Flag(help: "Grant an entitlement that no product of the app grants yet.")
+    var force = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decision = try grant.decision.decision
+        let given = try await withLedger(settings) { ledger in
+            _ = try await ledger.apps.app(grant.app)
+            if !force {
+                try await ledger.apps.requireKnownEntitlement(
+                    grant.entitlement, of: grant.app, orElse: "Say --force for a name to come.")
+            }
+            return try await ledger.customers.grant(
+                grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
+        }
+        printLine(
+            "\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
+        )
+    }
+}
+
+/// `perennial revoke-grant`
+struct RevokeGrantCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke-grant",
+        abstract: "Ends a manual grant, from now.",
+        discussion: """
+            Lookups with --known-at still find the grant. Entitlements by Apple's answers do not change.
+
+            Example:
+              perennial revoke-grant --app com.example.app --customer c1 --entitlement pro --reason "given by mistake"
+            """)
+
+    @OptionGroup var grant: GrantFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decision = try grant.decision.decision
+        let ended = try await withLedger(settings) { ledger in
+            try await ledger.customers.revokeGrant(
+                of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
+        }
+        printLine(
+            """
+            \(grant.customer) has no manual grant of \(ended.entitlement) any more; \(ended.givenBy) gave it: \
+            \(ended.reason)
+            """)
+    }
+}

@@ -1,0 +1,322 @@
+import ArgumentParser
+import Foundation
+import Postgres
+import Subscriptions
+import Tracking
+
+/// `perennial import`
+struct ImportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Stores many receipts for the worker to verify.",
+        discussion: """
+            One JSON object a line: {"app": …, "customer": …, "receipt": …} and, where known, "storefront", "price" \
+            with "currency", "product", "expires" and "provisional_until" (ISO 8601). Until that instant, at most 90 \
+            days, the customer has what the catalog says of the product, unless Apple is asked before; then Apple's \
+            answer counts.
+
+            Bad lines are reported with their number and skipped. A run that was stopped or killed goes on where it \
+            was when the same file is imported again. Nothing is stored twice, several imports may run at once, and an \
+            import never takes a live subscription from its owner. Apple is asked about the receipts nearest to their \
+            expiry first.
+
+            Exits 1 only when nothing could be stored, the file could not be read or the database went away.
+
+            Examples:
+              perennial import receipts.ndjson
+              zcat receipts.ndjson.gz | perennial import -
+            """)
+
+    @Argument(help: ArgumentHelp("The file of lines, or - for standard input.", valueName: "FILE|-"))
+    var file: String
+
+    @Option(help: ArgumentHelp("Skip the lines before this one, whatever earlier runs did.", valueName: "N"))
+    var fromLine: Int?
+
+    @ArgumentParser.Flag(help: "Read the file from its start although an earlier run stored some of it.")
+    var again = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        if let fromLine, fromLine < 1 { throw ValidationError("--from-line is at least 1.") }
+        guard fromLine == nil || !again else {
+            throw ValidationError("--again begins at line 1; leave --from-line out.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        try await withLedger(settings) { ledger in
+            try await withTracker(settings, ledger: ledger) { tracker in
+                var run = ImportRun(tracker: tracker, input: InputFile(file), fromLine: fromLine, again: again)
+                try await run.run()
+            }
+        }
+    }
+}
+
+/// One run of `perennial import`: its start, its reports on the way, its end.
+struct ImportRun {
+    let tracker: Tracker
+    let input: InputFile
+    /// The first line to store, if the operator gave one.
+    let fromLine: Int?
+    /// Whether to begin at the start although an earlier run stored some of the file.
+    let again: Bool
+
+    private var progress = ImportProgress()
+    private var shown = ProgressLine()
+    private var badLines = BadLines()
+    private var waitingBefore: [WaitingReceipts] = []
+    private var lastForecast = 0.0
+
+    init(tracker: Tracker, input: InputFile, fromLine: Int?, again: Bool) {
+        self.tracker = tracker
+        self.input = input
+        self.fromLine = fromLine
+        self.again = again
+    }
+
+    /// Imports the file and reports the result.
+    mutating func run() async throws {
+        let handle = try input.open()
+        let ongoing = try await open(handle)
+        let reader = try reader(of: handle, ongoing)
+        waitingBefore = try await tracker.ledger.intake.waiting()
+        tell(waitingBefore)
+        do {
+            defer { shown.clear() }
+            try await Importer(tracker: tracker, ongoing: ongoing, fromLine: fromLine ?? 1)
+                .run(reader) { try await take($0) }
+        } catch let error as DatabaseError {
+            throw Failure(stopped(by: error, isResumable: ongoing != nil && fromLine == nil))
+        }
+        printLine(progress.summary(elapsedSeconds: shown.elapsedSeconds))
+        try await tellEnd(of: ongoing)
+        tell(try await tracker.ledger.intake.waiting())
+        if progress.stored == 0, progress.bad > 0 {
+            throw Failure("No line of \(input.name) could be stored; the lines above say why.")
+        }
+    }
+
+    /// Opens the import in the ledger; nil for input that cannot be read from the middle.
+    private func open(_ handle: FileHandle) async throws -> Import? {
+        guard let file = try input.identity(handle) else { return nil }
+        return try await tracker.ledger.intake.openImport(of: file, again: again)
+    }
+
+    private mutating func reader(of handle: FileHandle, _ ongoing: Import?) throws -> BlockReader {
+        progress.bytesTotal = input.byteCount
+        guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else { return try BlockReader(handle) }
+        progress.line = Int(ongoing.nextLine) - 1
+        progress.linesBefore = progress.line
+        progress.bytesDone = Int(ongoing.nextByte)
+        progress.bytesBefore = progress.bytesDone
+        let isAll = progress.bytesDone == progress.bytesTotal
+        printError(
+            isAll
+                ? "\(progress.line.of("line", "lines")) of \(input.name), all there are, were stored before; --again reads them again."
+                : "Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
+        return try BlockReader(handle, from: progress.bytesDone, line: progress.line + 1)
+    }
+
+    private mutating func take(_ block: StoredBlock) async throws {
+        progress.add(block)
+        for line in block.bad {
+            if let sentence = badLines.sentence(for: line) { shown.printLine(sentence) }
+        }
+        shown.show(progress)
+        guard shown.elapsedSeconds - lastForecast >= Importer.forecastSeconds else { return }
+        lastForecast = shown.elapsedSeconds
+        tell(try await tracker.ledger.intake.waiting())
+    }
+
+    private func tell(_ waiting: [WaitingReceipts]) {
+        var forecast = CheckForecast()
+        if shown.elapsedSeconds > 0, progress.line > 0 {
+            forecast.earlier = (waitingBefore, shown.elapsedSeconds)
+            forecast.storedSince = progress.new
+        }
+        for sentence in forecast.sentences(for: waiting) { shown.printLine(sentence) }
+    }
+
+    private func tellEnd(of ongoing: Import?) async throws {
+        if progress.cutShort > 0 {
+            printLine(
+                "\(progress.cutShort.of("line promises", "lines promise")) access for more than \(Provisional.daysMax) days; it ends after "
+                    + "\(Provisional.daysMax).")
+        }
+        guard let ongoing, fromLine == nil else { return }
+        let bad = try await tracker.ledger.intake.finish(ongoing)
+        guard bad > 0 else { return }
+        printLine(
+            "\(bad.of("line", "lines")) of \(input.name) \(bad == 1 ? "was" : "were") bad in all; mend \(bad == 1 ? "it" : "them") and run the import again, which then reads every line."
+        )
+    }
+
+    private func stopped(by error: DatabaseError, isResumable: Bool) -> String {
+        let stored = "The import stopped after line \(progress.line): \(error.message)"
+        return isResumable
+            ? "\(stored) Run it again later; it goes on there."
+            : "\(stored) Run it again later, with --from-line \(progress.line + 1) to spare time."
+    }
+}
+
+/// A writer of the receipts in a file of lines. It reads one block while it parses and stores others. Storing is
+/// idempotent, so an import can always be run again.
+struct Importer: Sendable {
+    /// The most blocks parsed or stored at once; with the one being read they bound the memory.
+    static let blocksMax = 4
+    /// The most tries of a block while the database fails.
+    static let triesMax = 5
+    /// The interval between forecasts, in seconds: counting the waiting receipts reads an index.
+    static let forecastSeconds = 120.0
+
+    let tracker: Tracker
+    /// The import in the ledger, where the file can be read from the middle; nil for standard input and pipes.
+    let ongoing: Import?
+    /// The first line to store; those before it are skipped.
+    let fromLine: Int
+    let limits: LineLimits
+
+    init(tracker: Tracker, ongoing: Import?, fromLine: Int, limits: LineLimits = LineLimits()) {
+        self.tracker = tracker
+        self.ongoing = ongoing
+        self.fromLine = fromLine
+        self.limits = limits
+    }
+
+    /// Stores every line and reports each block to `progress` in the order of the file. Throws when the file cannot be
+    /// read or the database stays unreachable.
+    func run(_ reader: BlockReader, progress: (StoredBlock) async throws -> Void) async throws {
+        var reader = reader
+        try await withThrowingTaskGroup(of: (place: Int, block: StoredBlock).self) { tasks in
+            var begun = 0
+            var line = BlocksInOrder()
+            while let block = try await reader.next() {
+                if begun - line.ended >= Self.blocksMax, let ended = try await tasks.next() {
+                    for block in line.end(ended.block, at: ended.place) { try await progress(block) }
+                }
+                let place = begun
+                begun += 1
+                tasks.addTask { (place, try await store(block)) }
+            }
+            for try await ended in tasks {
+                for block in line.end(ended.block, at: ended.place) { try await progress(block) }
+            }
+        }
+    }
+
+    private func store(_ block: LineBlock) async throws -> StoredBlock {
+        let understood = ParsedBlock(block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
+        return StoredBlock(block, understood, try await stored(understood, of: block))
+    }
+
+    /// Stores a block. Retries after a short failure of the database; nothing is stored twice.
+    private func stored(
+        _ understood: ParsedBlock, of block: LineBlock
+    ) async throws -> [Result<StoredUpload, any Error>] {
+        var attempt = 1
+        while true {
+            do {
+                return try await tracker.store(understood.submissions, completing: part(block, understood))
+            } catch let error as DatabaseError {
+                guard error.mayPass, attempt < Self.triesMax else { throw error }
+                try await Task.sleep(for: .seconds(attempt))
+                attempt += 1
+            }
+        }
+    }
+
+    /// Returns the part of the file that is then done; nil when lines were skipped, because they may not be stored.
+    private func part(_ block: LineBlock, _ understood: ParsedBlock) -> ImportedPart? {
+        guard let ongoing, fromLine <= block.firstNumber else { return nil }
+        return ImportedPart(
+            of: ongoing, lines: Int64(block.numbers.lowerBound)..<Int64(block.numbers.upperBound),
+            bytes: Int64(block.offsets.lowerBound)..<Int64(block.offsets.upperBound),
+            badLines: Int64(understood.bad.count))
+    }
+}
+
+/// Blocks that end in any order and are reported in the order of the file.
+private struct BlocksInOrder {
+    private var early: [Int: StoredBlock] = [:]
+    /// The number of blocks that were returned.
+    private var returned = 0
+    /// The number of ended blocks.
+    private(set) var ended = 0
+
+    /// Records the end of a block, and returns the blocks whose turn it is now.
+    mutating func end(_ block: StoredBlock, at place: Int) -> [StoredBlock] {
+        ended += 1
+        early[place] = block
+        var next: [StoredBlock] = []
+        while let block = early.removeValue(forKey: returned) {
+            next.append(block)
+            returned += 1
+        }
+        return next
+    }
+}
+
+extension DatabaseError {
+    /// Whether the same statement may succeed a little later.
+    fileprivate var mayPass: Bool {
+        switch disposition {
+        case .retry: true
+        case .reject, .alarm: kind == .commitUnknown
+        }
+    }
+}
+
+/// An estimate, as far as one is possible, of when Apple has been asked about everything that waits for a first answer.
+struct CheckForecast {
+    /// The receipts that waited at an earlier count, and the seconds since then. They show how fast an app without a
+    /// limit is checked.
+    var earlier: (waiting: [WaitingReceipts], seconds: Double)?
+    /// The number of receipts stored since that count, by all apps together.
+    var storedSince = 0
+
+    /// Returns one sentence for each app with waiting receipts.
+    func sentences(for waiting: [WaitingReceipts]) -> [String] {
+        waiting.filter { $0.receipts > 0 }.map { app in
+            "\(app.bundleID): \(app.receipts.of("receipt waits", "receipts wait")) for Apple's first answer; \(when(app, among: waiting))."
+        }
+    }
+
+    private func when(_ app: WaitingReceipts, among waiting: [WaitingReceipts]) -> String {
+        guard app.hasWorker else {
+            let time = seconds(app).map { ": all in about \(Duration.seconds($0).inWords)" } ?? ""
+            return "no worker is running; once `perennial worker` does, they are asked about\(time)"
+        }
+        if let seconds = seconds(app) {
+            return "at \(rate(app.callsPerSecond)) calls a second all are asked about in about "
+                + Duration.seconds(seconds).inWords
+        }
+        guard let measured = measured(app, among: waiting) else {
+            return "the app has no limit of calls, and how fast Apple answers is not known yet"
+        }
+        return "at the \(rate(measured)) a second seen during this import all are asked about in about "
+            + Duration.seconds(Double(app.receipts) / measured).inWords
+    }
+
+    /// Returns the time by the app's own limit; nil without one.
+    private func seconds(_ app: WaitingReceipts) -> Double? {
+        app.callsPerSecond > 0 ? Double(app.receipts) / app.callsPerSecond : nil
+    }
+
+    /// Returns the answers per second since the earlier look; nil when there was none, or other apps distort the count.
+    private func measured(_ app: WaitingReceipts, among waiting: [WaitingReceipts]) -> Double? {
+        guard let earlier, earlier.seconds >= 1, waiting.count(where: { $0.receipts > 0 }) == 1,
+            let before = earlier.waiting.first(where: { $0.bundleID == app.bundleID })
+        else { return nil }
+        let answered = before.receipts + Int64(storedSince) - app.receipts
+        return answered > 0 ? Double(answered) / earlier.seconds : nil
+    }
+
+    private func rate(_ callsPerSecond: Double) -> String {
+        let tenths = (callsPerSecond * 10).rounded() / 10
+        return tenths == tenths.rounded() ? "\(Int(tenths))" : "\(tenths)"
+    }
+}

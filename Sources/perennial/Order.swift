@@ -1,0 +1,134 @@
+import ArgumentParser
+import Server
+import Tracking
+
+import struct Subscriptions.BundleID
+import enum Subscriptions.OrderState
+
+extension OrderState: ExpressibleByArgument {}
+
+/// `perennial order`
+struct OrderCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "order",
+        abstract: "Shows what customers are about to buy, or bought, and cancels it.",
+        discussion: """
+            Example:
+              perennial order list --app com.example.app --customer c1
+            """,
+        subcommands: [OrderListCommand.self, OrderShowCommand.self, OrderCancelCommand.self])
+}
+
+/// `perennial order list`
+struct OrderListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists a customer's orders, the oldest first.",
+        discussion: """
+            Example:
+              perennial order list --app com.example.app --customer c1 --state paid
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Option(help: "Only orders in this state.")
+    var state: OrderState?
+
+    @Option(help: ArgumentHelp("The most orders.", valueName: "N"))
+    var limit = 1_000
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit is at least 1.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let orders = try await withLedger(settings) {
+            try await $0.orders.read(of: customer, in: app, state: state, limit: limit)
+        }
+        form.show(Listing(orders))
+    }
+}
+
+/// `perennial order show`
+struct OrderShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows an order, and where it is.",
+        discussion: """
+            perennial.order_log has every change of it.
+
+            Example:
+              perennial order show --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
+            """)
+
+    @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
+    var id: String
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard let order = try await withLedger(settings, { try await $0.orders.read(id, of: app) }) else {
+            throw Failure("\(app) has no order \(id).")
+        }
+        form.show(Listing([order]))
+    }
+}
+
+/// `perennial order cancel`
+struct OrderCancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Cancels an order that is not paid.",
+        discussion: """
+            A payment that comes after all still pays it, by its token or a receipt that was sent for it.
+
+            Example:
+              perennial order cancel --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
+            """)
+
+    @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
+    var id: String
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let order = try await withLedger(settings) { try await $0.orders.cancel(id, of: app) }
+        printLine("Order \(order.id) is \(order.state.rawValue).")
+    }
+}
+
+extension Listing {
+    fileprivate init(_ orders: [Order]) {
+        self.init(columns: [
+            "order_id", "customer", "product_id", "quantity", "environment", "state", "cause", "created_at",
+            "expires_at",
+            "paid_at", "transaction_id", "delivery_ids",
+        ])
+        rows = orders.map { order in
+            [
+                .string(order.id), .string(order.customer), .string(order.productID.text),
+                .integer(Int64(order.quantity)), .optional(order.environment?.rawValue), .string(order.state.rawValue),
+                .string(order.cause), .string(order.createdAt.iso8601), .string(order.expiresAt.iso8601),
+                .optional(order.paidAt), .optional(order.transactionID),
+                .string(order.deliveryIDs.joined(separator: " ")),
+            ]
+        }
+    }
+}

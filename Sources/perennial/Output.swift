@@ -1,0 +1,247 @@
+import ArgumentParser
+import Foundation
+import Logging
+import Server
+import Subscriptions
+import Tracking
+
+/// Writes lines for human readers to standard output immediately, so that a pipe gets them as soon as a terminal would.
+func printLine(_ lines: String) {
+    write(lines.visibleLines + "\n", to: .standardOutput)
+}
+
+/// Writes machine-readable text to standard output, byte by byte; only a terminal gets it in visible form.
+func printExactly(_ text: String) {
+    if Terminal.isOutput {
+        printLine(text.replacing("\r\n", with: "\n"))
+    } else {
+        write(text + "\n", to: .standardOutput)
+    }
+}
+
+/// Writes lines for human readers to standard error.
+func printError(_ lines: String) {
+    write(lines.visibleLines + "\n", to: .standardError)
+}
+
+/// Writes text; a reader that went away, as in `perennial status | head`, is not a failure.
+func write(_ text: String, to handle: FileHandle) {
+    try? handle.write(contentsOf: Data(text.utf8))
+}
+
+/// The destination of the output, as far as it is known.
+enum Terminal {
+    /// Clears the screen and goes to its first line (ECMA-48), where standard output is a terminal.
+    static func clear() {
+        if isOutput { write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: .standardOutput) }
+    }
+
+    /// How tables are shown on standard output; nil where that is no terminal, which gets them whole.
+    static var style: TerminalStyle? {
+        guard isOutput else { return nil }
+        let environment = ProcessInfo.processInfo.environment
+        // https://no-color.org: any text that is not empty.
+        let isPlain = environment["NO_COLOR"]?.isEmpty == false || environment["TERM"] == "dumb"
+        return TerminalStyle(width: width, hasColour: !isPlain)
+    }
+
+    /// The width where a terminal does not know its own.
+    private static let usualWidth = 80
+
+    private static var width: Int {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return usualWidth }
+        return Int(size.ws_col)
+    }
+
+    /// Whether standard output is a terminal.
+    static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+    /// Whether standard error is a terminal.
+    static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
+}
+
+extension String {
+    /// The text in a form that a spreadsheet displays: an apostrophe precedes a formula. A negative number is not a
+    /// formula.
+    ///
+    /// OWASP, "CSV Injection": a formula begins with one of these characters, or with a tab or a return before it.
+    var spreadsheetText: String {
+        guard let first = unicodeScalars.first, "=+-@\t\r\n＝＋－＠".unicodeScalars.contains(first),
+            wholeMatch(of: /-[0-9]+(\.[0-9]+)?/) == nil
+        else { return self }
+        return "'" + self
+    }
+}
+
+/// The exit status of the program: 0 done, 1 failed with one line on standard error, 2 a verifying command found a
+/// difference, 64 usage, 78 configuration.
+enum ExitStatus {
+    /// The exit status of an invalid or missing setting, EX_CONFIG of sysexits(3).
+    static let configuration: Int32 = 78
+
+    /// Ends the process after an error, or after ArgumentParser's requests for help.
+    static func end(with error: any Error) -> Never {
+        if let mistakes = error as? SettingsMistakes {
+            for line in mistakes.lines { printError("perennial: \(line)") }
+            exit(configuration)
+        }
+        // ArgumentParser knows its own errors; an error that it has no other status for is a failure of the program.
+        guard !(error is ExitCode), Perennial.exitCode(for: error) == .failure else { Perennial.exit(withError: error) }
+        printError("perennial: \(sentence(for: error))")
+        exit(ExitCode.failure.rawValue)
+    }
+
+    /// Returns one line for the operator: what failed, where, what to do.
+    static func sentence(for error: any Error) -> String {
+        let text = (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+        return text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}
+
+/// A failure with a sentence about it.
+struct Failure: Error, CustomStringConvertible {
+    /// What failed, where, what to do.
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
+extension Instant: ExpressibleByArgument {
+    /// Parses an instant from a flag, in ISO 8601.
+    package init?(argument: String) {
+        self.init(iso8601: argument)
+    }
+}
+
+extension BundleID: ExpressibleByArgument {
+    /// Reads a bundle id from a flag; nil when empty.
+    package init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        self.init(argument)
+    }
+}
+
+extension Instant {
+    /// The wall clock, for logs and for answers without a clock of Apple's.
+    static var wallClock: Instant {
+        Instant(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
+    }
+}
+
+extension JSONValue {
+    /// Returns an instant in ISO 8601, or `null`.
+    static func optional(_ instant: Instant?) -> JSONValue {
+        .optional(instant?.iso8601)
+    }
+}
+
+/// The progress of a long job on standard error: one line on a terminal, a line now and then elsewhere.
+struct ProgressNote {
+    private let isTerminal = Terminal.isStandardError
+    private var lastShown = ContinuousClock.now
+
+    /// The time between two lines: short on a terminal, long in a log.
+    private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
+
+    /// Shows the line when it is time for one, or `other` where standard error is not a terminal.
+    mutating func show(_ line: @autoclosure () -> String, elsewhere other: @autoclosure () -> String? = nil) {
+        guard ContinuousClock.now - lastShown >= interval else { return }
+        lastShown = ContinuousClock.now
+        if isTerminal {
+            write("\r\(line().visible)\u{1B}[K", to: .standardError)
+        } else {
+            printError(other() ?? line())
+        }
+    }
+
+    /// Writes a line that stays. The progress line returns when it is shown again.
+    func printLine(_ line: String) {
+        clear()
+        printError(line)
+    }
+
+    /// Removes the line.
+    func clear() {
+        if isTerminal { write("\r\u{1B}[K", to: .standardError) }
+    }
+}
+
+/// The format of a log line.
+enum LogFormat: String, CaseIterable, Sendable {
+    /// For human readers: time, level, logger, message, details.
+    case text
+    /// One JSON object: `time`, `level`, `logger`, `message`, and `metadata` where there is any.
+    case json
+
+    /// Returns one line, without its line end, whatever the message contains.
+    func line(time: String, level: Logger.Level, label: String, message: String, metadata: Logger.Metadata) -> String {
+        switch self {
+        case .text:
+            let details = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\("\($0.value)".visible)" }
+            return "\(time) \(level.rawValue) \(label): \(message.visible)\(details.joined())"
+        case .json:
+            var object: [String: JSONValue] = [
+                "time": .string(time), "level": .string(level.rawValue), "logger": .string(label),
+                "message": .string(message),
+            ]
+            if !metadata.isEmpty { object["metadata"] = .object(metadata.mapValues(Self.value)) }
+            return JSONValue.object(object).rendered()
+        }
+    }
+
+    private static func value(_ value: Logger.MetadataValue) -> JSONValue {
+        switch value {
+        case .string(let text): .string(text)
+        case .stringConvertible(let convertible): .string("\(convertible)")
+        case .dictionary(let values): .object(values.mapValues(Self.value))
+        case .array(let values): .array(values.map(Self.value))
+        }
+    }
+}
+
+/// A log handler that writes each line to standard error in one piece, so that lines of several threads never mix.
+struct LineLogHandler: LogHandler {
+    var logLevel: Logger.Level
+    var metadata: Logger.Metadata = [:]
+    var metadataProvider: Logger.MetadataProvider?
+    let label: String
+    let format: LogFormat
+
+    init(label: String, level: Logger.Level, format: LogFormat) {
+        self.label = label
+        self.logLevel = level
+        self.format = format
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var details = metadata
+        if let provided = metadataProvider?.get() { details.merge(provided) { _, newer in newer } }
+        if let given = event.metadata { details.merge(given) { _, newer in newer } }
+        if let error = event.error { details["error"] = "\(error)" }
+        let line = format.line(
+            time: Instant.wallClock.iso8601, level: event.level, label: label, message: "\(event.message)",
+            metadata: details)
+        write(line + "\n", to: .standardError)
+    }
+}
+
+/// Makes `LineLogHandler` the log of the whole process; called once, by the command that runs.
+func startLogging(level: Logger.Level, format: LogFormat) {
+    LoggingSystem.bootstrap { LineLogHandler(label: $0, level: level, format: format) }
+}
+
+extension Settings {
+    /// A log of this process.
+    var logger: Logger {
+        var logger = Logger(label: "perennial")
+        logger.logLevel = logLevel
+        return logger
+    }
+}

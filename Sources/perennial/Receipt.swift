@@ -1,0 +1,312 @@
+import ArgumentParser
+import Foundation
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial receipt add`
+struct ReceiptAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Stores one receipt and verifies it now.",
+        discussion: """
+            The file holds base64 as the app sent it, or the receipt file of a device. An app without receipts sends a \
+            signed transaction of StoreKit 2 or the id of a transaction instead; both need `perennial app server-key`. \
+            Exits 0 when Apple vouched for it; otherwise 1, and the receipt stays stored and is asked about again.
+
+            Examples:
+              perennial receipt add --app com.example.app --customer c1 receipt.txt
+              perennial receipt add --app com.example.app --customer c1 --transaction-id 2000000123456789
+            """)
+
+    /// The most bytes of a signed transaction's file.
+    private static let signedBytesMax = 1 << 18
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Argument(help: ArgumentHelp("The receipt's file, or - for standard input.", valueName: "FILE|-"))
+    var file: String?
+
+    @Option(help: ArgumentHelp("The file of a signed transaction, or - for standard input.", valueName: "FILE|-"))
+    var signedTransaction: String?
+
+    @Option(help: ArgumentHelp("The id of a transaction.", valueName: "ID"))
+    var transactionId: String?
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard [file, signedTransaction, transactionId].compactMap(\.self).count == 1 else {
+            throw ValidationError(
+                "Give the receipt's file, --signed-transaction or --transaction-id: exactly one of them.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        let subject = try subject
+        let answer = try await withLedger(settings) { ledger in
+            try await withTracker(settings, ledger: ledger) { tracker in
+                try await tracker.submit(Submission(bundleID: app, customer: customer, subject: subject))
+            }
+        }
+        switch answer {
+        case .settled(let settled, customer: _):
+            printLine(settled.text)
+            if let failure = settled.failure { throw failure }
+        case .pending(let receipt, let reason, _):
+            throw Failure("Receipt \(receipt) is stored but not verified yet: \(reason)")
+        }
+    }
+
+    private var subject: Submission.Subject {
+        get throws {
+            if let transactionId { return .transactionID(transactionId) }
+            if let signedTransaction {
+                let text = String(
+                    decoding: try InputFile(signedTransaction).contents(bytesMax: Self.signedBytesMax), as: UTF8.self)
+                return .signedTransaction(text.trimmingCharacters(in: .whitespacesAndNewlines))
+            }
+            return .receipt(try ReceiptFile(file: InputFile(file ?? "-")).receipt())
+        }
+    }
+}
+
+/// `perennial receipt check`
+struct ReceiptCheckCommand: AsyncParsableCommand {
+    /// The most receipts of one customer that are checked.
+    static let receiptsMax = 100
+
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Verifies a stored receipt now, or a customer's receipts, and prints what changed.",
+        discussion: """
+            Examples:
+              perennial receipt check --receipt 17
+              perennial receipt check --app com.example.app --customer c1
+            """)
+
+    @Option(help: ArgumentHelp("The receipt's number; see `perennial receipt list`.", valueName: "ID"))
+    var receipt: Int64?
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String?
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID?
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        switch (receipt, customer, app) {
+        case (.some, nil, nil), (nil, .some, .some): return
+        case (nil, nil, nil), (nil, nil, .some), (nil, .some, nil), (.some, .some, _), (.some, nil, .some):
+            throw ValidationError("Give either --receipt, or --customer with --app.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        let failures = try await withLedger(settings) { ledger in
+            let receipts = try await receipts(in: ledger)
+            return try await withTracker(settings, ledger: ledger) { tracker in
+                var failures: [Failure] = []
+                for receipt in receipts {
+                    let settled = try await tracker.check(receipt)
+                    try await ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
+                    printLine(settled.text)
+                    if let failure = settled.failure { failures.append(failure) }
+                }
+                return failures
+            }
+        }
+        if !failures.isEmpty { throw Failure(failures.map(\.description).joined(separator: " ")) }
+    }
+
+    private func receipts(in ledger: SubscriptionLedger) async throws -> [ReceiptID] {
+        if let receipt { return [ReceiptID(receipt)] }
+        guard let app, let customer else { return [] }
+        _ = try await ledger.apps.app(app)
+        let stored = try await ledger.customers.receipts(app: app, customer: customer, limit: Self.receiptsMax)
+        guard !stored.isEmpty else {
+            throw Failure("Customer \(customer) of \(app) has no receipts; see `perennial receipt list`.")
+        }
+        return stored.map(\.id).sorted()
+    }
+}
+
+/// `perennial receipt`
+struct ReceiptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "receipt",
+        abstract: "Stores, checks and shows single receipts.",
+        discussion: """
+            Example:
+              perennial receipt add --app com.example.app --customer c1 receipt.txt
+            """,
+        subcommands: [
+            ReceiptAddCommand.self, ReceiptCheckCommand.self, ReceiptListCommand.self, ReceiptShowCommand.self,
+        ])
+}
+
+/// `perennial receipt list`
+struct ReceiptListCommand: AsyncParsableCommand {
+    /// The most receipts of one list.
+    static let receiptsMax = 100_000
+
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists stored receipts, newest first.",
+        discussion: """
+            Example:
+              perennial receipt list --app com.example.app --customer c1
+            """)
+
+    @Option(help: ArgumentHelp("Only this app's.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: ArgumentHelp("Only this customer's.", valueName: "C"))
+    var customer: String?
+
+    @Option(help: ArgumentHelp("At most this many.", valueName: "N"))
+    var limit = 100
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard (1...Self.receiptsMax).contains(limit) else {
+            throw ValidationError("--limit is a number from 1 to \(Self.receiptsMax).")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        form.show(
+            Listing(
+                receipts: try await withLedger(settings) {
+                    try await $0.customers.receipts(app: app, customer: customer, limit: limit)
+                }))
+    }
+}
+
+/// `perennial receipt show`
+struct ReceiptShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows one stored receipt: what it holds and when Apple is asked again.",
+        discussion: """
+            Example:
+              perennial receipt show 17
+            """)
+
+    @Argument(help: ArgumentHelp("The receipt's number.", valueName: "ID"))
+    var id: Int64
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let receipts = try await withLedger(settings) { try await $0.customers.receipts(id: ReceiptID(id), limit: 1) }
+        guard !receipts.isEmpty else { throw Failure("There is no receipt \(id); see `perennial receipt list`.") }
+        form.show(Listing(receipts: receipts))
+    }
+}
+
+extension Listing {
+    init(receipts: [StoredReceipt]) {
+        self.init(columns: [
+            "receipt_id", "bundle_id", "environment", "outcome", "customers", "subscriptions", "received_at",
+            "asked_at",
+            "verified_at", "next_check_at", "reason", "form", "vouching",
+        ])
+        rows = receipts.map { receipt in
+            [
+                .string(receipt.id.description), .string(receipt.bundleID.text),
+                .optional(receipt.environment?.rawValue),
+                .optional(receipt.outcome), .array(receipt.customers.map { .string($0) }),
+                .array(receipt.subscriptions.map { .string($0.text) }), .string(receipt.receivedAt.iso8601),
+                .optional(receipt.askedAt), .optional(receipt.verifiedAt), .optional(receipt.nextCheckAt),
+                .optional(receipt.reason), .string(receipt.form.rawValue), .string(receipt.vouching.rawValue),
+            ]
+        }
+    }
+}
+
+extension Settled {
+    /// The result of a check, for human readers.
+    var text: String {
+        var parts = ["Receipt \(receiptID): \(outcome.rawValue)\(reason.map { ", \($0)" } ?? "")"]
+        if !subscriptions.isEmpty { parts.append(Listing(subscriptions: subscriptions).table) }
+        let changes = Listing(changes: self)
+        if changes.rows.isEmpty {
+            if outcome == .verified { parts.append("Nothing changed.") }
+        } else {
+            parts.append("Changes:\n\(changes.table)")
+        }
+        parts.append(nextCheckAt.map { "Next check: \($0.iso8601)" } ?? "No further check is planned.")
+        return parts.joined(separator: "\n")
+    }
+
+    /// The reason why the check did not verify the receipt; nil when it did.
+    var failure: Failure? {
+        switch outcome {
+        case .verified: nil
+        case .rejected: Failure("Apple does not vouch for receipt \(receiptID): \(reason ?? "it gave no reason.")")
+        case .indeterminate:
+            Failure("Apple gave no usable answer about receipt \(receiptID): \(reason ?? "try again.")")
+        }
+    }
+}
+
+extension Listing {
+    fileprivate init(subscriptions: [Settled.SubscriptionOutcome]) {
+        self.init(columns: [
+            "subscription", "environment", "product", "state", "reason", "entitled", "until", "flags", "ownership",
+        ])
+        rows = subscriptions.map { outcome in
+            let verdict = outcome.verdict
+            return [
+                .string(outcome.id.text), .string(outcome.environment.rawValue), .string(verdict.productID.text),
+                .string(verdict.state.rawValue), .optional(verdict.reason?.rawValue), .bool(verdict.entitled),
+                .optional(verdict.entitledUntil), .array(verdict.flags.map { .string($0.rawValue) }),
+                .string(
+                    outcome.ownership.sorted { $0.key.text < $1.key.text }.map { "\($0.key.text) \($0.value.text)" }
+                        .joined(separator: ", ")),
+            ]
+        }
+    }
+
+    fileprivate init(changes settled: Settled) {
+        self.init(columns: ["occurred_at", "kind", "subscription", "product"])
+        for subscription in settled.subscriptions {
+            rows += subscription.events.map { Self.row(of: $0, in: subscription.id.text) }
+        }
+        rows += settled.purchaseEvents.map { Self.row(of: $0, in: nil) }
+    }
+
+    private static func row(of event: Event, in subscription: String?) -> [JSONValue] {
+        [
+            .string(event.occurredAt.iso8601), .string(event.kind.rawValue), .optional(subscription),
+            .string(event.productID.text),
+        ]
+    }
+}
+
+extension OwnershipAnswer {
+    fileprivate var text: String {
+        switch self {
+        case .held: "held"
+        case .assigned: "assigned"
+        case .transferred: "transferred"
+        case .refused(let reason): "refused (\(reason))"
+        }
+    }
+}

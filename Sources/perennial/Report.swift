@@ -1,0 +1,282 @@
+import ArgumentParser
+import Foundation
+import Logging
+import Postgres
+import SQL
+import Server
+import ServiceLifecycle
+import Subscriptions
+import Tracking
+
+/// `perennial report`
+struct ReportCommand: AsyncParsableCommand {
+    /// The longest time a report may run, in minutes.
+    static let minutesMax = 30
+    /// The default number of seconds between two runs with `--watch`.
+    static let intervalSeconds = 10
+    /// The exit status of a check that found something.
+    static let foundDifference = ExitCode(2)
+
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Runs a report; `perennial report list` names them.",
+        discussion: """
+            Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the \
+            report is a check and found something: its name ends in _check and it has rows, or a row of it counts something \
+            as unexplained; 64 usage, 78 configuration. With --watch \
+            it runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, \
+            is shown and the next look follows.
+
+            Examples:
+              perennial report list
+              perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
+              perennial report mrr --app com.example.app --by product
+              perennial report stuck_work --watch --interval 10
+              perennial report summaries_check || echo 'the summaries are wrong'
+            """)
+
+    @Argument(help: ArgumentHelp("The report's name, or list.", valueName: "NAME"))
+    var name: String
+
+    @Option(help: ArgumentHelp("From this date or instant on.", valueName: "D"))
+    var from: String?
+
+    @Option(help: ArgumentHelp("Before this date or instant.", valueName: "D"))
+    var until: String?
+
+    @Option(help: ArgumentHelp("Only this app, by Apple's bundle id.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: ArgumentHelp("A row for each product, or the total: product or total.", valueName: "D"))
+    var by: String?
+
+    @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
+    var variables: [String] = []
+
+    // `Subscriptions` has a type `Flag` too.
+    @ArgumentParser.Flag(help: "Run it again and again until Ctrl-C.")
+    var watch = false
+
+    @Option(
+        help: ArgumentHelp("With --watch: seconds between two runs, from 1 to 86400; 10 unless given.", valueName: "N"))
+    var interval: Int?
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
+        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
+            throw ValidationError("--interval is a number from 1 to 86400.")
+        }
+        guard !(watch && name == "list") else { throw ValidationError("The list of reports does not change.") }
+        if let odd = variables.first(where: { !$0.contains("=") }) {
+            throw ValidationError("--set \(odd): write --set name=value.")
+        }
+    }
+
+    func run() async throws {
+        guard name != "list" else { return form.show(Self.list) }
+        guard let file = Reports.all.first(where: { $0.name == name }) else {
+            throw Failure("There is no report \(name); see `perennial report list`.")
+        }
+        let statement = ReportStatement(file.text)
+        let values = try statement.values(given, report: name)
+        let settings = try flags.settings(needing: [.database])
+        guard watch else {
+            let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
+            form.show(listing)
+            if let emptiness { printError("perennial: \(emptiness)") }
+            if listing.isFinding(of: name) { throw Self.foundDifference }
+            return
+        }
+        try await keepShowing(statement, values, settings)
+    }
+
+    private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
+        let format = form.format
+        let watching = Watching(everySeconds: interval ?? Self.intervalSeconds) {
+            do {
+                let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
+                if format == .table { Terminal.clear() }
+                listing.show(as: format)
+                if let emptiness { printError("perennial: \(emptiness)") }
+            } catch {
+                if format == .table { Terminal.clear() }
+                format.show(ExitStatus.sentence(for: error))
+            }
+        }
+        try await runServices([watching], untilDone: true, logger: settings.logger)
+    }
+
+    private static var list: Listing {
+        Listing(columns: ["name", "purpose"], rows: Reports.all.map { [.string($0.name), .string($0.purpose)] })
+    }
+
+    private var given: [String: String] {
+        var given: [String: String] = [:]
+        for variable in variables {
+            let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            given[String(parts[0])] = String(parts[1])
+        }
+        if let from { given["from"] = from }
+        if let until { given["until"] = until }
+        if let app { given["bundle_id"] = app.text }
+        if let by { given["by"] = by }
+        return given
+    }
+
+    /// Runs a report, on a standby where there is one, and says why it has no rows.
+    private static func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
+        -> (Listing, emptiness: String?)
+    {
+        let logger = settings.logger
+        let database = Database(
+            DatabaseConfiguration(
+                connectionString: settings.readDatabase ?? settings.database,
+                addressSource: settings.readDatabase == nil
+                    ? settings.databaseSource : SettingName.databaseReadURL.rawValue,
+                statementTimeoutMilliseconds: minutesMax * 60_000)
+        ) { logger.debug("\($0)") }
+        do {
+            let listed = try await database.transaction {
+                let listing = try Listing(of: statement, values, in: $0)
+                return (listing, try listing.rows.isEmpty ? statement.emptiness(values, in: $0) : nil)
+            }
+            await database.close()
+            return listed
+        } catch {
+            await database.close()
+            throw unreadable(error) ?? error
+        }
+    }
+
+    /// Returns advice about a variable's value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other
+    /// error.
+    private static func unreadable(_ error: any Error) -> Failure? {
+        guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
+        return Failure(
+            """
+            A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \
+            2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
+            """)
+    }
+}
+
+/// A service that repeats a look until a signal asks to stop; the look under way is finished first.
+struct Watching: Service {
+    let everySeconds: Int
+    let look: @Sendable () async -> Void
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await look()
+                await pause(seconds: everySeconds)
+            }
+        }
+    }
+}
+
+/// A report's text as one statement.
+///
+/// Reports are written for psql, with its variables. This type supports the few psql features that reports use. Lines
+/// that begin with a backslash are dropped, but a `\set` in them gives a default. `:'name'` becomes the value as a
+/// literal, as in psql. A parameter would not do: the planner knows a literal, and a date is read once and not for each
+/// row.
+struct ReportStatement: Sendable, Hashable {
+    /// The text without psql's lines and comments, still with variables.
+    private let text: String
+    /// The variables in the order of their first use.
+    let variables: [String]
+    /// Values for variables that are not set.
+    let defaults: [String: String]
+
+    init(_ file: String) {
+        var defaults: [String: String] = [:]
+        var lines: [Substring] = []
+        for line in file.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+            guard line.hasPrefix("\\") else {
+                if !line.hasPrefix("--") { lines.append(line) }
+                continue
+            }
+            let words = line.split(separator: " ").drop { $0 != "\\set" }.dropFirst().prefix { !$0.hasPrefix("\\") }
+            guard let name = words.first else { continue }
+            defaults[String(name)] = Self.unquoted(words.dropFirst().joined(separator: " "))
+        }
+        let body = lines.joined(separator: "\n").trimmingCharacters(in: .whitespacesAndNewlines)
+        var variables: [String] = []
+        for match in body.matches(of: Self.variable) where match.output.colon.isEmpty {
+            let name = String(match.output.name)
+            if !variables.contains(name) { variables.append(name) }
+        }
+        text = body.hasSuffix(";") ? String(body.dropLast()) : body
+        self.variables = variables
+        self.defaults = defaults
+    }
+
+    /// Returns the statement with the variables' literals, which PostgreSQL made, in the order of `variables`.
+    func sql(literals: [String]) -> String {
+        let literals = Dictionary(uniqueKeysWithValues: zip(variables, literals))
+        return text.replacing(Self.variable) { match in
+            // Two colons are a cast.
+            guard match.output.colon.isEmpty, let literal = literals[String(match.output.name)] else {
+                return String(match.output.0)
+            }
+            return literal
+        }
+    }
+
+    /// Returns the variables' values in their order. Throws when a given value is not a variable of the report, or a
+    /// value is missing.
+    func values(_ given: [String: String], report: String) throws -> [String] {
+        if let stray = given.keys.sorted().first(where: { !variables.contains($0) }) {
+            let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"
+            throw Failure("The report \(report) does not read \(stray); \(known).")
+        }
+        return try variables.map { name in
+            guard let value = given[name] ?? defaults[name] else {
+                throw Failure("The report \(report) needs a value for \(name); give --set \(name)=VALUE.")
+            }
+            return value
+        }
+    }
+
+    private static var variable: Regex<(Substring, colon: Substring, name: Substring)> {
+        #/(?<colon>:?):'(?<name>[A-Za-z_][A-Za-z0-9_]*)'/#
+    }
+
+    private static func unquoted(_ text: String) -> String {
+        guard text.count >= 2, text.hasPrefix("'"), text.hasSuffix("'") else { return text }
+        return String(text.dropFirst().dropLast())
+    }
+}
+
+extension ReportStatement {
+    /// Returns why a report has no rows, in one line.
+    func emptiness(_ values: [String], in transaction: Transaction) throws -> String {
+        let given = Dictionary(zip(variables, values)) { first, _ in first }
+        func value(_ name: String) -> String? {
+            given[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let rows = try transaction.query(
+            Statement(name: Queries.whyNoRows.name, sql: Queries.whyNoRows.text),
+            [
+                .text(value("from")), .text(value("until")), .text(value("time_zone")), .text(value("bundle_id")),
+                .text(value("environment")),
+            ])
+        guard let row = rows.first else { return "No rows." }
+        if try row.bool("is_reversed") {
+            return "No rows: --from \(value("from") ?? "") is not before --until \(value("until") ?? "")."
+        }
+        if try row.bool("is_ahead") { return "No rows: --from \(value("from") ?? "") is in the future." }
+        if try row.bool("has_no_app") { return "No rows: there is no app yet; add one with `perennial app add`." }
+        let whose = value("bundle_id") ?? "any app"
+        if try row.bool("has_no_receipt") { return "No rows: there is no receipt of \(whose) yet." }
+        if try row.bool("is_elsewhere") {
+            return "No rows: the receipts of \(whose) are of the other environment; see --set environment=Sandbox."
+        }
+        return variables.contains("from")
+            ? "No rows: nothing that is stored belongs into this report." : "No rows: there is nothing to report."
+    }
+}

@@ -1,0 +1,325 @@
+import AppStore
+import ArgumentParser
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOPosix
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial doctor`
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract:
+            "Checks what an operator must know before the first start; changes nothing; 2 where something is wrong.",
+        discussion: """
+            One line for each check: ok, or what to do. It looks at the settings, PostgreSQL (version, btree_gist, schema, \
+            rights, clock, standby), the master key against every sealed secret, the addresses of the App Store, shared \
+            secrets that Apple refused, and the limit of open files. It sends Apple no receipt and no secret. Run it with \
+            the settings and the account of the service, before the first start and before and after an upgrade.
+
+            Example:
+              perennial doctor
+              perennial doctor --format json
+            """)
+
+    /// The formats of the result.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case json
+    }
+
+    @Option(help: "text for people, or json, which is stable.")
+    var format = Form.text
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let given = flags.values.merging(apple.values) { _, newer in newer }.compactMapValues { $0 }
+        let sources = SettingsSources(
+            flags: given, environment: ProcessInfo.processInfo.environment, file: flags.config)
+        let (settings, warnings) = try sources.settings(needing: [.database])
+        startLogging(level: .critical, format: settings.logFormat)
+        var diagnosis = Diagnosis(settings: settings, shows: format == .text)
+        diagnosis.look(at: settings, warnings)
+        try await withUncheckedLedger(settings, isBrief: true) { ledger in
+            let apps = await diagnosis.look(at: ledger)
+            await diagnosis.lookAtStores(of: apps)
+        }
+        switch format {
+        case .text: printLine(diagnosis.sentence)
+        case .json: printLine(diagnosis.json.rendered(pretty: true))
+        }
+        if diagnosis.wrong > 0 { throw RebuildCommand.foundDifference }
+    }
+}
+
+/// What a check of the doctor found.
+struct DoctorFinding: Sendable, Hashable {
+    /// What was looked at; a stable name.
+    let check: String
+    /// Whether it is as it should be.
+    let isFine: Bool
+    /// What was found, and what to do where it is wrong.
+    let sentence: String
+}
+
+/// The findings of one examination, in the order in which they were made.
+struct Diagnosis {
+    private let settings: Settings
+    private let shows: Bool
+    private(set) var findings: [DoctorFinding] = []
+
+    /// Creates one without findings. With `shows`, each finding is printed at once.
+    init(settings: Settings, shows: Bool) {
+        (self.settings, self.shows) = (settings, shows)
+    }
+
+    /// How many checks found something wrong.
+    var wrong: Int { findings.count { !$0.isFine } }
+
+    /// The result in one line.
+    var sentence: String {
+        wrong == 0
+            ? "Nothing is wrong (\(findings.count) checks)."
+            : "\(wrong) of \(findings.count) checks found something wrong."
+    }
+
+    /// The result with stable keys.
+    var json: JSONValue {
+        [
+            "checks": .array(
+                findings.map {
+                    ["check": .string($0.check), "ok": .bool($0.isFine), "detail": .string($0.sentence)]
+                }),
+            "version": .string(Perennial.version), "wrong": .integer(Int64(wrong)),
+        ]
+    }
+
+    private mutating func note(_ check: String, _ isFine: Bool, _ sentence: String) {
+        findings.append(DoctorFinding(check: check, isFine: isFine, sentence: sentence))
+        guard shows else { return }
+        printLine(
+            (isFine ? "ok     " : "WRONG  ") + check.padding(toLength: 16, withPad: " ", startingAt: 0) + sentence)
+    }
+}
+
+extension Diagnosis {
+    /// The fewest open files with which a server takes a few hundred connections.
+    private static let filesMin = 1_024
+
+    /// Looks at the process itself.
+    mutating func look(at settings: Settings, _ warnings: [String]) {
+        note("program", true, "perennial \(Perennial.version)")
+        for warning in warnings { note("settings", false, warning) }
+        if warnings.isEmpty { note("settings", true, "every name and value is known") }
+        let files = OpenFiles.raised().count
+        note(
+            "open_files", files >= Self.filesMin,
+            files >= Self.filesMin
+                ? "\(files) open files at most"
+                : "at most \(files) open files; allow \(OpenFiles.wanted) (`ulimit -n`, in a unit LimitNOFILE).")
+        lookAtTrust(settings)
+        guard settings.pollSpeedup > 1 else { return }
+        let isReal = [settings.appStoreURL, settings.appStoreServerURL].contains { $0.contains(".apple.com") }
+        note(
+            "speedup", !isReal,
+            isReal
+                ? "PERENNIAL_POLL_SPEEDUP is \(settings.pollSpeedup) with Apple's own address; remove it."
+                : "the schedule is \(settings.pollSpeedup) times as fast, for a pretend App Store")
+    }
+
+    /// Looks at settings that let others in.
+    private mutating func lookAtTrust(_ settings: Settings) {
+        if settings.trustedProxies.trustsEverybody {
+            note(
+                "trusted_proxies", false,
+                "PERENNIAL_TRUSTED_PROXIES trusts all addresses, so callers choose their address by X-Forwarded-For and evade "
+                    + "limits; name the proxies alone.")
+        }
+        guard let path = settings.masterKeyPath else { return }
+        // A mounted secret is often a symbolic link, which has no mode of its own.
+        let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let mode = (try? FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]) as? Int ?? 0
+        let isShared = mode & 0o044 != 0
+        note(
+            "key_file", !isShared,
+            isShared
+                ? "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); run `chmod 600 \(path)`."
+                : "only this account reads the master key in \(path)")
+    }
+
+    /// Looks at the database; returns the apps in it, none where they cannot be read.
+    mutating func look(at ledger: SubscriptionLedger) async -> [App] {
+        do {
+            let begun = Instant.wallClock
+            let found = try await ledger.operations.examineDatabase()
+            lookAtServer(found, begun: begun, ended: .wallClock)
+            await lookAtStandby(ledger)
+            guard await lookAtSchema(ledger, found) else { return [] }
+            lookAtRights(found)
+            return await lookAtSecrets(ledger)
+        } catch {
+            note("database", false, ExitStatus.sentence(for: error))
+            return []
+        }
+    }
+
+    /// How far the database's clock and this machine's may differ, in milliseconds.
+    private static let clockApartMax: Int64 = 60_000
+
+    private mutating func lookAtServer(_ found: DatabaseExamination, begun: Instant, ended: Instant) {
+        note(
+            "postgresql", found.version >= DatabaseExamination.versionMin,
+            found.version >= DatabaseExamination.versionMin
+                ? "PostgreSQL \(found.versionText)"
+                : "PostgreSQL \(found.versionText) is too old; Perennial needs 14 or newer.")
+        switch (found.gistInstalled, found.gistAvailable) {
+        case (let version?, _): note("btree_gist", true, "btree_gist \(version)")
+        case (nil, .some) where found.mayCreate: note("btree_gist", true, "`migrate` will install btree_gist")
+        case (nil, .some):
+            note("btree_gist", false, "run `CREATE EXTENSION btree_gist` in this database as an account that may.")
+        case (nil, nil):
+            note("btree_gist", false, "the server lacks btree_gist; install its contrib package (postgresql-contrib).")
+        }
+        if found.isStandby { note("database", false, "it is a standby, which takes no writes; name the primary.") }
+        let apart = max(begun.milliseconds - found.clock.milliseconds, found.clock.milliseconds - ended.milliseconds, 0)
+        note(
+            "clock", apart <= Self.clockApartMax,
+            apart <= Self.clockApartMax
+                ? "the database's clock and this machine's agree"
+                : "the database's clock and this machine's differ by \(apart / 1_000) s; let both follow a time server."
+        )
+    }
+
+    private mutating func lookAtStandby(_ ledger: SubscriptionLedger) async {
+        guard settings.readDatabase != nil else { return }
+        switch await ledger.standby() {
+        case .none: break
+        case .following: note("standby", true, "the standby for lookups follows")
+        case .behind:
+            note("standby", false, "the standby for lookups is over a minute behind; lookups use the primary.")
+        case .away: note("standby", false, "the standby of DATABASE_READ_URL does not answer; lookups use the primary.")
+        }
+    }
+
+    /// Returns whether the schema can be used.
+    private mutating func lookAtSchema(_ ledger: SubscriptionLedger, _ found: DatabaseExamination) async -> Bool {
+        do {
+            try await ledger.operations.requireMigrated()
+            note("schema", true, "the schema is that of this program")
+            return true
+        } catch let error as LedgerError where error.kind == .mismatch {
+            let rights =
+                found.mayCreate ? "" : " \(found.account) may not create it; run it as the owner of the database."
+            note("schema", false, error.message + rights)
+        } catch {
+            note("schema", false, ExitStatus.sentence(for: error))
+        }
+        return false
+    }
+
+    private mutating func lookAtRights(_ found: DatabaseExamination) {
+        guard !found.roles.isEmpty else {
+            return note("rights", true, "`migrate` made no roles here; grant what `migrate --no-roles` prints")
+        }
+        let held = found.roles.filter { found.lacking[$0] == nil }.map { $0.split(separator: "_").last ?? "" }
+        guard held.isEmpty else {
+            return note("rights", true, "\(found.account) has the rights of \(held.joined(separator: ", "))")
+        }
+        let lacks = found.roles.compactMap { role in found.lacking[role].map { "\(role): \($0)" } }.first ?? ""
+        note(
+            "rights", false,
+            "\(found.account) has the rights of no role (\(lacks)); `GRANT perennial_api TO \(found.account)` serves and "
+                + "checks.")
+    }
+
+    private mutating func lookAtSecrets(_ ledger: SubscriptionLedger) async -> [App] {
+        do {
+            let (count, unreadable) = try await ledger.operations.examineSecrets()
+            if settings.masterKey == nil {
+                note(
+                    "master_key", false,
+                    "PERENNIAL_MASTER_KEY is not set; workers and servers need it. `head -c 32 /dev/urandom | base64` makes one."
+                )
+            } else if unreadable.isEmpty {
+                note("master_key", true, "the master key opens \(count.of("sealed secret", "sealed secrets"))")
+            }
+            for secret in unreadable where settings.masterKey != nil { note("master_key", false, secret.sentence) }
+            let apps = try await ledger.apps.all()
+            if apps.isEmpty { note("apps", true, "no app yet; `perennial app add` adds one") }
+            for app in apps { look(at: app) }
+            return apps
+        } catch {
+            note("master_key", false, ExitStatus.sentence(for: error))
+            return []
+        }
+    }
+
+    private mutating func look(at app: App) {
+        let name = app.bundleID.text
+        for pause in app.pauses {
+            note(
+                "apps", false,
+                "\(pause.place(in: app.bundleID)) is paused until \(pause.until.iso8601): \(pause.reason)")
+        }
+        for held in app.heldSecrets { note("apps", false, "\(name): \(held.reason)") }
+        guard app.pauses.isEmpty, app.heldSecrets.isEmpty else { return }
+        guard app.hasSecret || app.serverKey != nil else {
+            return note(
+                "apps", false,
+                "\(name) has no shared secret and no server key, so Apple cannot be asked; run `perennial app rotate-secret` "
+                    + "or `perennial app server-key`.")
+        }
+        note("apps", true, "\(name) is asked about with \(app.hasSecret ? "its shared secret" : "its server key")")
+    }
+
+    /// Asks the addresses that the apps need; without apps those of verifyReceipt.
+    mutating func lookAtStores(of apps: [App]) async {
+        var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
+        options.trustedRoots = settings.appStoreRoots
+        do {
+            try await HTTPClient.withHTTPClient(
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: options.clientConfiguration
+            ) { await look(through: StoreReach(client: $0), of: apps) }
+        } catch {
+            // Only the end of the client throws; the process ends now, and that changes no finding.
+        }
+    }
+
+    private mutating func look(through reach: StoreReach, of apps: [App]) async {
+        let sandbox = apps.isEmpty || apps.contains(where: \.sandboxAllowed)
+        let keys = apps.contains { $0.serverKey != nil }
+        for url in [settings.appStoreURL] + (sandbox ? [settings.appStoreSandboxURL] : []) {
+            note("app_store", at: url, await reach.failure(ofVerifyReceiptAt: url))
+        }
+        if keys {
+            for url in [settings.appStoreServerURL] + (sandbox ? [settings.appStoreServerSandboxURL] : []) {
+                note("app_store", at: url, await reach.failure(ofServerAPIAt: url))
+            }
+        }
+    }
+
+    private mutating func note(_ check: String, at url: String, _ failure: String?) {
+        note(check, failure == nil, failure.map { "\(url): \($0)" } ?? "\(url) answers")
+    }
+}
+
+extension UnreadableSecret {
+    /// What cannot be opened, and what to do.
+    fileprivate var sentence: String {
+        let name = bundleID.text
+        let lost = "does not open with this master key; set the key that it was sealed with"
+        return switch kind {
+        case .shared: "the shared secret of \(name) \(lost), or run `perennial app rotate-secret`."
+        case .serverKey: "the server key of \(name) \(lost), or run `perennial app server-key`."
+        case .offerKey: "the offer key of \(name) \(lost), or run `perennial app offer-key`."
+        case .order:
+            "keys of orders of \(name) do not open with this master key; set the key that they were sealed with. Otherwise "
+                + "devices cannot prove earlier orders."
+        }
+    }
+}

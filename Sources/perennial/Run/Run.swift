@@ -1,0 +1,295 @@
+import ArgumentParser
+import Foundation
+import Logging
+import Server
+import ServiceLifecycle
+import Tracking
+import UnixSignals
+
+/// `perennial serve`
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serves the HTTP API.",
+        discussion: """
+            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest. Under \
+            /admin are pages for people; they sign in with a key of scope admin for every app.
+
+            Example:
+              perennial serve --http-port 8080
+            """)
+
+    @OptionGroup var http: HTTPFlags
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            let metrics = MetricsRegistry(version: Perennial.version)
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
+                try await runServices(
+                    [
+                        MinuteLog(tracker), CheckerHeartbeat(tracker),
+                        ListeningServer(
+                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
+                    ],
+                    logger: settings.logger)
+            }
+        }
+    }
+}
+
+/// `perennial all`
+struct AllCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "all",
+        abstract: "Runs worker and server in one process.",
+        discussion: """
+            The simplest way to run everything on one machine.
+
+            Example:
+              perennial all
+            """)
+
+    @OptionGroup var http: HTTPFlags
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            let metrics = MetricsRegistry(version: Perennial.version)
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
+                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                try await runServices(
+                    [
+                        MinuteLog(tracker), CheckerHeartbeat(tracker), worker,
+                        ListeningServer(
+                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
+                    ],
+                    logger: settings.logger)
+            }
+        }
+    }
+}
+
+/// The API on the address in the settings. It logs the address once it listens, and throws the reason when it cannot.
+struct ListeningServer: Service {
+    let tracker: Tracker
+    let metrics: MetricsRegistry
+    let settings: Settings
+    let servesAdmin: Bool
+
+    func run() async throws {
+        let logger = settings.logger
+        let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
+        let server = HTTPServer(
+            tracker: tracker, metrics: metrics, host: settings.httpHost, port: settings.httpPort, logger: logger,
+            files: .raised(), trustedProxies: settings.trustedProxies, servesAdmin: servesAdmin
+        ) { port in
+            logger.info("listening on http://\(host):\(port)")
+        }
+        do {
+            try await server.run()
+        } catch {
+            throw Failure(
+                "The server on \(host):\(settings.httpPort) stopped: \(ExitStatus.sentence(for: error)); "
+                    + "if another program listens there, set PERENNIAL_HTTP_PORT.")
+        }
+    }
+}
+
+/// `perennial worker`
+struct WorkerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "worker",
+        abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
+        discussion: """
+            The worker runs until SIGTERM or SIGINT. Then it waits up to five seconds for answers and hands the other \
+            receipts back. With --once it checks the receipts that were due when it began, and exits: with 0 when \
+            Apple was asked about all of them, with 1 when some are left, with the reasons. A receipt without a usable \
+            answer counts as asked about; a later run checks it again.
+
+            Examples:
+              perennial worker
+              perennial worker --metrics-port 9464
+              */5 * * * * perennial worker --once --max-seconds 240
+            """)
+
+    @Flag(help: "Check what is due now, then exit.")
+    var once = false
+
+    @Option(help: ArgumentHelp("With --once: begin nothing new after this many seconds.", valueName: "N"))
+    var maxSeconds: Int?
+
+    @Option(
+        help: ArgumentHelp("Serve /metrics, /healthz and /readyz on this port; 0 takes a free one.", valueName: "N"))
+    var metricsPort: Int?
+
+    @Option(help: ArgumentHelp("With --metrics-port: the address to listen on.", valueName: "H"))
+    var metricsHost = "127.0.0.1"
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        if let metricsPort {
+            guard !once else { throw ValidationError("--metrics-port does not go with --once.") }
+            guard (0...65_535).contains(metricsPort) else {
+                throw ValidationError("--metrics-port is a number from 0 to 65535.")
+            }
+        }
+        guard let maxSeconds else { return }
+        guard once else { throw ValidationError("--max-seconds goes with --once.") }
+        guard maxSeconds > 0 else { throw ValidationError("--max-seconds is at least 1.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        if once { try await checkWhatIsDue(settings) } else { try await keepChecking(settings) }
+    }
+
+    private func checkWhatIsDue(_ settings: Settings) async throws {
+        let report = try await withLedger(settings) { ledger in
+            try await withTracker(settings, ledger: ledger) { tracker in
+                let run = OnceRun(worker: Worker(tracker), maxSeconds: maxSeconds)
+                try await runServices([run], untilDone: true, logger: settings.logger)
+                guard let report = await run.result.report else { throw Failure("The run ended before it began.") }
+                return report
+            }
+        }
+        printLine(report.text)
+        if let failure = report.failure { throw failure }
+    }
+
+    private func keepChecking(_ settings: Settings) async throws {
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            let metrics = MetricsRegistry(version: Perennial.version)
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
+                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                try await runServices(
+                    [MinuteLog(tracker), worker] + serving(metrics, of: tracker, logger: settings.logger),
+                    logger: settings.logger)
+            }
+        }
+    }
+
+    private func serving(_ metrics: MetricsRegistry, of tracker: Tracker, logger: Logger) -> [any Service] {
+        guard let metricsPort else { return [] }
+        return [
+            ListeningMetrics(tracker: tracker, metrics: metrics, host: metricsHost, port: metricsPort, logger: logger)
+        ]
+    }
+}
+
+/// A worker's metrics on their address. It logs the address once it listens, and throws the reason when it cannot.
+private struct ListeningMetrics: Service {
+    let tracker: Tracker
+    let metrics: MetricsRegistry
+    let host: String
+    let port: Int
+    let logger: Logger
+
+    func run() async throws {
+        let shown = host.contains(":") ? "[\(host)]" : host
+        do {
+            try await MetricsServer(tracker: tracker, metrics: metrics, host: host, port: port) { port in
+                logger.info("metrics on http://\(shown):\(port)/metrics")
+            }.run()
+        } catch {
+            throw Failure(
+                "The metrics on \(shown):\(port) stopped: \(ExitStatus.sentence(for: error)); "
+                    + "if another program listens there, choose another --metrics-port.")
+        }
+    }
+}
+
+/// One round of checking the due receipts, as a service that a signal stops early.
+private struct OnceRun: Service {
+    let worker: Worker
+    let maxSeconds: Int?
+    let result = Result()
+
+    actor Result {
+        private(set) var report: OnceReport?
+
+        func set(_ report: OnceReport) {
+            self.report = report
+        }
+    }
+
+    func run() async throws {
+        await result.set(try await worker.runOnce(maxSeconds: maxSeconds))
+    }
+}
+
+extension OnceReport {
+    /// The result of a run, for human readers.
+    var text: String {
+        let rest = left == 0 ? "none is left" : left.of("is left", "are left")
+        var lines = ["Asked Apple about \(asked.of("receipt", "receipts")); \(rest)."]
+        if unanswered > 0 {
+            lines.append("No usable answer about \(unanswered.of("receipt", "receipts")), to be asked about again:")
+            lines += unansweredBecause.map { "  \($0)" }
+            if unanswered > unansweredBecause.count {
+                lines.append("  and \(unanswered - unansweredBecause.count) more")
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The reason why due receipts are left; nil when none are.
+    var failure: Failure? {
+        guard left > 0 else { return nil }
+        let reasons = why.isEmpty ? "see the log" : why.joined(separator: "; ")
+        return Failure("Apple was not asked about \(left.of("due receipt", "due receipts")): \(reasons)")
+    }
+}
+
+/// The longest time that services may take to finish their work, in seconds. What is not finished then would not be, as
+/// where PostgreSQL's machine vanished in the middle of a statement; a claim is taken over within one lease.
+private let stopSecondsMax = 30
+
+/// Runs services until they end, or until SIGTERM or SIGINT asks them to finish their work; a second signal, or half a
+/// minute, ends the process.
+///
+/// A service that ends by itself ends the group: as a failure, or as completed work with `untilDone`. When one fails,
+/// the others finish their work.
+func runServices(_ services: [any Service], untilDone: Bool = false, logger: Logger) async throws {
+    // The service must survive when the reader of its log goes away.
+    signal(SIGPIPE, SIG_IGN)
+    let group = ServiceGroup(
+        configuration: ServiceGroupConfiguration(
+            services: services.map {
+                .init(
+                    service: $0, successTerminationBehavior: untilDone ? .gracefullyShutdownGroup : .cancelGroup,
+                    failureTerminationBehavior: .gracefullyShutdownGroup)
+            }, logger: logger))
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+        tasks.addTask {
+            await withDiscardingTaskGroup { limit in
+                var count = 0
+                for await signal in signals {
+                    count += 1
+                    guard count == 1 else { _exit(128 + (signal == .sigint ? SIGINT : SIGTERM)) }
+                    logger.info("stopping; once more stops at once")
+                    limit.addTask {
+                        await pause(seconds: stopSecondsMax)
+                        guard !Task.isCancelled else { return }
+                        logger.error(
+                            "not everything was finished within \(stopSecondsMax) seconds; ending all the same")
+                        _exit(EXIT_FAILURE)
+                    }
+                    await group.triggerGracefulShutdown()
+                }
+            }
+        }
+        try await group.run()
+        tasks.cancelAll()
+    }
+}

@@ -1,0 +1,85 @@
+import ArgumentParser
+import Foundation
+import Server
+import Tracking
+
+/// `perennial status`
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Says what is due, overdue and in flight, what is paused, and where the feed stands.",
+        discussion: """
+            Exit status: 0 healthy, 1 something needs attention, which standard error says in one line, or the status \
+            could not be read. With --watch it runs until Ctrl-C, which is status 0.
+
+            Examples:
+              perennial status
+              perennial status --watch
+            """)
+
+    /// The default number of seconds between two looks with `--watch`.
+    private static let intervalSeconds = 2
+
+    /// The formats of a status.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case table
+        case json
+    }
+
+    @Flag(help: "Show it again and again until Ctrl-C; an outage of the database is shown too.")
+    var watch = false
+
+    @Option(
+        help: ArgumentHelp("With --watch: seconds between two looks, from 1 to 86400; 2 unless given.", valueName: "N"))
+    var interval: Int?
+
+    @Option(help: "table for people, or json, which is stable.")
+    var format = Form.table
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
+        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
+            throw ValidationError("--interval is a number from 1 to 86400.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard watch else {
+            let status = try await withLedger(settings) { try await $0.operations.status() }
+            show(rendered(status))
+            let attention = status.attention
+            guard attention.isEmpty else { throw Failure("Needs attention: \(attention.joined(separator: "; ")).") }
+            return
+        }
+        try await withUncheckedLedger(settings, isBrief: true) { ledger in
+            while !Task.isCancelled {
+                let text: String
+                do {
+                    text = rendered(try await ledger.operations.status())
+                } catch {
+                    text = ExitStatus.sentence(for: error).visibleLines
+                }
+                if format == .table { Terminal.clear() }
+                show(text)
+                await pause(seconds: interval ?? Self.intervalSeconds)
+            }
+        }
+    }
+
+    private func show(_ text: String) {
+        switch format {
+        case .table: write(text + "\n", to: .standardOutput)
+        case .json: printExactly(text)
+        }
+    }
+
+    private func rendered(_ status: LedgerStatus) -> String {
+        switch format {
+        case .table: status.text(in: Terminal.style)
+        case .json: status.json.rendered(pretty: !watch)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import ArgumentParser
+import Server
+import Subscriptions
+import Tracking
+
+/// `perennial verify`
+struct VerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Checks every invariant against the live database; 2 where one is violated.",
+        discussion: """
+            The command reads slice by slice, without a lock, beside workers and servers. It checks each suspected \
+            violation again a moment later. Each violation has a line with the action to take. With --repair, the \
+            command gives a subscription or purchase that no worker would check to a receipt that can vouch for it, \
+            schedules the receipt and writes a row to the audit. The exit status is 0 when no violation is left.
+
+            Examples:
+              perennial verify
+              perennial verify --check coverage --check poller --repair
+              perennial verify --format json
+            """)
+
+    /// The formats of the result.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case json
+    }
+
+    @ArgumentParser.Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")
+    var repair = false
+
+    @Option(help: ArgumentHelp("Only this invariant; may be repeated.", valueName: "NAME"))
+    var check: [Invariant] = []
+
+    @Option(help: "text for people, or json, which is stable.")
+    var format = Form.text
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let sum = try await withLedger(settings) { ledger in
+            let own = VerifyTerms(leaseSeconds: settings.leaseSeconds, speedup: settings.pollSpeedup)
+            return try await look(in: ledger, try await ledger.operations.verifyTerms(otherwise: own))
+        }
+        switch format {
+        case .text: printLine(sum.sentence)
+        case .json: printLine(sum.json.rendered(pretty: true))
+        }
+        if sum.left > 0 { throw RebuildCommand.foundDifference }
+    }
+
+    private func look(in ledger: SubscriptionLedger, _ terms: VerifyTerms) async throws -> VerifySum {
+        let invariants = check.isEmpty ? Set(Invariant.allCases) : Set(check)
+        var sum = VerifySum(invariants: invariants)
+        var line = ProgressNote()
+        try await ledger.operations.verify(invariants, terms) { step in
+            sum.add(step)
+            if !step.violations.isEmpty { line.clear() }
+            for violation in step.violations {
+                let isRepaired = try await repaired(violation, in: ledger, terms)
+                sum.add(violation, isRepaired: isRepaired)
+                if format == .text { printLine(violation.sentence + (isRepaired ? " It is repaired." : "")) }
+            }
+            line.show(sum.note)
+        }
+        line.clear()
+        return sum
+    }
+
+    private func repaired(
+        _ violation: Violation, in ledger: SubscriptionLedger, _ terms: VerifyTerms
+    ) async throws -> Bool {
+        guard repair, violation.invariant.isRepairable else { return false }
+        guard try await ledger.operations.repair(violation, terms) != nil else { return false }
+        return try await ledger.operations.remaining(of: [violation], terms).isEmpty
+    }
+}
+
+extension Invariant: ExpressibleByArgument {}
+
+/// The result of a verification so far.
+struct VerifySum {
+    /// The invariants that are verified.
+    let invariants: Set<Invariant>
+    private var keys: Int64 = 0
+    private var found: [(violation: Violation, isRepaired: Bool)] = []
+
+    init(invariants: Set<Invariant>) {
+        self.invariants = invariants
+    }
+
+    mutating func add(_ step: VerifyStep) { keys += step.keys }
+
+    mutating func add(_ violation: Violation, isRepaired: Bool) { found.append((violation, isRepaired)) }
+
+    /// Violations that were found and not repaired.
+    var left: Int { found.count { !$0.isRepaired } }
+
+    /// The progress.
+    var note: String { "\(keys.of("row", "rows")) looked at, \(found.count.of("violation", "violations"))" }
+
+    /// The result in one line.
+    var sentence: String {
+        let looked = invariants.count.of("invariant", "invariants")
+        guard !found.isEmpty else { return "No violation of \(looked)." }
+        let repaired = found.count - left
+        return "\(found.count.of("violation", "violations")) of \(looked), repaired: \(repaired), left: \(left)."
+    }
+
+    /// The result as JSON with stable keys.
+    var json: JSONValue {
+        [
+            "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),
+            "found": .integer(Int64(found.count)), "left": .integer(Int64(left)),
+            "repaired": .integer(Int64(found.count - left)),
+            "violations": .array(
+                found.map { violation, isRepaired in
+                    [
+                        "check": .string(violation.invariant.rawValue),
+                        "bundle_id": .optional(violation.bundleID?.text),
+                        "environment": .optional(violation.environment?.rawValue),
+                        "original_transaction_id": .optional(violation.originalTransactionID?.text),
+                        "product_id": .optional(violation.productID?.text),
+                        "receipt_id": .optional(violation.receiptID?.description),
+                        "detail": .string(violation.detail), "advice": .string(violation.invariant.advice),
+                        "repaired": .bool(isRepaired),
+                    ]
+                }),
+        ]
+    }
+}

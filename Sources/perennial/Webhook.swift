@@ -1,0 +1,349 @@
+import ArgumentParser
+import Foundation
+import Server
+import Subscriptions
+import Tracking
+
+extension StoreEnvironment: ExpressibleByArgument {}
+
+/// `perennial webhook`
+struct WebhookCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "webhook",
+        abstract: "Calls your services when something changes.",
+        discussion: """
+            A webhook gets every event until it answers 2xx, in the order of each subscription. docs/webhooks.md says what \
+            it gets and how to check the signature.
+
+            Example:
+              perennial webhook add --url https://example.com/perennial --app com.example.app
+            """,
+        subcommands: [
+            WebhookAddCommand.self, WebhookListCommand.self, WebhookShowCommand.self, WebhookSetCommand.self,
+            WebhookRemoveCommand.self, WebhookRotateSecretCommand.self, WebhookTestCommand.self,
+            WebhookSkipCommand.self,
+            WebhookReplayCommand.self,
+        ])
+}
+
+/// `perennial webhook add`
+struct WebhookAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Adds a webhook and prints its secret, the only time it can be seen.",
+        discussion: """
+            The secret is all that standard output gets; the webhook's number goes to standard error. App, kinds and \
+            environment never change: another filter is another webhook.
+
+            Examples:
+              perennial webhook add --url https://example.com/perennial --app com.example.app > webhook-secret
+              perennial webhook add --url http://10.0.0.7:9000/ --kinds subscription.started,refund.granted --from beginning
+            """)
+
+    @Option(help: ArgumentHelp("Where to send: https, or http to a private address.", valueName: "U"))
+    var url: String
+
+    @Option(help: ArgumentHelp("The only app whose events it gets; every app unless given.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: ArgumentHelp("The kinds of events, separated by commas; every kind unless given.", valueName: "K"))
+    var kinds: String?
+
+    @Option(help: ArgumentHelp("Production or Sandbox; both unless given.", valueName: "E"))
+    var environment: StoreEnvironment?
+
+    @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
+    var concurrency = LedgerWebhooks.concurrencyUsual
+
+    @Option(help: ArgumentHelp("now, beginning, a position of the feed, or an instant.", valueName: "START"))
+    var from = "now"
+
+    @Option(
+        help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
+    var secretFile: String?
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey])
+        let start = try WebhookStart(from)
+        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile($0)).secret()) }
+        let (webhook, secret) = try await withLedger(settings) {
+            try await $0.webhooks.add(
+                url: url, app: app, kinds: kinds.map { $0.split(separator: ",").map(String.init) },
+                environment: environment, concurrency: concurrency, secret: own, from: start)
+        }
+        printError("Webhook \(webhook.id) gets the events after position \(webhook.position). Its secret:")
+        printLine(secret.text)
+    }
+}
+
+/// `perennial webhook list`
+struct WebhookListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Lists the webhooks.",
+        discussion: """
+            Example:
+              perennial webhook list
+            """)
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        form.show(Listing(try await withLedger(settings) { try await $0.webhooks.all() }))
+    }
+}
+
+/// `perennial webhook show`
+struct WebhookShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows what waits for a webhook, and why.",
+        discussion: """
+            One row for each stream (a subscription, a one-time purchase or a customer) whose first event waits; the \
+            oldest first, at most 1000.
+
+            Example:
+              perennial webhook show 1
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let (found, waiting) = try await withLedger(settings) {
+            (try await $0.webhooks.webhook(webhook.id), try await $0.webhooks.waiting(for: webhook.id, limit: 1_000))
+        }
+        printError(
+            "Webhook \(found.id) (\(found.shownURL)) is \(found.state.rawValue), at position \(found.position), "
+                + "\(found.behind) behind the feed.\(found.reason.map { " \($0)" } ?? "")")
+        form.show(Listing(waiting))
+    }
+}
+
+/// `perennial webhook set`
+struct WebhookSetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Changes a webhook's URL or concurrency, or turns it on or off.",
+        discussion: """
+            What a webhook missed while it was off is sent when it is on again.
+
+            Examples:
+              perennial webhook set 1 --off
+              perennial webhook set 1 --url https://example.com/new --on
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+
+    @Option(help: ArgumentHelp("Where to send.", valueName: "U"))
+    var url: String?
+
+    @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
+    var concurrency: Int?
+
+    @ArgumentParser.Flag(help: "Send.")
+    var on = false
+
+    @ArgumentParser.Flag(help: "Send nothing.")
+    var off = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard !(on && off), url != nil || concurrency != nil || on || off else {
+            throw ValidationError("Give --url, --concurrency, and one of --on and --off.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        try await withLedger(settings) {
+            try await $0.webhooks.set(
+                webhook.id, url: url, concurrency: concurrency, isOn: on ? true : off ? false : nil)
+        }
+        printLine("Changed webhook \(webhook.id).")
+    }
+}
+
+/// `perennial webhook remove`
+struct WebhookRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Removes a webhook with everything that waits for it.",
+        discussion: """
+            Example:
+              perennial webhook remove 1
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        try await withLedger(settings) { try await $0.webhooks.remove(webhook.id) }
+        printLine("Removed webhook \(webhook.id).")
+    }
+}
+
+/// `perennial webhook rotate-secret`
+struct WebhookRotateSecretCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate-secret",
+        abstract: "Gives a webhook a new secret and prints it, the only time it can be seen.",
+        discussion: """
+            The secret before it signs too, so that the receiver can change over. Then --finish ends it.
+
+            Examples:
+              perennial webhook rotate-secret 1 > webhook-secret
+              perennial webhook rotate-secret 1 --finish
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+
+    @Option(
+        help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
+    var secretFile: String?
+
+    @ArgumentParser.Flag(help: "Make no new secret; end the one before the last rotation.")
+    var finish = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard !finish || secretFile == nil else { throw ValidationError("--finish takes no secret.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey])
+        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile($0)).secret()) }
+        let secret = try await withLedger(settings) {
+            try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
+        }
+        printLine(secret?.text ?? "Only the newest secret of webhook \(webhook.id) signs now.")
+    }
+}
+
+/// `perennial webhook test`
+struct WebhookTestCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Sends a message of the type webhook.test at once, and says what came back.",
+        discussion: """
+            Example:
+              perennial webhook test 1
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey])
+        let outcome = try await withLedger(settings) { ledger in
+            try await withTracker(settings, ledger: ledger) { try await $0.testWebhook(webhook.id) }
+        }
+        guard case .delivered = outcome else { throw Failure("The test failed: \(outcome.sentence)") }
+        printLine(outcome.sentence)
+    }
+}
+
+/// `perennial webhook skip`
+struct WebhookSkipCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "skip",
+        abstract: "Gives an event up that a receiver cannot take; its stream goes on.",
+        discussion: """
+            Example:
+              perennial webhook skip 1 --position 4711 --reason "the receiver knows no such customer"
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+
+    @Option(help: ArgumentHelp("The event's position; see `perennial webhook show`.", valueName: "N"))
+    var position: Int64
+
+    @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
+    var reason: String
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        try await withLedger(settings) { try await $0.webhooks.skip(position, of: webhook.id, because: reason) }
+        printLine("Skipped the event at position \(position) for webhook \(webhook.id).")
+    }
+}
+
+/// `perennial webhook replay`
+struct WebhookReplayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replay",
+        abstract: "Sends a part of the feed once more, such as for a mirror that was lost or after a new catalog.",
+        discussion: """
+            The ids of the messages are those of the first time.
+
+            Examples:
+              perennial webhook replay 1 --from beginning
+              perennial webhook replay 1 --from 2026-11-20T12:00:00Z
+            """)
+
+    @OptionGroup var webhook: WebhookArgument
+
+    @Option(help: ArgumentHelp("beginning, a position of the feed, or an instant.", valueName: "START"))
+    var from: String
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let start = try WebhookStart(from)
+        try await withLedger(settings) { try await $0.webhooks.replay(webhook.id, from: start) }
+        printLine("Webhook \(webhook.id) sends the feed again from there on.")
+    }
+}
+
+/// The webhook that a command is about.
+struct WebhookArgument: ParsableArguments {
+    @Argument(help: ArgumentHelp("The webhook's number; see `perennial webhook list`.", valueName: "ID"))
+    var id: Int32
+}
+
+extension Listing {
+    /// Webhooks, one a row.
+    init(_ webhooks: [Webhook]) {
+        self.init(columns: [
+            "webhook_id", "bundle_id", "url", "kinds", "environment", "concurrency", "state", "reason", "state_since",
+            "rest_until", "position", "behind", "waiting", "waiting_since", "created_at",
+        ])
+        rows = webhooks.map { one in
+            [
+                .string("\(one.id)"), .optional(one.bundleID?.text), .string(one.shownURL),
+                one.kinds.map { .array($0.map { .string($0) }) } ?? .null, .optional(one.environment?.rawValue),
+                .integer(Int64(one.concurrency)), .string(one.state.rawValue), .optional(one.reason),
+                .string(one.stateSince.iso8601), .optional(one.restUntil), .integer(one.position), .integer(one.behind),
+                .integer(one.waiting), .optional(one.waitingSince), .string(one.createdAt.iso8601),
+            ]
+        }
+    }
+
+    /// Events that wait, one a row.
+    init(_ waiting: [WaitingEvent]) {
+        self.init(columns: [
+            "position", "kind", "bundle_id", "original_transaction_id", "customer", "attempts", "next_at", "since",
+            "status", "reason",
+        ])
+        rows = waiting.map { one in
+            [
+                .integer(one.position), .string(one.kind), .string(one.bundleID.text),
+                .optional(one.originalTransactionID), .optional(one.customer), .integer(Int64(one.attempts)),
+                .string(one.nextAt.iso8601), .string(one.since.iso8601), .optional(one.status.map(Int64.init)),
+                .optional(one.reason),
+            ]
+        }
+    }
+}

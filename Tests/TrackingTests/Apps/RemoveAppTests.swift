@@ -1,0 +1,62 @@
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("An app without receipts can be removed, and registered again", .serialized, reused)
+struct RemoveAppTests {
+    private func decision() throws -> ManualDecision { try ManualDecision(by: "kim", because: "no longer sold") }
+
+    @Test("A removed app is unknown, its key ends, and it can be registered again")
+    func again() async throws {
+        try await withLedger(in: reused) { test in
+            let ledger = test.ledger
+            try await ledger.apps.add(NewApp(bundleID: "com.example.typo"))
+            let key = try await ledger.apps.createKey(scope: .read, for: "com.example.typo").secret
+            #expect(try await ledger.apps.key(withSecret: key) != nil)
+            try await ledger.apps.remove("com.example.typo", deciding: try decision())
+            #expect(try await ledger.apps.key(withSecret: key) == nil)
+            await #expect(throws: LedgerError.self) { try await ledger.apps.app("com.example.typo") }
+            #expect(try await ledger.apps.all().map(\.bundleID) == [test.app.bundleID])
+            await #expect(throws: LedgerError.self) {
+                try await ledger.apps.remove("com.example.typo", deciding: try decision())
+            }
+            try await ledger.apps.add(NewApp(bundleID: "com.example.typo", callsPerSecond: 7))
+            #expect(try await ledger.apps.app("com.example.typo").callsPerSecond == 7)
+            #expect(try await ledger.apps.key(withSecret: key) == nil)
+            await #expect(throws: LedgerError.self) { try await ledger.apps.add(NewApp(bundleID: "com.example.typo")) }
+        }
+    }
+
+    @Test("An app with receipts stays, until all its customers are erased; its events stay after that")
+    func erased() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.buys("q", by: "bob")
+            try await test.upload("shared", by: "ann")
+            try await test.upload("shared", by: "bob")
+            let events = try await test.text("SELECT count(*) FROM perennial.event_log")
+            await #expect(throws: LedgerError.self) {
+                try await test.ledger.apps.remove(test.app.bundleID, deciding: try decision())
+            }
+            #expect(try await test.ledger.apps.all().count == 1)
+            var counts: [Int] = []
+            try await test.ledger.apps.eraseCustomers(of: test.app.bundleID, deciding: try decision()) {
+                counts.append($0)
+            }
+            #expect(counts == [1, 2])
+            #expect(try await test.text("SELECT count(*) FROM ledger.receipt WHERE erased_at IS NULL") == "0")
+            let person = test.ledger.acting(as: .user("kim"))
+            try await person.apps.remove(test.app.bundleID, deciding: try decision())
+            #expect(try await test.ledger.apps.all().isEmpty)
+            #expect(try await test.text("SELECT count(*) FROM perennial.event_log") == events)
+            #expect(
+                try await test.text("SELECT detail ->> 'reason' FROM perennial.audit_log WHERE action = 'app.removed'")
+                    == "no longer sold")
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+/// The rows of the table in docs/purchases.md: what an upload for an unpaid order of ann's says where a receipt holds one
+/// purchase.
+enum Held: String, CaseIterable, CustomTestStringConvertible {
+    case paysAnotherOrderOfHers, paysAnOrderOfAnother, tokenOfAnothersOrder, tokenOfAnotherOrderOfHers
+    case tokenOfAnother, familyMembers, takenBack, takenBackWithTokenOfAnother, ownedByAnother, possibleDuplicate
+    case ownedNonConsumable, anotherProduct, anotherQuantity, boughtBefore
+
+    var testDescription: String { rawValue }
+
+    var fit: ReceiptPurchases.Fit {
+        switch self {
+        case .paysAnOrderOfAnother, .ownedByAnother, .takenBack, .possibleDuplicate: .refused
+        case .ownedNonConsumable: .owned
+        case .paysAnotherOrderOfHers, .tokenOfAnothersOrder, .tokenOfAnotherOrderOfHers, .tokenOfAnother,
+            .familyMembers, .takenBackWithTokenOfAnother, .anotherProduct, .anotherQuantity, .boughtBefore:
+            .nothing
+        }
+    }
+}
+
+@Suite("What an upload answers about an order that is not paid", .serialized, reused)
+struct UploadFitTests {
+    private static let stranger = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+
+    @Test("Each row of the table has its answer", arguments: Held.allCases)
+    func rows(held: Held) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place(held == .ownedNonConsumable ? "themes" : "coins")
+            var answer = test.bought([("p", "coins")], asOf: -0.9)
+            switch held {
+            case .paysAnotherOrderOfHers:
+                _ = try await test.place(days: -2.5)
+                try await test.buys("p")
+                try await test.acknowledgeAll()
+            case .paysAnOrderOfAnother:
+                _ = try await test.place(by: "bob")
+                try await test.buys("p", by: "bob")
+            case .tokenOfAnothersOrder:
+                answer = answer.carrying(try await test.place(by: "bob", days: -1).appAccountToken)
+            case .tokenOfAnotherOrderOfHers:
+                answer = answer.carrying(try await test.place("themes").appAccountToken)
+            case .tokenOfAnother, .takenBackWithTokenOfAnother:
+                try await test.upload("of a stranger", by: Self.stranger)
+                if held == .takenBackWithTokenOfAnother { answer = answer.but { $0.cancelledAt = test.at(-1.5) } }
+                answer = answer.carrying(Self.stranger)
+            case .familyMembers: answer = answer.but { $0.ownership = .familyShared }
+            case .takenBack: answer = answer.but { $0.cancelledAt = test.at(-1.5) }
+            case .ownedByAnother:
+                try await test.buys("p", by: "bob")
+                try await test.acknowledgeAll()
+            case .possibleDuplicate:
+                _ = try await test.place(days: -2.5)
+                try await test.buys("o")
+                try await test.acknowledgeAll()
+            case .ownedNonConsumable:
+                answer = test.bought([("p", "themes")], days: -20, asOf: -0.9)
+            case .anotherProduct: answer = test.bought([("p", "themes")], asOf: -0.9)
+            case .anotherQuantity: answer = answer.but { $0.quantity = 2 }
+            case .boughtBefore: answer = test.bought([("p", "coins")], days: -3.1, asOf: -0.9)
+            }
+            let receipt = try await test.send("receipt of p", for: order, by: held.isSentByDevice ? nil : "ann")
+            try await test.check(receipt, answer)
+            let read = try #require(try await test.ledger.orders.read(order.id, of: test.app.bundleID))
+            #expect(read.transactionID == nil, "\(read)")
+            let contents = try await test.ledger.intake.purchases(in: receipt, for: "ann")
+            #expect(contents.items.map(\.transactionID) == ["p"])
+            #expect(contents.fit(for: read) == held.fit)
+            // What the customer owns already may be finished by the device that sent it.
+            #expect(contents.only(of: read).finishable == (held == .ownedNonConsumable ? ["p"] : []))
+            #expect(try await test.violations() == [])
+        }
+    }
+}
+
+extension Held {
+    fileprivate var isSentByDevice: Bool {
+        switch self {
+        case .paysAnOrderOfAnother, .ownedByAnother: true
+        case .paysAnotherOrderOfHers, .tokenOfAnothersOrder, .tokenOfAnotherOrderOfHers, .tokenOfAnother,
+            .familyMembers, .takenBack, .takenBackWithTokenOfAnother, .possibleDuplicate, .ownedNonConsumable,
+            .anotherProduct, .anotherQuantity, .boughtBefore:
+            false
+        }
+    }
+}
+
+extension Finding {
+    /// The same, with another first row.
+    fileprivate func but(_ change: (inout TransactionRow) -> Void) -> Finding {
+        guard case .verified(var evidence) = self else { return self }
+        change(&evidence.transactions[0])
+        return .verified(evidence)
+    }
+}

@@ -1,0 +1,164 @@
+import Crypto
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("A receipt that no customer sent takes nothing from those of customers", .serialized, reused)
+struct OwnerlessTests {
+    /// The receipt of a transaction that a notification named.
+    private func notified(_ id: String, _ test: TestLedger) async throws -> ReceiptID {
+        let upload = Upload(
+            appID: test.app.id, customer: nil, receipt: Array(id.utf8), imported: false, form: .transactionID,
+            transactionID: TransactionID(id))
+        return try #require(try await test.ledger.intake.store([upload]).first).receiptID
+    }
+
+    /// Apple answers about two subscriptions.
+    private func both(_ test: TestLedger, asOf day: Double) -> Finding {
+        let first = Answer(from: test.at(-9), asOf: test.at(day))
+        return together([
+            first,
+            first.but {
+                ($0.subscription, $0.product, $0.from) = ("2000", "plus", test.at(-5))
+            },
+        ])
+    }
+
+    /// Each subscription with its poller.
+    private func polled(_ test: TestLedger) async throws -> [String] {
+        try await test.rows("SELECT original_transaction_id, polled_by FROM ledger.subscription ORDER BY 1")
+    }
+
+    @Test(
+        "It polls only what no customer's receipt holds, its contents are the customer's, and it retires when nothing is left",
+        arguments: [Showing.receipt, .signedTransaction, .unvouchedReceipt])
+    func second(showing: Showing) async throws {
+        try await withLedger(in: reused) { test in
+            let kim = try await test.show(
+                showing, "1000", by: "kim", Answer(from: test.at(-9), asOf: test.at(-3)).finding
+            ).receiptID
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(kim)", "2000 \(pointed)"])
+            #expect(try await test.owner() == "kim")
+            #expect(try await test.owner(of: "2000") == "kim", "kim sent a receipt with the other subscription")
+            try await test.check(kim, both(test, asOf: -1), server: showing.read)
+            #expect(try await polled(test) == ["1000 \(kim)", "2000 \(kim)"])
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(kim)"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("A customer who comes later gets what it showed, and polls it")
+    func later() async throws {
+        try await withLedger(in: reused) { test in
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -3), server: Showing.transactionID.read)
+            #expect(try await test.owner() == "-")
+            let kim = try await test.show(.signedTransaction, "1000", by: "kim", both(test, asOf: -2)).receiptID
+            #expect(try await polled(test) == ["1000 \(kim)", "2000 \(kim)"])
+            #expect(try await test.owner(of: "2000") == "kim")
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(kim)"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("A customer's receipt that holds the same takes over, although neither answer of now names it")
+    func replaced() async throws {
+        try await withLedger(in: reused) { test in
+            let kim = try await test.show(.receipt, "1000", by: "kim", both(test, asOf: -3)).receiptID
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
+            try await test.run("UPDATE ledger.subscription SET polled_by = \(pointed)")
+            try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(kim)", "2000 \(kim)"])
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(kim)"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test(
+        "Of several customers with the other contents, the newest uploader gets it, or the owner where the policy keeps it",
+        arguments: OwnershipPolicy.allCases)
+    func several(policy: OwnershipPolicy) async throws {
+        try await withLedger(in: reused, policy: policy) { test in
+            let first = Answer(from: test.at(-9), asOf: test.at(-4)).finding
+            try await test.show(.receipt, "a", by: "ann", first)
+            try await test.show(.receipt, "b", by: "bob", first)
+            try await test.show(.transactionID, "eve", by: "eve", first)
+            try await test.check(
+                try await notified("2000", test), both(test, asOf: -2), server: Showing.transactionID.read)
+            #expect(try await test.owner(of: "2000") == (policy == .transfer ? "bob" : "ann"))
+            #expect(try await test.owner() == (policy == .transfer ? "bob" : "ann"))
+        }
+    }
+
+    @Test("What nobody owned gets its owner by the next answer, also if that is equal")
+    func next() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let pointed = try await notified("p", test)
+            func check(_ day: Double) async throws {
+                guard case .verified(var evidence) = both(test, asOf: day),
+                    case .verified(let bought) = test.bought([("p", "coins")], asOf: day)
+                else { return }
+                evidence.transactions += bought.transactions
+                let settlement = Settlement(
+                    claim: try await test.claim(pointed), finding: .verified(evidence), body: Array("{}".utf8),
+                    latestReceipt: nil, fingerprint: Fingerprint(of: evidence, app: test.app),
+                    server: Showing.transactionID.read)
+                let batch = try await test.ledger.settlements.settleInFull([settlement])
+                #expect(batch.failures.map(\.reason) == [])
+            }
+            try await check(-3)
+            try await test.show(.receipt, "a", by: "ann", both(test, asOf: -2.5))
+            #expect(try await test.owners() == "p -")
+            #expect(
+                try await test.rows("SELECT polled_by FROM ledger.purchase") == ["\(pointed)"],
+                "the customer's receipt does not hold it")
+            #expect(
+                try await test.rows(
+                    "SELECT fingerprint FROM ledger.poll_schedule WHERE receipt_id = \(pointed)") == ["-"],
+                "the next answer is read in full")
+            try await check(-2)
+            #expect(try await test.owners() == "p ann")
+            #expect(try await test.deliveries().contains("1 purchase due ann 100"))
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("Without the server key what it alone polls is known by notification only, and another key takes it up")
+    func keyless() async throws {
+        try await withLedger(in: reused) { test in
+            func storeKey() async throws {
+                try await test.ledger.apps.storeServerKey(
+                    try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
+                    of: test.app.bundleID)
+            }
+            try await storeKey()
+            let ann = try await test.show(
+                .receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding
+            ).receiptID
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+            let waiting = try await notified("3000", test)
+            try await test.ledger.apps.removeServerKey(of: test.app.bundleID)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 -"])
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(ann)"])
+            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [1])
+            #expect(try await test.violations() == [])
+            try await storeKey()
+            #expect(
+                try await test.rows("SELECT receipt_id FROM ledger.poll_schedule ORDER BY 1")
+                    == [ann, pointed].map(\.description).sorted(), "\(waiting) is asked about by its notification")
+            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [])
+            try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
+            #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+        }
+    }
+}

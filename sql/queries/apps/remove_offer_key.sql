@@ -1,4 +1,0 @@
--- Takes the offer key of the app with bundle $1 away.
-DELETE FROM ledger.offer_key k USING ledger.app a
-WHERE a.app_id = k.app_id AND a.bundle_id = $1::text
-RETURNING k.key_id

@@ -1,9 +1,0 @@
--- Deliveries: returns delivery $1 with its app and the key of its customer.
-SELECT d.delivery_id, d.position, head.name AS customer, d.environment::text AS environment, d.product_id,
-       d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id, d.transaction_id,
-       d.original_transaction_id, d.state::text AS state, d.created_at, d.settled_at, d.settled_by, d.skip_reason,
-       a.bundle_id, d.customer_id
-FROM ledger.delivery_now d JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
-JOIN ledger.app a ON a.app_id = d.app_id
-WHERE d.delivery_id = $1::bigint

@@ -1,0 +1,492 @@
+-- Verification: what violates an invariant in a slice of keys.
+
+-- name: verify_coverage
+-- Verify: returns what needs a check, after key $1 up to $2, but whose polling receipt cannot vouch or is scheduled
+-- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: the schedule of a leased receipt
+-- is the one before its claim or a wish since then, one whose last answer was not verified backs off, and one in
+-- quarantine keeps its schedule. While an app is paused, nothing is late.
+WITH asked AS MATERIALIZED (
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
+), polled AS (
+    SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
+           ledger.next_check_at(s, poller) AS next_check_at
+    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
+    WHERE NOT $4::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
+      AND (s.next_check_at IS NOT NULL
+        OR s.polled_by IS NOT NULL AND (s.app_id, s.environment, s.original_transaction_id) IN (SELECT * FROM asked))
+    UNION ALL
+    SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by,
+           ledger.next_check_at(p, poller)
+    FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
+    WHERE $4::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
+      AND (p.next_check_at IS NOT NULL
+        OR p.polled_by IS NOT NULL AND (p.app_id, p.environment, p.original_transaction_id) IN (SELECT * FROM asked)
+        OR p.polled_by IS NULL AND EXISTS (
+            SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
+            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)
+              AND (o.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = o.app_id))))
+), holder AS NOT MATERIALIZED (
+    SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
+    UNION ALL
+    SELECT l.purchase_id, l.receipt_id, l.omitted_at FROM ledger.receipt_purchase l WHERE $4::boolean
+)
+SELECT w.key, a.bundle_id, w.environment::text AS environment, w.original_transaction_id, w.product_id,
+       w.polled_by AS receipt_id, trouble.detail
+FROM polled w
+JOIN ledger.app a USING (app_id)
+JOIN ledger.app_budget b USING (app_id)
+CROSS JOIN ledger.apple_breaker g
+LEFT JOIN ledger.receipt r ON r.receipt_id = w.polled_by
+LEFT JOIN ledger.poll_schedule p ON p.receipt_id = w.polled_by
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.leased_by IS NULL THEN p.due_at ELSE LEAST(p.want_at, p.scheduled_for) END AS at) schedule
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN w.polled_by IS NULL AND $4::boolean THEN 'no receipt is asked about it, and one could be'
+        WHEN r.erased_at IS NOT NULL THEN 'its polling receipt was erased'
+        WHEN r.verified_at IS NULL THEN 'Apple never vouched for its polling receipt'
+        WHEN NOT EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by)
+            THEN 'its polling receipt does not hold it'
+        WHEN p.leased_by IS NULL
+         AND EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by AND h.omitted_at IS NOT NULL)
+         AND EXISTS (
+            SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
+            THEN 'its polling receipt leaves it out and another one does not'
+        WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
+            SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
+            THEN format('its polling receipt cannot go on (%s) and another one can', CASE
+                WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
+                ELSE p.attempts || ' calls brought no answer' END)
+        WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
+        WHEN p.follow_ups = 0 AND p.leased_by IS NULL
+         AND (w.app_id, w.environment, w.original_transaction_id) IN (SELECT * FROM asked)
+            THEN 'a notification about it waits for an answer, and no follow-up is planned'
+        WHEN p.backs_off OR p.lane = 'quarantine' OR w.next_check_at IS NULL THEN NULL
+        WHEN schedule.at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
+                + make_interval(secs => $3::float8)
+            THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',
+                        date_trunc('second', schedule.at AT TIME ZONE 'UTC'),
+                        date_trunc('second', w.next_check_at AT TIME ZONE 'UTC'))
+        END AS detail) trouble
+WHERE trouble.detail IS NOT NULL
+ORDER BY w.key
+
+-- name: verify_timeline
+-- Verify: returns subscriptions after $1 up to $2 whose present timeline does not reach from their first period to
+-- infinity without a gap or an overlap.
+SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
+       NULL AS product_id, NULL::bigint AS receipt_id,
+       CASE WHEN t.spans = 0 THEN 'it has no present timeline'
+            WHEN t.begins > s.started_at THEN 'its timeline begins after its first period'
+            WHEN NOT t.is_endless THEN 'its timeline ends'
+            ELSE 'its timeline has a gap or an overlap' END AS detail
+FROM ledger.subscription s
+JOIN ledger.app a USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS spans, min(lower(o.valid)) AS begins, COALESCE(bool_or(upper_inf(o.valid)), false) AS is_endless,
+           count(*) FILTER (WHERE lower(o.valid) IS DISTINCT FROM o.ended AND o.place > 1) AS tears
+    FROM (
+        SELECT p.valid, lag(upper(p.valid)) OVER spans AS ended, row_number() OVER spans AS place
+        FROM ledger.subscription_span p
+        WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known)
+        WINDOW spans AS (ORDER BY lower(p.valid))) o) t
+WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
+  AND (t.spans = 0 OR t.begins > s.started_at OR NOT t.is_endless OR t.tears > 0)
+ORDER BY s.subscription_id
+
+-- name: verify_scheduled
+-- Verify: returns unscheduled receipts after $1 up to $2 for which Apple's last answer was not usable, or none ever
+-- was. Those that notifications made wait for a server key.
+SELECT r.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
+       NULL AS product_id, r.receipt_id,
+       CASE WHEN r.asked_at IS NULL THEN 'Apple was never asked about it, and it is not scheduled'
+            ELSE 'the last answer about it was none, and it is not scheduled' END AS detail
+FROM ledger.receipt r
+JOIN ledger.app a USING (app_id)
+WHERE r.receipt_id > $1::bigint AND r.receipt_id <= $2::bigint AND r.erased_at IS NULL
+  AND COALESCE(r.outcome, 'indeterminate') = 'indeterminate'
+  AND NOT EXISTS (SELECT FROM ledger.poll_schedule p WHERE p.receipt_id = r.receipt_id)
+  AND NOT (r.form = 'transaction_id' AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = r.app_id)
+    AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+    AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id))
+ORDER BY r.receipt_id
+
+-- name: verify_wanted
+-- Verify: returns receipts after $1 up to $2 whose requested check is late by more than their lease of $3 seconds,
+-- which is longer after crashes. A receipt in quarantine keeps its schedule.
+SELECT p.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
+       NULL AS product_id, p.receipt_id,
+       format('a check was wanted by %s UTC', date_trunc('second', p.want_at AT TIME ZONE 'UTC')) AS detail
+FROM ledger.poll_schedule p
+JOIN ledger.receipt r USING (receipt_id)
+JOIN ledger.app a ON a.app_id = p.app_id
+LEFT JOIN ledger.worker w ON w.worker_id = p.leased_by
+WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint AND p.lane <> 'quarantine'
+  AND p.want_at < now() - make_interval(
+      secs => COALESCE(w.lease_seconds, $3::float8) * (1 << LEAST(p.crashes, 6)))
+ORDER BY p.receipt_id
+
+-- name: verify_leases
+-- Verify: returns receipts after $1 up to $2 leased for longer than their worker's lease, extended after crashes; see
+-- claim.sql.
+SELECT p.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
+       NULL AS product_id, p.receipt_id,
+       format('worker %s has it until %s UTC, longer than its lease of %s s after %s crashes', p.leased_by,
+              date_trunc('second', p.due_at AT TIME ZONE 'UTC'), w.lease_seconds, p.crashes) AS detail
+FROM ledger.poll_schedule p
+JOIN ledger.receipt r USING (receipt_id)
+JOIN ledger.app a ON a.app_id = p.app_id
+JOIN ledger.worker w ON w.worker_id = p.leased_by
+WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint
+  AND p.due_at > now() + make_interval(
+      secs => w.lease_seconds * (1 << LEAST(p.crashes, CASE p.lane WHEN 'quarantine' THEN 10 ELSE 6 END)) + 1)
+ORDER BY p.receipt_id
+
+-- name: verify_ownership
+-- Verify: returns present ownerships after $1 up to $2 that conflict with another: two customers own the same item at
+-- one time, or one who only pointed at it keeps it from another one who showed it later.
+SELECT o.ownership_id AS key, a.bundle_id, COALESCE(s.environment, p.environment)::text AS environment,
+       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
+       p.product_id, trouble.receipt_id, trouble.detail
+FROM ledger.ownership o
+LEFT JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.purchase p USING (purchase_id)
+JOIN ledger.app a ON a.app_id = COALESCE(s.app_id, p.app_id)
+CROSS JOIN LATERAL (
+    SELECT NULL::bigint AS receipt_id, 'two customers own it at the same time' AS detail
+    WHERE EXISTS (
+            SELECT FROM ledger.ownership x
+            WHERE x.subscription_id = o.subscription_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
+              AND x.valid && o.valid)
+       OR EXISTS (
+            SELECT FROM ledger.ownership x
+            WHERE x.purchase_id = o.purchase_id AND x.ownership_id <> o.ownership_id AND upper_inf(x.known)
+              AND x.valid && o.valid)
+    UNION ALL
+    SELECT min(r.receipt_id), 'its owner only pointed at it, and another customer showed it later'
+    FROM (SELECT l.receipt_id FROM ledger.receipt_subscription l WHERE l.subscription_id = o.subscription_id
+          UNION ALL
+          SELECT l.receipt_id FROM ledger.receipt_purchase l WHERE l.purchase_id = o.purchase_id) l
+    JOIN ledger.receipt r ON r.receipt_id = l.receipt_id AND (r.vouched OR r.form = 'signed_transaction')
+    JOIN ledger.upload u ON u.receipt_id = l.receipt_id
+    WHERE o.cause = 'pointer' AND upper_inf(o.valid) AND u.settled AND u.customer_id <> o.customer_id
+      AND u.uploaded_at > lower(o.known)
+    HAVING count(*) > 0) trouble
+WHERE o.ownership_id > $1::bigint AND o.ownership_id <= $2::bigint AND upper_inf(o.known)
+ORDER BY o.ownership_id
+
+-- name: verify_entitlements
+-- Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on.
+-- It names them by key, because workers log it.
+SELECT d.customer_id AS key, a.bundle_id, NULL AS environment, NULL AS original_transaction_id, NULL AS product_id,
+       NULL::bigint AS receipt_id,
+       format('what is stored of %s for the customer with the key %s is not what its sources give',
+              min(d.entitlement COLLATE "C"), d.customer_id) AS detail
+FROM ledger.entitlement_differences(ARRAY(
+    SELECT v.customer_id FROM ledger.current_entitlements v
+    WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) d
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.app a USING (app_id)
+GROUP BY d.customer_id, a.bundle_id
+ORDER BY d.customer_id
+
+-- name: verify_purchase_deliveries
+-- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
+-- through what a catalog released of the product, those with a delivery in no state or in two,
+-- and those with a turn whose units or customer differ from what a settlement writes.
+WITH seen AS MATERIALIZED (
+    SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
+    WHERE i.purchase_id > $1::bigint AND i.purchase_id <= $2::bigint AND i.version > 0
+)
+SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
+       (t.thing).original_transaction_id, (t.thing).product_id AS product_id, NULL::bigint AS receipt_id,
+       format('turn %s (%s) of its delivery is not stored', t.turn, t.reason) AS detail
+FROM seen n
+CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
+JOIN ledger.app a ON a.app_id = (t.thing).app_id
+WHERE NOT EXISTS (
+    SELECT FROM ledger.delivery_release r
+    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is %s', d.delivery_id, d.doubt)
+FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
+JOIN ledger.purchase i USING (purchase_id)
+JOIN ledger.app a ON a.app_id = i.app_id
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of %s than the turn before', d.delivery_id,
+              CASE WHEN d.units IS NOT DISTINCT FROM b.units OR d.reason = 'refund' AND d.units < b.units
+                   THEN 'another customer' ELSE 'other units' END)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn > 1
+JOIN ledger.delivery b ON b.purchase_id = d.purchase_id AND b.turn = d.turn - 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- What is taken back was given to the same customer; a part of a refund may be less.
+WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
+   OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.purchase_id = d.purchase_id AND o.customer_id = d.customer_id)
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of other units than the catalog gives', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.product c ON c.app_id = i.app_id AND c.product_id = i.product_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- A settlement beside the change of a catalog still reads the former one.
+WHERE c.kind = 'consumable' AND d.created_at > c.units_since + interval '10 minutes'
+  AND (d.credit, d.units) IS DISTINCT FROM (c.credit, c.units::bigint * i.quantity)
+ORDER BY key
+
+-- name: verify_subscription_deliveries
+-- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
+-- through what a catalog released of the product, those with a delivery in no state or in two,
+-- and those with a turn whose units or customer differ from what a settlement writes.
+WITH seen AS MATERIALIZED (
+    SELECT COALESCE(array_agg(i.subscription_id), '{}') AS ids FROM ledger.subscription i
+    WHERE i.subscription_id > $1::bigint AND i.subscription_id <= $2::bigint AND i.version > 0
+)
+SELECT (t.thing).subscription_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
+       (t.thing).original_transaction_id, NULL AS product_id, NULL::bigint AS receipt_id,
+       format('turn %s (%s) of its delivery is not stored', t.turn, t.reason) AS detail
+FROM seen n
+CROSS JOIN LATERAL ledger.next_turns('{}', n.ids) t
+JOIN ledger.app a ON a.app_id = (t.thing).app_id
+WHERE NOT EXISTS (
+    SELECT FROM ledger.delivery_release r
+    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is %s', d.delivery_id, d.doubt)
+FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt('{}', n.ids) d
+JOIN ledger.subscription i USING (subscription_id)
+JOIN ledger.app a ON a.app_id = i.app_id
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is of %s than the turn before', d.delivery_id,
+              CASE WHEN d.units IS NOT DISTINCT FROM b.units OR d.reason = 'refund' AND d.units < b.units
+                   THEN 'another customer' ELSE 'other units' END)
+FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn > 1
+JOIN ledger.delivery b ON b.subscription_id = d.subscription_id AND b.period_id = d.period_id AND b.turn = d.turn - 1
+JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
+JOIN ledger.app a ON a.app_id = i.app_id
+-- What is taken back was given to the same customer; a part of a refund may be less.
+WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
+   OR d.units < b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
+       format('delivery %s is of a customer who never owned it', d.delivery_id)
+FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn = 1
+JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
+JOIN ledger.app a ON a.app_id = i.app_id
+WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.subscription_id AND o.customer_id = d.customer_id)
+ORDER BY key
+
+-- name: verify_orders
+-- Verify: returns orders paid by purchases, or by subscriptions unless $3, after $1 up to $2, whose delivery is missing,
+-- tied to none, or settled without them; and those that a possible duplicate pays.
+WITH purchased AS MATERIALIZED (
+    SELECT COALESCE(array_agg(p.purchase_id), '{}') AS ids FROM ledger.purchase p
+    WHERE $3::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint
+), subscribed AS MATERIALIZED (
+    SELECT COALESCE(array_agg(s.subscription_id), '{}') AS ids FROM ledger.subscription s
+    WHERE NOT $3::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint
+)
+SELECT COALESCE(d.purchase_id, d.subscription_id) AS key, a.bundle_id, o.environment::text AS environment,
+       o.transaction_id AS original_transaction_id, o.product_id, NULL::bigint AS receipt_id,
+       format('order %s %s', d.order_id, d.doubt) AS detail
+FROM purchased p CROSS JOIN subscribed s
+CROSS JOIN LATERAL ledger.orders_in_doubt(p.ids, s.ids) d
+JOIN ledger.purchase_order o USING (order_id)
+JOIN ledger.app a USING (app_id)
+ORDER BY key
+
+-- name: verify_events
+-- Verify: returns events after $1 up to $2 that neither have a place in the feed nor wait for one, whose subscription
+-- or purchase has not reached their version, or before which an event of their version is missing.
+SELECT e.event_id AS key, a.bundle_id, e.environment::text AS environment,
+       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, p.product_id,
+       NULL::bigint AS receipt_id, format('event %s.%s (%s) %s', e.version, e.ordinal, e.kind, trouble.detail) AS detail
+FROM ledger.event e
+JOIN ledger.app a USING (app_id)
+LEFT JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.purchase p USING (purchase_id)
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN e.version > COALESCE(s.version, p.version) THEN format('is of a later version than %s, the newest',
+                                                                    COALESCE(s.version, p.version))
+        WHEN e.version < 1 OR e.ordinal < 0 THEN 'is of no version'
+        WHEN e.ordinal > 0
+         AND NOT EXISTS (
+            SELECT FROM ledger.event b
+            WHERE b.subscription_id = e.subscription_id AND b.version = e.version AND b.ordinal = e.ordinal - 1)
+         AND NOT EXISTS (
+            SELECT FROM ledger.event b
+            WHERE b.purchase_id = e.purchase_id AND b.version = e.version AND b.ordinal = e.ordinal - 1)
+            THEN 'follows an event that is missing'
+        WHEN NOT EXISTS (SELECT FROM ledger.event_feed f WHERE f.event_id = e.event_id)
+         AND NOT EXISTS (SELECT FROM ledger.event_outbox o WHERE o.event_id = e.event_id)
+            THEN 'has no place in the feed and does not wait for one'
+        END AS detail) trouble
+WHERE e.event_id > $1::bigint AND e.event_id <= $2::bigint AND trouble.detail IS NOT NULL
+ORDER BY e.event_id
+
+-- name: verify_feed
+-- Verify: returns positions of the feed after $1 up to $2 that are empty, lie beyond the newest, or precede an earlier
+-- event of their subscription or purchase.
+SELECT place.position AS key, a.bundle_id, e.environment::text AS environment,
+       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, p.product_id,
+       NULL::bigint AS receipt_id, format('position %s %s', place.position, trouble.detail) AS detail
+FROM generate_series($1::bigint + 1, $2::bigint) AS place (position)
+LEFT JOIN ledger.event_feed f USING (position)
+LEFT JOIN ledger.event e USING (event_id)
+LEFT JOIN ledger.app a USING (app_id)
+LEFT JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.purchase p USING (purchase_id)
+LEFT JOIN LATERAL (
+    SELECT b.event_id FROM ledger.event b
+    WHERE b.subscription_id = e.subscription_id AND (b.version, b.ordinal) < (e.version, e.ordinal)
+    ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_subscription ON e.subscription_id IS NOT NULL
+LEFT JOIN LATERAL (
+    SELECT b.event_id FROM ledger.event b
+    WHERE b.purchase_id = e.purchase_id AND (b.version, b.ordinal) < (e.version, e.ordinal)
+    ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_purchase ON e.purchase_id IS NOT NULL
+LEFT JOIN LATERAL (
+    SELECT b.event_id FROM ledger.event b
+    WHERE b.customer_id = e.customer_id AND b.subscription_id IS NULL AND b.purchase_id IS NULL
+      AND (b.version, b.ordinal) < (e.version, e.ordinal)
+    ORDER BY b.version DESC, b.ordinal DESC LIMIT 1) of_customer ON e.subscription_id IS NULL AND e.purchase_id IS NULL
+CROSS JOIN LATERAL (
+    SELECT COALESCE(of_subscription.event_id, of_purchase.event_id, of_customer.event_id) AS event_id) before
+LEFT JOIN ledger.event_feed earlier ON earlier.event_id = before.event_id
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN f.event_id IS NULL THEN 'is empty'
+        WHEN place.position > (SELECT n.position FROM ledger.feed n) THEN 'lies behind the newest'
+        WHEN before.event_id IS NOT NULL AND COALESCE(earlier.position > place.position, true)
+            THEN 'comes before an earlier change of the same'
+        END AS detail) trouble
+WHERE trouble.detail IS NOT NULL
+ORDER BY place.position
+
+-- name: verify_webhooks
+-- Verify: returns webhooks after $1 up to $2 that are beyond the feed, or one of whose streams waits where it has no event,
+-- or beyond the webhook's position.
+SELECT w.webhook_id::bigint AS key, a.bundle_id, NULL::text AS environment, NULL::text AS original_transaction_id,
+       NULL::text AS product_id, NULL::bigint AS receipt_id, format('webhook %s %s', w.webhook_id, trouble.detail) AS detail
+FROM ledger.webhook w
+LEFT JOIN ledger.app a USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT format('is at position %s, beyond the feed', w.position) AS detail FROM ledger.feed f WHERE w.position > f.position
+    UNION ALL
+    (SELECT format('has a stream that waits at position %s, %s', l.position, CASE
+                WHEN l.position > w.position THEN 'beyond its own' ELSE 'where it has no event' END)
+     FROM ledger.webhook_line l
+     LEFT JOIN ledger.event_feed f USING (position)
+     LEFT JOIN ledger.event e USING (event_id)
+     WHERE l.webhook_id = w.webhook_id AND (l.position > w.position OR l.stream_id IS DISTINCT FROM CASE l.stream_of
+         WHEN 'subscription' THEN e.subscription_id WHEN 'purchase' THEN e.purchase_id
+         ELSE CASE WHEN num_nonnulls(e.subscription_id, e.purchase_id) = 0 THEN e.customer_id END END)
+     LIMIT 1)) trouble
+WHERE w.webhook_id > $1::bigint AND w.webhook_id <= $2::bigint
+ORDER BY w.webhook_id
+
+-- name: verify_summaries
+-- Verify: returns subscriptions after $1 up to $2 whose shares of the summaries, for past days, or whose rows for
+-- reports differ from their history. Leaves out those written since their last summary.
+WITH reported AS MATERIALIZED (
+    SELECT COALESCE(array_agg(k.stream_id), '{}') AS streams FROM perennial.summarised k
+    WHERE k.stream_id > $1::bigint AND k.stream_id <= $2::bigint
+), stored AS MATERIALIZED (
+    SELECT g.* FROM ledger.summary_share g
+    WHERE g.subscription_id = ANY ((SELECT streams FROM reported)::bigint[])
+), given AS MATERIALIZED (
+    SELECT h.* FROM ledger.shares_of((SELECT streams FROM reported)) h
+), differing AS (
+    SELECT d.subscription_id,
+           format('the summaries have another share of %s (days that differ: %s) than its history', min(d.day),
+                  count(DISTINCT d.day)) AS detail
+    FROM ((TABLE stored EXCEPT TABLE given) UNION ALL (TABLE given EXCEPT TABLE stored)) d
+    WHERE d.day < (now() AT TIME ZONE 'UTC')::date
+    GROUP BY d.subscription_id
+    UNION ALL
+    SELECT r.stream_id,
+           format('the summaries have other %s (rows that differ: %s) than its history',
+                  replace(min(r.figure), '_', ' '), sum(abs(r.difference)))
+    FROM ledger.rows_differing_of((SELECT streams FROM reported)) r
+    GROUP BY r.stream_id
+)
+SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
+       NULL AS product_id, NULL::bigint AS receipt_id, min(d.detail) AS detail
+FROM differing d
+JOIN ledger.subscription s USING (subscription_id)
+JOIN ledger.app a USING (app_id)
+GROUP BY s.subscription_id, a.bundle_id, s.environment, s.original_transaction_id
+ORDER BY s.subscription_id
+
+-- name: verify_sums
+-- Verify: returns apps after $1 up to $2 whose sums of the summaries differ from the shares that they sum.
+WITH given AS (
+    SELECT s.app_id, s.environment, g.day, g.currency,
+           sum(g.active) AS active, sum(g.trial) AS trial, sum(g.paying) AS paying,
+           sum(g.monthly_milliunits) AS monthly_milliunits, sum(g.began) AS began, sum(g.returned) AS returned,
+           sum(g.churned) AS churned, sum(g.trials_started) AS trials_started,
+           sum(g.trials_converted) AS trials_converted, sum(g.trials_lost) AS trials_lost
+    FROM ledger.summary_share g JOIN ledger.subscription s USING (subscription_id)
+    WHERE s.app_id > $1::bigint AND s.app_id <= $2::bigint
+    GROUP BY s.app_id, s.environment, g.day, g.currency
+), stored AS (
+    SELECT d.* FROM ledger.summary_day d WHERE d.app_id > $1::bigint AND d.app_id <= $2::bigint
+), differing AS (
+    SELECT app_id, environment, day
+    FROM stored d FULL JOIN given g USING (app_id, environment, day, currency)
+    CROSS JOIN LATERAL (VALUES
+        (d.active::numeric, g.active::numeric), (d.trial, g.trial), (d.paying, g.paying),
+        (d.monthly_milliunits, g.monthly_milliunits), (d.began, g.began), (d.returned, g.returned),
+        (d.churned, g.churned), (d.trials_started, g.trials_started), (d.trials_converted, g.trials_converted),
+        (d.trials_lost, g.trials_lost)) AS figures (stored, given)
+    WHERE COALESCE(figures.stored, 0) <> COALESCE(figures.given, 0)
+)
+SELECT a.app_id::bigint AS key, a.bundle_id, min(d.environment::text) AS environment, NULL AS original_transaction_id,
+       NULL AS product_id, NULL::bigint AS receipt_id,
+       format('the summaries of %s (days that differ: %s) are not the sums of their shares', min(d.day),
+              count(DISTINCT d.day)) AS detail
+FROM differing d JOIN ledger.app a USING (app_id)
+GROUP BY a.app_id, a.bundle_id
+ORDER BY a.app_id
+
+-- name: verify_subscriptions
+-- Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits
+-- for its time and Apple responds. candidate: a receipt that could poll where none does; the Server API needs a key.
+SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
+       s.version, ledger.as_of(s, p) AS as_of, ledger.checked_at(s, p) AS checked_at, s.recorded_at,
+       ledger.next_check_at(s, p) AS next_check_at, s.renewal, ledger.renewal_as_of(s, p) AS renewal_as_of,
+       s.renewal_path, s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.next_payment, s.sale, s.renews_to_product_id, s.flags, s.expires_at,
+       s.head_starts_at,
+       s.started_at, s.periods, s.app_account_token, s.access_ends_at, s.renewal_expected, now() AS now,
+       COALESCE(p.leased_by IS NULL AND NOT p.backs_off AND p.due_at > now()
+           AND p.lane <> 'quarantine' AND GREATEST(b.paused_until, g.paused_until) <= now() AND GREATEST(b.failures, g.failures) = 0
+           AND ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) = b.rate, false) AS sleeps,
+       CASE WHEN s.polled_by IS NULL THEN (
+           SELECT c.receipt_id FROM ledger.receipt_subscription l JOIN ledger.receipt c USING (receipt_id)
+           LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+           WHERE l.subscription_id = s.subscription_id AND ledger.can_poll(c, q)
+             AND (c.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = c.app_id))
+           ORDER BY c.receipt_created_at DESC NULLS LAST, c.receipt_id DESC LIMIT 1) END AS candidate
+FROM ledger.subscription s
+JOIN ledger.app a USING (app_id)
+JOIN ledger.app_budget b USING (app_id)
+CROSS JOIN ledger.apple_breaker g
+LEFT JOIN ledger.receipt r ON r.receipt_id = s.polled_by
+LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
+ORDER BY s.subscription_id

@@ -1,2 +1,0 @@
--- Returns whether this database was ever migrated.
-SELECT to_regclass('ledger.migration') IS NOT NULL AS migrated
