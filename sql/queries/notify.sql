@@ -2,11 +2,20 @@
 
 -- name: count_unread_claims
 -- Counts claims that are not read, of app $1: names $2, whether known and unreadable $3, in how many texts $4, an example
--- $5 and the subscription or purchase that it is about $6. Of an app $7 names are kept, the first ones.
-WITH seen AS MATERIALIZED (
+-- $5, the subscription or purchase that it is about $6 and the account token in it $8. Of an app $7 names are kept, the
+-- first ones. A text with the account token of an erased customer is no example.
+WITH stated AS MATERIALIZED (
+    SELECT s.name, s.is_unreadable, s.texts, CASE WHEN NOT t.is_erased THEN s.example END AS example,
+           CASE WHEN NOT t.is_erased THEN s.original_transaction_id END AS original_transaction_id
+    FROM unnest($2::text[], $3::boolean[], $4::bigint[], $5::text[], $6::text[], $8::text[])
+        AS s(name, is_unreadable, texts, example, original_transaction_id, account_token)
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT FROM ledger.erased_token e
+            WHERE e.app_id = $1::int AND e.digest = sha256(convert_to(s.account_token, 'UTF8'))) AS is_erased) t
+), seen AS MATERIALIZED (
     SELECT s.*, row_number() OVER (PARTITION BY u.name IS NULL ORDER BY s.name) AS place, u.name IS NOT NULL AS is_known
-    FROM unnest($2::text[], $3::boolean[], $4::bigint[], $5::text[], $6::text[])
-        AS s(name, is_unreadable, texts, example, original_transaction_id)
+    FROM stated s
     LEFT JOIN ledger.unread_claim u ON u.app_id = $1::int AND u.name = s.name
 ), room AS MATERIALIZED (
     SELECT $7::int - count(*) AS names FROM ledger.unread_claim u WHERE u.app_id = $1::int

@@ -28,6 +28,9 @@ package struct UnreadClaim: Sendable, Hashable {
         self.isUnreadable = isUnreadable
     }
 
+    /// Returns the `appAccountToken` of a payload.
+    package static func accountToken(in payload: [UInt8]) -> String? { PayloadFields(payload)?.text("appAccountToken") }
+
     /// Returns what is not read of a verified payload, each name once, in the order of the text.
     package static func all(in kind: Kind, payload: [UInt8]) -> [UnreadClaim] {
         guard let document = try? JSONReader.read(payload), document.nodes[JSONDocument.root].isObject else {

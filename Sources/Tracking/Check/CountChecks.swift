@@ -225,10 +225,13 @@ extension SeenClaim {
         let subject =
             SignedTransaction(payload: payload)?.originalTransactionID
             ?? SignedRenewal(payload: payload)?.originalTransactionID
+        let token = UnreadClaim.accountToken(in: payload)
         return unread.map {
-            SeenClaim(
+            var claim = SeenClaim(
                 name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
                 subject: subject.map { OriginalTransactionID($0.storable) })
+            claim.accountToken = token?.storable.lowercased()
+            return claim
         }
     }
 
@@ -251,6 +254,8 @@ package struct SeenClaim: Sendable, Hashable {
     package var example: String?
     /// The subscription or purchase that the example is about.
     package var subject: OriginalTransactionID?
+    /// The account token in the example, in lower case.
+    package var accountToken: String?
 
     /// Creates a claim that one text stated.
     package init(name: String, isUnreadable: Bool, example: String?, subject: OriginalTransactionID?) {
@@ -293,6 +298,7 @@ extension LedgerIntake {
                 .int8s(claims.map { Int64($0.texts) }),
                 .texts(claims.map { $0.example.flatMap { $0.utf8.count <= Self.exampleBytesMax ? $0 : nil } }),
                 .texts(claims.map { $0.subject?.text }), .int4(Self.unreadClaimsMax),
+                .texts(claims.map(\.accountToken)),
             ])
     }
 

@@ -56,7 +56,12 @@ extension Tracker {
     ) async {
         let subject = transaction.payload.flatMap { SignedTransaction(payload: $0)?.originalTransactionID }
         var claims = SeenClaim.all(.notification, payload: outer.payload, text: outer.text)
-        for index in claims.indices { claims[index].subject = subject.map { OriginalTransactionID($0.storable) } }
+        let token =
+            transaction.payload.flatMap(UnreadClaim.accountToken) ?? renewal.payload.flatMap(UnreadClaim.accountToken)
+        for index in claims.indices {
+            claims[index].subject = subject.map { OriginalTransactionID($0.storable) }
+            claims[index].accountToken = token?.storable.lowercased()
+        }
         claims += SeenClaim.all(.transaction, payload: transaction.payload, text: Array((transaction.text ?? "").utf8))
         claims += SeenClaim.all(.renewal, payload: renewal.payload, text: Array((renewal.text ?? "").utf8))
         await noteUnread(claims, of: app.id)

@@ -52,6 +52,33 @@ import Testing
         }
     }
 
+    @Test("A text with the account token of an erased customer is no example")
+    func erased() async throws {
+        try await SignedApp.with { app in
+            let intake = app.served.ledger.intake
+            let token = "0b0f7ad4-5b0a-4a83-9a0e-3d6c1f2a9e11"
+            _ = try await app.served.database.write(
+                Statement(
+                    name: "erase_token",
+                    sql:
+                        "INSERT INTO ledger.erased_token (app_id, digest) VALUES ($1::int, sha256(convert_to($2::text, 'UTF8')))"
+                ),
+                [.int4(app.app.id), .text(token)])
+            func example(of name: String, token: String?) async throws -> String? {
+                var claim = SeenClaim(name: name, isUnreadable: false, example: "e", subject: "1")
+                claim.accountToken = token
+                try await intake.countUnread([claim], of: app.app.id)
+                let rows = try await app.served.database.query(
+                    Statement(name: "example", sql: "SELECT example FROM ledger.unread_claim WHERE name = $1::text"),
+                    [.text(name)])
+                return try #require(rows.first).textIfPresent("example")
+            }
+            #expect(try await example(of: "transaction.a", token: token) == nil)
+            #expect(try await example(of: "transaction.a", token: "other") == "e", "a later text serves")
+            #expect(try await example(of: "transaction.b", token: nil) == "e")
+        }
+    }
+
     @Test("Names are bounded, and forgotten once nothing states them")
     func bounded() async throws {
         try await SignedApp.with { app in
