@@ -9,6 +9,10 @@ import Synchronization
 struct WebhookAnswer: Sendable {
     let status: Int
     var headers = HTTPHeaders()
+    var isWhole = false
+
+    /// Whether nothing that follows changes what it says.
+    var isEnough: Bool { isWhole || 200..<300 ~= status || status == 410 }
 }
 
 /// Why no answer came.
@@ -218,12 +222,12 @@ private final class Exchange: ChannelDuplexHandler {
     typealias OutboundOut = HTTPClientRequestPart
 
     private var turn: WebhookTurn?
-    private var status: Int?
+    private var answer: WebhookAnswer?
     private var servesAgain = false
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let turn = unwrapOutboundIn(data)
-        (self.turn, status, servesAgain) = (turn, nil, false)
+        (self.turn, answer, servesAgain) = (turn, nil, false)
         context.write(wrapOutboundOut(.head(turn.head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(turn.body))), promise: nil)
         context.write(wrapOutboundOut(.end(nil)), promise: promise)
@@ -231,10 +235,7 @@ private final class Exchange: ChannelDuplexHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case let early as EarlyStatus:
-            status = early.code
-            // Nothing that follows changes it.
-            if 200..<300 ~= early.code || early.code == 410 { turn?.answer.succeed(WebhookAnswer(status: early.code)) }
+        case let early as EarlyStatus: answer = WebhookAnswer(status: early.code)
         case is IdleStateHandler.IdleStateEvent: if turn == nil { context.close(promise: nil) }
         default: context.fireUserInboundEventTriggered(event)
         }
@@ -244,32 +245,36 @@ private final class Exchange: ChannelDuplexHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             servesAgain = head.isKeepAlive
-            turn?.answer.succeed(WebhookAnswer(status: Int(head.status.code), headers: head.headers))
+            answer = WebhookAnswer(status: Int(head.status.code), headers: head.headers, isWhole: true)
         case .body: break
         case .end: finish(isOver: servesAgain)
         }
     }
 
+    /// Answers after all that came was read: a connection whose answer is whole serves again by then.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if let answer, answer.isEnough { turn?.answer.succeed(answer) }
+        context.fireChannelReadComplete()
+    }
+
     func channelInactive(context: ChannelHandlerContext) {
-        fail(WebhookCallError.closed)
+        finish(isOver: false, WebhookCallError.closed)
         context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(error)
+        finish(isOver: false, error)
         context.close(promise: nil)
     }
 
     /// Ends the call: a status that was read counts, whatever came after it.
-    private func fail(_ error: any Error) {
-        if let status { turn?.answer.succeed(WebhookAnswer(status: status)) } else { turn?.answer.fail(error) }
-        finish(isOver: false)
-    }
-
-    private func finish(isOver: Bool) {
+    private func finish(isOver: Bool, _ error: any Error = WebhookCallError.closed) {
         let ended = turn
         turn = nil
-        ended?.end(isOver)
+        // The connection serves again before its caller goes on, and closes after the caller has the reason.
+        if isOver { ended?.end(true) }
+        if let answer { ended?.answer.succeed(answer) } else { ended?.answer.fail(error) }
+        if !isOver { ended?.end(false) }
     }
 }
 
