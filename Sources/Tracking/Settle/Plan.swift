@@ -112,7 +112,7 @@ extension SettlementRun {
         _ settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft]
     ) -> Bool {
         settlement.claim.form == .transactionID
-            && (polled.map(\.ownership) + bought.map(\.ownership)).contains { $0.buyer == nil }
+            && (polled.map(\.ownership) + bought.map(\.ownership)).contains { $0.current == nil }
     }
 
     /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the
