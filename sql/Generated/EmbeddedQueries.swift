@@ -2630,6 +2630,13 @@ FROM seen n JOIN ledger.delivery d ON d.subscription_id = ANY(n.ids) AND d.turn 
 JOIN ledger.subscription i ON i.subscription_id = d.subscription_id
 JOIN ledger.app a ON a.app_id = i.app_id
 WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.subscription_id AND o.customer_id = d.customer_id)
+  -- A delivery goes with its period to another subscription; who paid owned one that had it.
+  AND NOT EXISTS (
+    SELECT FROM ledger.period t
+    JOIN ledger.period p ON p.web_order_line_item_id = t.web_order_line_item_id AND p.cancellation_reason LIKE 'moved to %'
+    JOIN ledger.subscription h ON (h.subscription_id, h.app_id, h.environment) = (p.subscription_id, i.app_id, i.environment)
+    JOIN ledger.ownership o ON o.subscription_id = h.subscription_id AND o.customer_id = d.customer_id
+    WHERE t.period_id = d.period_id)
 ORDER BY key
 
 """#)

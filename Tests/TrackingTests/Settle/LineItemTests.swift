@@ -150,10 +150,13 @@ struct LineItemTests {
     @Test("Who paid keeps access to the end, also where the upload that shows the move takes the successor")
     func taken() async throws {
         try await withLedger(in: reused, policy: .transfer) { test in
+            try await test.sellDeliverables()
             try await tell(test, try await test.upload("a"), first(test, asOf: -9).evidence)
+            #expect(try await test.deliveries() == ["1 purchase due ann"])
             var alone = moved(test, asOf: -3)
             alone.transactions.removeAll { $0.transactionID != "restored" }
             try await tell(test, try await test.upload("b", by: "bob"), alone)
+            #expect(try await test.deliveries() == ["1 purchase due ann"])
             try await test.expectRows(
                 """
                 SELECT original_transaction_id AS id, state, reason, entitled, customer
