@@ -39,8 +39,19 @@ import Testing
             #expect(kinds(events) == ["subscription.started", "product.changed", expected, ""], "\(date)")
             #expect(events[2].allSatisfy { $0.occurredAt == day(date) && $0.productID == "monthly" })
             #expect(state?.timeline.span(at: day(20))?.productID == "yearly", "the refund changes no access")
-            let again = settle(upgraded + refunded + [said(52, cancelled: 10, percentage: 66_667)]).events
-            #expect(kinds(again).last == (expected.isEmpty ? "" : "refund.reversed"), "\(date)")
+            for stated in [66_667, nil] where expected == "refund.granted" {
+                func back(_ asOf: Double) -> SubscriptionEvidence { said(asOf, cancelled: 10, percentage: stated) }
+                for held in [[back(52)], [back(50.001), back(50.002)]] {
+                    let (state, events) = settle(upgraded + refunded + held)
+                    #expect(kinds(events).last == "", "one answer takes nothing back, \(date)")
+                    let period = state?.facts.periods.first
+                    #expect(period?.cancelledAt == day(date) && period?.details.revocationPercentage?.value == 100_000)
+                }
+                let (state, events) = settle(upgraded + refunded + [back(52), back(53), back(54)])
+                #expect(Array(kinds(events).suffix(3)) == ["", "refund.reversed", ""], "\(date)")
+                let period = state?.facts.periods.first
+                #expect(period?.cancelledAt == day(10) && period?.details.revocationPercentage?.value == stated)
+            }
         }
     }
 

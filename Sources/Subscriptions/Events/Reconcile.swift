@@ -64,7 +64,8 @@ extension Period {
 
 /// Prevents a lagging replica at Apple from taking back what Apple said itself: a refund, an upgrade mark, or the end of the
 /// last live period, which moves back without a cancellation or upgrade. A period that moved to another subscription is
-/// marked as refunded and upgraded at its start, so that it comes back likewise.
+/// marked as refunded and upgraded at its start, so that it comes back likewise. A refund of the rest of a replaced
+/// period's price is taken back where the replacement's own repayment is stated again.
 ///
 /// What is taken back stays until a second, later answer takes it back too, ten minutes after the newest statement of it at
 /// the earliest. A transaction inside statuses takes nothing back.
@@ -97,10 +98,15 @@ enum RetractionGuard {
             periods[index][keyPath: fact] = known[keyPath: fact]
             waiting.append(first ?? Retraction(of: transaction, what, end: end, since: said))
         }
-        for known in stored.facts.periods {
+        let replaced = Replacement.instants(in: periods)
+        for (known, replacedAt) in zip(stored.facts.periods, Replacement.instants(in: stored.facts.periods)) {
             guard let index = match.index(of: known) else { continue }
             let isGone = known.cancelledAt != nil && periods[index].cancelledAt == nil
-            decide(.revocation, of: known, \.revocation, at: index, isTakenBack: isGone)
+            let isRestGone =
+                known.restRefundedAt(replacedAt: replacedAt) != nil
+                && periods[index].isMerelyReplaced(at: replaced[index])
+            decide(.revocation, of: known, \.revocation, at: index, isTakenBack: isGone || isRestGone)
+            if isRestGone { periods[index].takeBackShare(of: known) }
             // The single row of an answer about an iOS 6 receipt stands in no list, and cannot state an upgrade.
             if known.isUpgraded, !periods[index].upgrade.path.contains("[") { periods[index].upgrade = known.upgrade }
             decide(
@@ -137,6 +143,23 @@ enum RetractionGuard {
                 guard let known, known.endsAfter(period) else { return period }
                 return known
             }
+    }
+}
+
+extension Period {
+    /// Whether it was replaced by another one without a refund of the rest of its price, and did not move.
+    fileprivate func isMerelyReplaced(at replacedAt: Instant?) -> Bool {
+        isUpgraded && movedTo == nil && restRefundedAt(replacedAt: replacedAt) == nil
+    }
+
+    /// Takes back what part of the price was repaid, as it was known, or keeps it: it goes with the date of the repayment.
+    fileprivate mutating func takeBackShare(of known: Period) {
+        let share = known.details.revocationPercentage
+        if revocation == known.revocation {
+            details.revocationPercentage = share
+        } else if details.revocationPercentage == share {
+            details.revocationPercentage = nil
+        }
     }
 }
 
