@@ -32,6 +32,7 @@ struct LineItemMoveTests {
                 let result = reconcile(states[move.from], with: move.evidence(), policy: strictPolicy)
                 states[move.from] = result.state
                 events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
+                if let reversal = move.reversal { events.append((move.to, reversal)) }
                 events += result.events.map { (move.from, $0) }
             }
             all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
@@ -162,6 +163,59 @@ struct LineItemMoveTests {
         let (returned, all) = fold(told + back)
         #expect(returned["2000"]?.timeline.span(at: day(21))?.state == .revoked)
         #expect(all.count { $0.hasSuffix("refund.granted") } == 1)
+    }
+
+    @Test("A period that comes back without the refund that it had elsewhere was refunded no more")
+    func backWithoutRefund() {
+        let told = [
+            answer(11, of: "2000", withOld: false), answer(12, of: "1000", withOld: false),
+            answer(13, of: "1000", cancelled: 12.5, withOld: false), answer(14, of: "2000", withOld: false),
+        ]
+        func refunds(_ answers: [Evidence]) -> [String] { fold(answers).events.filter { $0.contains("refund") } }
+        #expect(refunds(told) == ["1000 refund.granted"])
+        let back = told + [answer(14.1, of: "2000", withOld: false)]
+        #expect(refunds(back) == ["1000 refund.granted", "2000 refund.reversed"])
+        #expect(refunds(back + [answer(15, of: "2000", withOld: false)]) == refunds(back))
+        #expect(fold(back).states["2000"]?.timeline.span(at: day(14.1))?.state == .active)
+    }
+
+    @Test("A replaced period moves with its mark, and comes back by a second answer", arguments: [true, false])
+    func replaced(_ isMarked: Bool) {
+        func both(_ asOf: Double, of id: OriginalTransactionID, marked: Bool = true) -> Evidence {
+            let month = bought(asOf, of: id) { row in
+                if marked { (row.isUpgraded, row.cancelledAt) = (true, day(20)) }
+            }
+            let next = bought(asOf, of: id) { row in
+                (row.transactionID, row.webOrderLineItemID) = (TransactionID("n\(id)"), "next")
+                (row.productID, row.purchasedAt, row.expiresAt) = ("plus", day(20), day(50))
+            }
+            return evidence(asOf, [month, next])
+        }
+        func held(_ answers: [Evidence], by id: OriginalTransactionID) -> [Bool?] {
+            (fold(answers).states[id]?.facts.periods ?? []).map { $0.movedTo == nil ? $0.isUpgraded : nil }
+        }
+        let told = [both(21, of: "2000"), both(22, of: "1000", marked: isMarked)]
+        #expect(held(told, by: "2000") == [nil, nil])
+        #expect(held(told, by: "1000") == [true, false])
+        #expect(fold(told).events == ["2000 subscription.started", "2000 subscription.expired"])
+        let once = told + [both(23, of: "2000")]
+        #expect(held(once, by: "2000") == [nil, nil])
+        #expect(held(once, by: "1000") == [true, false])
+        let back = once + [both(23.1, of: "2000")]
+        #expect(held(back, by: "2000") == [true, false])
+        #expect(held(back, by: "1000") == [nil, nil])
+        #expect(fold(back).states["2000"]?.timeline.span(at: day(23.1))?.state == .active)
+    }
+
+    @Test("All that had the period name the newest successor, and its refund there")
+    func chain() {
+        let told = [11.0, 12, 13].enumerated().map { answer($1, of: ["3000", "2000", "1000"][$0], withOld: false) }
+        let states = fold(told).states
+        #expect(["3000", "2000"].map { states[$0]?.facts.periods.first?.movedTo } == ["1000", "1000"])
+        let known = states.sorted { $0.key < $1.key }.map(\.value.facts)
+        let refund = answer(14, of: "1000", cancelled: 13.5, withOld: false)
+        #expect(refund.moves(among: known).map(\.from) == ["2000", "3000"])
+        #expect(refund.moves(among: known).allSatisfy { !$0.isNew })
     }
 
     @Test(

@@ -109,14 +109,15 @@ enum RetractionGuard {
             if isRestGone { periods[index].takeBackShare(of: known) }
             // The single row of an answer about an iOS 6 receipt stands in no list, and cannot state an upgrade.
             if known.isUpgraded, !periods[index].upgrade.path.contains("[") { periods[index].upgrade = known.upgrade }
+            let isBack = known.movedTo != nil && periods[index].movedTo == nil
             decide(
-                .upgrade, of: known, \.upgrade, at: index, isTakenBack: known.isUpgraded && !periods[index].isUpgraded)
+                .upgrade, of: known, \.upgrade, at: index,
+                isTakenBack: isBack || known.isUpgraded && !periods[index].isUpgraded)
             // A period that moved comes back with its refund, or without one, as a whole.
             if known.movedTo != nil, periods[index].upgrade == known.upgrade {
                 periods[index].revocation = known.revocation
             }
-            // The period moved to another subscription, and is back.
-            if known.movedTo != nil, periods[index].movedTo == nil { periods[index].details.replacedBy = nil }
+            if periods[index].givesAccessAgain(after: known, by: slice) { periods[index].details.replacedBy = nil }
         }
         if let head = liveHead(of: stored.facts.periods), let index = match.index(of: head) {
             let end = periods[index].expiresAt
@@ -160,6 +161,14 @@ extension Period {
         } else if details.revocationPercentage == share {
             details.revocationPercentage = nil
         }
+    }
+
+    /// Returns whether it moved to another subscription and is back; or is elsewhere, and who paid has access again, because
+    /// its refund there was taken back.
+    fileprivate func givesAccessAgain(after known: Period, by slice: SubscriptionEvidence) -> Bool {
+        if known.movedTo != nil, movedTo == nil { return true }
+        guard let ended = details.replacedBy, slice.replacedBy == nil, ended.asOf < slice.asOf else { return false }
+        return slice.transactions.contains { $0.statesMove && transactionIDs.contains($0.transactionID) }
     }
 }
 

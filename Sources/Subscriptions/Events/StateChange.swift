@@ -200,8 +200,9 @@ extension StateChange {
         }
         let wasRefunded = old?.refundedAt(replacedAt: replacedAt) != nil
         guard let refundedAt = period.refundedAt(replacedAt: replacedAt) else {
-            // A refunded period that turns out to be replaced was never refunded.
-            let isReversed = wasRefunded && (old?.isUpgraded == true || !period.isUpgraded)
+            // A refunded period that turns out to be replaced was never refunded. A refund goes with a period that moves.
+            let isReversed =
+                wasRefunded && (old?.isUpgraded == true || !period.isUpgraded) && period.movedTo == nil
             return isReversed ? [switched(.refundReversed, period.productID, detail)] : []
         }
         guard !wasRefunded else { return [] }

@@ -68,7 +68,7 @@ extension Period {
     /// The replacement brings a repayment of its own: Apple dates it as the replacement, and states its share. A refund
     /// of the whole price with another date came beside it.
     func restRefundedAt(replacedAt: Instant?) -> Instant? {
-        guard isUpgraded, !neverBegan, !isShared, let cancelledAt,
+        guard isUpgraded, movedTo == nil, !neverBegan, !isShared, let cancelledAt,
             details.revocationPercentage?.value == Self.wholePricePercentage
         else { return nil }
         let minute = Delay.minutes(1)
@@ -95,15 +95,22 @@ package struct LineItemMove: Sendable {
     package let row: TransactionRow
     /// A transaction id that the period has in the subscription that loses it.
     let transactionID: TransactionID
-    /// Whether the period counts as refunded where it goes. Then who paid keeps no access.
+    /// Whether the period counts as refunded where it goes.
     package var isRefunded = false
+    /// Whether it was replaced. It goes with its mark.
+    var isReplaced = false
     /// Whether it was refunded where it was, which was reported there.
     var wasRefunded = false
+    /// The event that its refund was taken back by its move; nil where it was not.
+    package var reversal: Event?
     /// Whether it moves now; otherwise it is only stated again that it is there.
     package var isNew = true
 
     /// The subscription that gets the period.
     package var to: OriginalTransactionID { row.originalTransactionID }
+
+    /// Whether who paid keeps access where the successor is another customer's.
+    package var givesAccess: Bool { !isRefunded && !isReplaced }
 
     /// How the reason of a moved period begins; the successor follows.
     fileprivate static let reason = "moved to "
@@ -154,23 +161,30 @@ extension Evidence {
         let statements = movableStatements
         let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
         return known.flatMap { holder in
-            holder.periods.compactMap { period -> LineItemMove? in
+            holder.periods.indices.compactMap { index -> LineItemMove? in
+                let period = holder.periods[index]
                 guard let id = period.webOrderLineItemID, let row = statements[id],
                     row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
-                    let there = facts[row.originalTransactionID]?.periods.first(where: { $0.webOrderLineItemID == id }),
-                    there.movedTo == nil, let transaction = period.transactionIDs.min()
+                    let successor = facts[row.originalTransactionID],
+                    let place = successor.periods.firstIndex(where: { $0.webOrderLineItemID == id }),
+                    successor.periods[place].movedTo == nil, let transaction = period.transactionIDs.min()
                 else { return nil }
-                return LineItemMove(
+                let there = successor.periods[place]
+                var move = LineItemMove(
                     from: holder.originalTransactionID, row: row, transactionID: transaction,
-                    isRefunded: there.isRefunded, wasRefunded: period.isRefunded, isNew: period.movedTo == nil)
+                    isRefunded: successor.isRefunded(at: place), isReplaced: there.isUpgraded,
+                    wasRefunded: holder.isRefunded(at: index), isNew: period.movedTo == nil)
+                if move.wasRefunded, !move.isRefunded { move.reversal = there.reversal(of: period, at: row.asOf) }
+                return move
             }
         }
     }
 
     /// Returns, for each subscription to which a known period of another one comes, what is merged before the answer itself:
-    /// the same with the period's refund as it was known; `known` is all that was known before the answer.
+    /// the same with the period's refund and upgrade mark as they were known; `known` is all that was known before the
+    /// answer.
     ///
-    /// So a move takes no refund back by itself, and a refund that comes with the move is news.
+    /// So a move takes no refund or mark back by itself, and a refund that comes with the move is news.
     package func beforeMoves(among known: [SubscriptionFacts]) -> [OriginalTransactionID: SubscriptionEvidence] {
         let named = subscriptions
         guard named.count > 1 || known.contains(where: { $0.originalTransactionID != named.first }) else { return [:] }
@@ -181,12 +195,12 @@ extension Evidence {
             for period in holder.periods {
                 guard let id = period.webOrderLineItemID, let row = statements[id], period.movedTo == nil,
                     row.originalTransactionID != holder.originalTransactionID, period.mayMove(by: row),
-                    period.isRefunded != (row.cancelledAt != nil),
+                    period.cancelledAt != row.cancelledAt || period.isUpgraded != row.isUpgraded,
                     facts[row.originalTransactionID]?.periods.contains(where: { $0.webOrderLineItemID == id }) != true
                 else { continue }
                 var said = before[row.originalTransactionID] ?? slice(of: row.originalTransactionID)
                 for index in said.transactions.indices where said.transactions[index].webOrderLineItemID == id {
-                    said.transactions[index].takeRefund(of: period)
+                    said.transactions[index].takeRevocation(of: period)
                 }
                 before[row.originalTransactionID] = said
             }
@@ -211,14 +225,27 @@ extension Evidence {
 }
 
 extension TransactionRow {
-    /// States the refund of a period, or that it has none, as that was known.
-    fileprivate mutating func takeRefund(of period: Period) {
+    /// Whether it states that its period moved to another subscription.
+    var statesMove: Bool { isUpgraded && cancellationReason?.hasPrefix(LineItemMove.reason) == true }
+
+    /// States the refund and the upgrade mark of a period, or that it has none, as that was known.
+    fileprivate mutating func takeRevocation(of period: Period) {
         let known = period.revocation
         (cancelledAt, cancellationReason, cancellationForm) = (
             known.value.cancelledAt, known.value.reason, known.origin.form
         )
         revocationPercentage = period.details.revocationPercentage?.value
-        asOf = period.isRefunded ? known.asOf : period.asOf
+        isUpgraded = period.isUpgraded
+        asOf = period.cancelledAt == nil ? period.asOf : known.asOf
+    }
+}
+
+extension SubscriptionFacts {
+    /// Returns whether Apple refunded a period, or the rest of a replaced period's price.
+    fileprivate func isRefunded(at index: Int) -> Bool {
+        let period = periods[index]
+        guard period.isUpgraded else { return period.isRefunded }
+        return period.restRefundedAt(replacedAt: Replacement.instants(in: periods)[index]) != nil
     }
 }
 
@@ -235,7 +262,14 @@ extension Period {
     fileprivate func mayMove(by row: TransactionRow) -> Bool {
         asOf < row.asOf && details.ownership?.value == .purchased && productID == row.productID
             && purchasedAt == row.purchasedAt && expiresAt == row.expiresAt
-            && (movedTo == row.originalTransactionID || !isUpgraded)
+    }
+
+    /// Returns the event that the refund of this period, as it was known elsewhere, was taken back by an answer.
+    fileprivate func reversal(of refunded: Period, at instant: Instant) -> Event {
+        var detail = eventDetail
+        detail["reason"] = refunded.revocation.value.reason.map(DetailValue.text)
+        detail["not_before"] = .text(refunded.asOf.iso8601)
+        return Event(kind: .refundReversed, productID: productID, occurredAt: instant, detail: detail)
     }
 
     /// The statement by which the period moved, to be folded again; nil if it did not move.
@@ -251,13 +285,13 @@ extension Period {
 }
 
 extension SubscriptionState {
-    /// The statements of refunds that an answer took back and that stand until a second one does, to be folded again: another
-    /// subscription may have held the period when Apple made them.
+    /// The statements of refunds and upgrades that an answer took back and that stand until a second one does, to be folded
+    /// again: another subscription may have held the period when Apple made them.
     package var heldRefunds: [SubscriptionEvidence] {
         retractions.compactMap { retraction in
-            guard retraction.what == .revocation,
+            guard retraction.what != .end,
                 let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),
-                period.isRefunded, period.webOrderLineItemID != nil
+                period.cancelledAt != nil, period.movedTo == nil, period.webOrderLineItemID != nil
             else { return nil }
             let terms = period.terms.value
             var row = TransactionRow(
@@ -265,7 +299,7 @@ extension SubscriptionState {
                 transactionID: retraction.transactionID, originalTransactionID: facts.originalTransactionID,
                 webOrderLineItemID: period.webOrderLineItemID, productID: terms.productID, quantity: terms.quantity,
                 purchasedAt: terms.purchasedAt, expiresAt: terms.expiresAt)
-            row.takeRefund(of: period)
+            row.takeRevocation(of: period)
             return SubscriptionEvidence(
                 originalTransactionID: facts.originalTransactionID, asOf: row.asOf, transactions: [row])
         }

@@ -40,10 +40,10 @@ extension SettlementRun {
             let from = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.from)
             let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
             let payer = subscriptions[from]?.ownership.current
-            subscriptions[to]?.gain(move, of: payer)
+            subscriptions[to]?.gain(move, of: move.isNew ? payer : nil)
             let successor = owner(of: to, afterClaimsOf: settlement)
             let isElsewhere = payer.map { $0.customer != successor?.customer } ?? false
-            subscriptions[from]?.lose(move, keepsAccess: isElsewhere && !move.isRefunded, policy: policy)
+            subscriptions[from]?.lose(move, keepsAccess: isElsewhere && move.givesAccess, policy: policy)
             moves.append((from, to, move))
         }
     }
