@@ -39,6 +39,9 @@ struct SubscriptionDraft: Sendable {
 
     /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
+    /// Whether this settlement gave it the owner of a period that moved here.
+    private var hasInheritedOwner = false
+
     /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
         fold(evidence, policy: policy)
@@ -63,15 +66,30 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Takes back the announcement of a period that moved here, whose charge was reported before. Without an owner, it
-    /// gets that of the subscription from which the period came.
+    /// Takes back the announcement of a period that moved here, whose charge was reported before, and reports where its
+    /// refund is taken back. Without an owner, it gets that of the subscription from which the period came.
     mutating func gain(_ move: LineItemMove, of owner: Owner?) {
         events.removeAll { move.isAnnounced(by: $0.event) }
+        if let reversal = move.reversal {
+            version += 1
+            events += DraftEvent.events([reversal], of: version, asOf: reversal.occurredAt)
+        }
         guard let state, let owner, ownership.current == nil,
             let change = ownership.give(
                 to: owner.customer, named: owner.name, because: owner.isPointer ? .pointer : .upload)
         else { return }
         note(change, of: state.timeline.span(at: state.asOf)?.productID ?? move.row.productID)
+        hasInheritedOwner = true
+    }
+
+    /// Whether it gives access that it did not give before, and none of its events says so.
+    var gainsAccessSilently: Bool {
+        guard let state, state.timeline.span(at: state.asOf)?.entitled == true,
+            stored?.timeline.span(at: state.asOf)?.entitled != true
+        else { return false }
+        return events.allSatisfy {
+            $0.event.kind == .ownershipAssigned || $0.event.kind == .ownershipTransferred
+        }
     }
 
     private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
@@ -113,9 +131,15 @@ struct SubscriptionDraft: Sendable {
         for change in changes { note(change, of: span?.productID ?? "") }
     }
 
-    /// Adds a change of owner: a version of its own, with its event.
+    /// Adds a change of owner: a version of its own, with its event. Who takes it from the owner whom it just inherited is its
+    /// first owner.
     mutating func note(_ change: OwnershipChange, of product: ProductID) {
         guard let state else { return }
+        var change = change
+        if hasInheritedOwner, change.kind == .ownershipTransferred {
+            events.removeAll { $0.event.kind == .ownershipAssigned }
+            change = OwnershipChange(kind: .ownershipAssigned, detail: [:])
+        }
         version += 1
         events += DraftEvent.events(change.events(of: product, at: state.asOf), of: version, asOf: state.asOf)
     }

@@ -87,16 +87,22 @@ extension SettlementRun {
         }
     }
 
-    /// The owners of subscriptions to which a period of another customer's moved: no event of these says so, because its
-    /// charge was reported before.
+    /// The owners of subscriptions that give access by a move although no event of these says so: where a period of another
+    /// customer's came, whose charge was reported before; where one came back; and where who paid has access again.
     private func silentGainers(in environment: StoreEnvironment) -> Set<CustomerID> {
-        Set(
-            moves.filter { $0.move.isNew && $0.to.environment == environment }.compactMap { move in
-                guard let to = subscriptions[move.to], to.events.isEmpty, let owner = to.ownership.current?.customer,
-                    subscriptions[move.from]?.ownership.current?.customer != owner
-                else { return nil }
-                return owner
-            })
+        let gaining = moves.filter { $0.to.environment == environment }.flatMap { move in
+            guard move.move.isNew, let to = subscriptions[move.to] else { return [move.from] }
+            let isOfAnother =
+                to.ownership.current?.customer != subscriptions[move.from]?.ownership.current?.customer
+            let isBack =
+                to.stored?.facts.periods.contains {
+                    $0.movedTo != nil && $0.webOrderLineItemID == move.move.row.webOrderLineItemID
+                } ?? false
+            return isOfAnother || isBack ? [move.from, move.to] : [move.from]
+        }
+        return Set(
+            gaining.compactMap { subscriptions[$0] }.filter(\.gainsAccessSilently)
+                .compactMap(\.ownership.current?.customer))
     }
 
     private var newestRecord: Int64 {

@@ -157,6 +157,13 @@ struct LineItemTests {
             alone.transactions.removeAll { $0.transactionID != "restored" }
             try await tell(test, try await test.upload("b", by: "bob"), alone)
             #expect(try await test.deliveries() == ["1 purchase due ann"])
+            // Nothing was known of the successor: who took it is its first owner.
+            try await test.expectRows(
+                """
+                SELECT e.kind::text AS kind, c.name FROM ledger.event e JOIN ledger.customer c USING (customer_id)
+                WHERE e.kind::text LIKE 'ownership%' OR e.kind = 'entitlements.changed' ORDER BY 1, 2
+                """,
+                [["entitlements.changed", "bob"], ["ownership.assigned", "ann"], ["ownership.assigned", "bob"]])
             try await test.expectRows(
                 """
                 SELECT original_transaction_id AS id, state, reason, entitled, customer
@@ -166,6 +173,57 @@ struct LineItemTests {
                     ["1000", "active", nil, true, "bob"],
                     ["2000", "awaiting_renewal", "replacement", true, "ann"],
                 ])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+        }
+    }
+
+    @Test("A refund ends the access of all who had the period, over several moves, and its reversal gives it back")
+    func severalMoves() async throws {
+        try await withLedger(in: reused, policy: .transfer) { test in
+            func alone(_ id: OriginalTransactionID, _ asOf: Double) -> Evidence {
+                var evidence = moved(test, asOf: asOf)
+                evidence.transactions.removeAll { $0.transactionID != "restored" }
+                for index in evidence.transactions.indices { evidence.transactions[index].originalTransactionID = id }
+                for index in evidence.renewals.indices { evidence.renewals[index].originalTransactionID = id }
+                return evidence
+            }
+            let states = """
+                SELECT original_transaction_id AS id, state, entitled, customer FROM perennial.subscription_now ORDER BY 1
+                """
+            func expectAccess() async throws {
+                try await test.expectRows(
+                    states,
+                    [
+                        ["1000", "active", true, "cat"], ["2000", "awaiting_renewal", true, "ann"],
+                        ["3000", "awaiting_renewal", true, "bob"],
+                    ])
+            }
+            try await test.sellDeliverables()
+            try await tell(test, try await test.upload("a"), first(test, asOf: -9).evidence)
+            _ = try await test.deliveries()
+            try await tell(test, try await test.upload("b", by: "bob"), alone("3000", -7))
+            let receipt = try await test.upload("c", by: "cat")
+            try await tell(test, receipt, alone("1000", -5))
+            try await expectAccess()
+            let reasons = "SELECT string_agg(DISTINCT cancellation_reason, ',') FROM ledger.period"
+            #expect(try await test.text(reasons) == "moved to 1000")
+            #expect(try await test.violations().map { "\($0)" } == [])
+            try await tell(test, receipt, refunded(alone("1000", -4), "restored", at: test.at(-4.5)))
+            try await test.expectRows(
+                states,
+                [
+                    ["1000", "revoked", false, "cat"], ["2000", "expired", false, "ann"],
+                    ["3000", "expired", false, "bob"],
+                ])
+            #expect(try await rebuilt(test) == [])
+            for asOf in [-3.0, -2] { try await tell(test, receipt, alone("1000", asOf)) }
+            try await expectAccess()
+            try await test.expectRows(
+                """
+                SELECT c.name, count(*) AS changes FROM ledger.event e JOIN ledger.customer c USING (customer_id)
+                WHERE e.kind = 'entitlements.changed' AND e.detail->>'cause' = 'move' GROUP BY 1 ORDER BY 1
+                """, [["ann", 1], ["bob", 2], ["cat", 1]])
             #expect(try await test.violations().map { "\($0)" } == [])
             #expect(try await rebuilt(test) == [])
         }
@@ -297,10 +355,40 @@ struct LineItemTests {
                 """
                 SELECT original_transaction_id AS id, state, reason, entitled FROM perennial.subscription_now ORDER BY 1
                 """, [["1000", "expired", "other", false], ["2000", "active", nil, true]])
+            try await test.expectRows(
+                """
+                SELECT c.name, e.detail->>'cause' AS cause FROM ledger.event e JOIN ledger.customer c USING (customer_id)
+                WHERE e.kind = 'entitlements.changed'
+                """, [["ann", "move"]])
             #expect(try await test.deliveries() == deliveries)
             try await test.expectRows(
                 "SELECT original_transaction_id AS id, count(*) AS n FROM ledger.delivery GROUP BY 1 ORDER BY 1",
                 [["1000", 1], ["2000", 1]])
+            #expect(try await test.violations().map { "\($0)" } == [])
+            #expect(try await rebuilt(test) == [])
+        }
+    }
+
+    @Test("It comes back without the refund that it had elsewhere, which its events say")
+    func backWithoutRefund() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let receipt = try await test.upload("a")
+            func start(_ asOf: Double) -> Evidence {
+                var evidence = first(test, asOf: asOf).evidence
+                evidence.transactions += old(test, asOf: asOf).rows
+                return evidence
+            }
+            try await tell(test, receipt, start(-9))
+            _ = try await test.deliveries()
+            try await test.acknowledgeAll()
+            try await tell(test, receipt, moved(test, asOf: -6))
+            try await tell(test, receipt, refunded(moved(test, asOf: -5), "restored", at: test.at(-5.5)))
+            _ = try await test.deliveries()
+            try await test.acknowledgeAll()
+            for asOf in [-4.0, -3] { try await tell(test, receipt, start(asOf)) }
+            try await test.expectRows(refunds, [["refund.granted", "1000"], ["refund.reversed", "2000"]])
+            #expect(try await test.deliveries().last == "3 refund_reversed due ann")
             #expect(try await test.violations().map { "\($0)" } == [])
             #expect(try await rebuilt(test) == [])
         }
