@@ -99,7 +99,31 @@ ORDER BY s.subscription_id
 
 -- name: verify_scheduled
 -- Verify: returns unscheduled receipts after $1 up to $2 for which Apple's last answer was not usable, or none ever
--- was. Those that notifications made wait for a server key.
+-- was. Those that notifications made wait for a server key, and leave the schedule once other receipts poll what they are about.
+WITH ownerless AS MATERIALIZED (
+    SELECT r.receipt_id, r.app_id, r.transaction_id
+    FROM ledger.receipt r
+    WHERE r.receipt_id > $1::bigint AND r.receipt_id <= $2::bigint AND r.form = 'transaction_id'
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+), needed AS MATERIALIZED (
+    SELECT o.receipt_id
+    FROM ownerless o JOIN ledger.server_key k USING (app_id)
+    WHERE EXISTS (SELECT FROM ledger.subscription s WHERE s.polled_by = o.receipt_id)
+       OR EXISTS (SELECT FROM ledger.purchase p WHERE p.polled_by = o.receipt_id)
+       OR EXISTS (
+            SELECT FROM ledger.notification n
+            WHERE n.app_id = o.app_id AND n.effect = 'asked'
+              AND COALESCE(n.transaction_id, n.original_transaction_id) = o.transaction_id
+              AND NOT EXISTS (
+                  SELECT FROM ledger.subscription s
+                  WHERE s.app_id = n.app_id AND s.environment = n.environment
+                    AND s.original_transaction_id = n.original_transaction_id AND s.polled_by IS NOT NULL)
+              AND NOT EXISTS (
+                  SELECT FROM ledger.purchase p
+                  WHERE p.app_id = n.app_id AND p.environment = n.environment
+                    AND p.original_transaction_id = n.original_transaction_id AND p.polled_by IS NOT NULL))
+)
 SELECT r.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, r.receipt_id,
        CASE WHEN r.asked_at IS NULL THEN 'Apple was never asked about it, and it is not scheduled'
@@ -109,9 +133,7 @@ JOIN ledger.app a USING (app_id)
 WHERE r.receipt_id > $1::bigint AND r.receipt_id <= $2::bigint AND r.erased_at IS NULL
   AND COALESCE(r.outcome, 'indeterminate') = 'indeterminate'
   AND NOT EXISTS (SELECT FROM ledger.poll_schedule p WHERE p.receipt_id = r.receipt_id)
-  AND NOT (r.form = 'transaction_id' AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = r.app_id)
-    AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-    AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id))
+  AND (r.receipt_id NOT IN (SELECT receipt_id FROM ownerless) OR r.receipt_id IN (SELECT receipt_id FROM needed))
 ORDER BY r.receipt_id
 
 -- name: verify_wanted

@@ -17,6 +17,13 @@ struct OwnerlessTests {
         return try #require(try await test.ledger.intake.store([upload]).first).receiptID
     }
 
+    /// Gives the app a key of the Server API.
+    private func storeKey(_ test: TestLedger) async throws {
+        try await test.ledger.apps.storeServerKey(
+            try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
+            of: test.app.bundleID)
+    }
+
     /// Apple answers about two subscriptions.
     private func both(_ test: TestLedger, asOf day: Double) -> Finding {
         let first = Answer(from: test.at(-9), asOf: test.at(day))
@@ -134,12 +141,7 @@ struct OwnerlessTests {
     @Test("Without the server key what it alone polls is known by notification only, and another key takes it up")
     func keyless() async throws {
         try await withLedger(in: reused) { test in
-            func storeKey() async throws {
-                try await test.ledger.apps.storeServerKey(
-                    try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
-                    of: test.app.bundleID)
-            }
-            try await storeKey()
+            try await storeKey(test)
             let ann = try await test.show(
                 .receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding
             ).receiptID
@@ -152,13 +154,34 @@ struct OwnerlessTests {
             #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(ann)"])
             #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [1])
             #expect(try await test.violations() == [])
-            try await storeKey()
+            try await storeKey(test)
             #expect(
                 try await test.rows("SELECT receipt_id FROM ledger.poll_schedule ORDER BY 1")
                     == [ann, pointed].map(\.description).sorted(), "\(waiting) is asked about by its notification")
             #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [])
             try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
             #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+        }
+    }
+
+    @Test("One whose last answer was none leaves the schedule once another receipt polls what it polled")
+    func unanswered() async throws {
+        try await withLedger(in: reused) { test in
+            try await storeKey(test)
+            let pointed = try await notified("2000", test)
+            let never = try await notified("3000", test)
+            try await test.check(pointed, both(test, asOf: -3), server: Showing.transactionID.read)
+            try await test.check(pointed, outage, server: Showing.transactionID.read)
+            #expect(
+                try await test.text("SELECT outcome FROM ledger.receipt WHERE receipt_id = \(pointed)")
+                    == "indeterminate")
+            let kim = try await test.show(.signedTransaction, "1000", by: "kim", both(test, asOf: -2)).receiptID
+            try await test.run("DELETE FROM ledger.poll_schedule WHERE receipt_id = \(never)")
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(kim)"])
+            #expect(try await test.violations() == [])
+            try await test.run(
+                "UPDATE ledger.subscription SET polled_by = \(pointed) WHERE original_transaction_id = '2000'")
+            #expect(try await test.violations([.scheduled]).map(\.receiptID) == [pointed])
         }
     }
 }
