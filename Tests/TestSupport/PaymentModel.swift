@@ -77,15 +77,14 @@ private func isTwin(
     func place(_ other: PayingTransaction) -> (Int, Int64) {
         (other.owner == customer ? 0 : 1, other.bought.number)
     }
-    return !one.namesOrder
+    return one.accountToken == nil
         && transactions.contains { other in
             let mayBeTheirs =
                 other.owner == customer
                 || other.isClaimable && orders.contains { $0.customer == customer && other.provedFor.contains($0.id) }
-            return mayBeTheirs && (other.namesOrder || place(other) < place(one))
+            return mayBeTheirs && other.accountToken == nil && place(other) < place(one)
                 && (other.purchasedAt, other.quantity, other.productID)
                     == (one.purchasedAt, one.quantity, one.productID)
-                && (other.accountToken == nil || one.accountToken == nil || other.accountToken == one.accountToken)
         }
 }
 

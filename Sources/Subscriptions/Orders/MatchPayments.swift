@@ -84,14 +84,6 @@ package struct PayingTransaction: Sendable, Hashable {
     /// The orders for which the caller named it.
     package var namedFor: Set<String> = []
 
-    /// Whether its token names an order, which decides alone.
-    package var namesOrder: Bool {
-        switch tokenNames {
-        case .order: true
-        case .customer, nil: false
-        }
-    }
-
     /// Creates a transaction.
     package init(
         _ bought: Bought, in environment: StoreEnvironment, productID: ProductID, quantity: Int, purchasedAt: Instant,
@@ -270,20 +262,17 @@ extension PayingTransaction {
 }
 
 /// Whether Apple may have listed the same purchase of a customer under another id: the same product, instant and quantity,
-/// without tokens that tell them apart. The one counts that the customer owns, then the first one, and one whose token
-/// names an order.
+/// and neither has an account token. The one counts that the customer owns, then the first one.
 private func isPossibleDuplicate(
     _ one: PayingTransaction, among alike: [PayingTransaction], of customer: Int64
 ) -> Bool {
-    guard case .purchase = one.bought, !one.namesOrder else { return false }
+    guard case .purchase = one.bought, one.accountToken == nil else { return false }
     func rank(_ other: PayingTransaction) -> (Int, Int64) { (other.owner == customer ? 0 : 1, other.bought.place) }
     return one.isDuplicate
         || alike.contains { other in
             // What is a duplicate itself makes no other one a duplicate.
-            guard case .purchase = other.bought, other.namesOrder || !other.isDuplicate,
-                other.namesOrder || rank(other) < rank(one)
-            else { return false }
-            return !(one.accountToken.map { token in other.accountToken.map { $0 != token } ?? false } ?? false)
+            guard case .purchase = other.bought, other.accountToken == nil, !other.isDuplicate else { return false }
+            return rank(other) < rank(one)
         }
 }
 

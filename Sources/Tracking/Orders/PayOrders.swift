@@ -114,7 +114,7 @@ struct PaymentPool: Sendable {
                 paid[order.id] = bought
                 spent.remove(bought)
             } else if let bought = try PayingTransaction.Bought(row: row) {
-                guard let payer = payers[bought], !payer.isAcknowledged, !payer.isDuplicate || payer.namesOrder else {
+                guard let payer = payers[bought], !payer.isAcknowledged, !payer.isDuplicate else {
                     continue
                 }
                 paid[order.id] = bought

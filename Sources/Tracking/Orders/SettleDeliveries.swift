@@ -150,8 +150,11 @@ extension Actor {
 
 extension SettlementRun {
     /// Stores the deliveries that changed purchases and subscriptions need. It comes after their owners are written.
+    ///
+    /// A purchase whose account token is learnt makes another one of its instant no possible duplicate any more.
     func storeTurns(in transaction: Transaction) throws {
-        let bought = purchases.values.filter(\.isChanged).map(\.rowID)
+        let instants = Set(purchases.values.filter(\.isChanged).map(\.purchasedAt))
+        let bought = purchases.values.filter { instants.contains($0.purchasedAt) }.map(\.rowID)
         let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
         let turns = try transaction.query(Queries.storeTurns, [.int8s(bought), .int8s(subscribed)])
@@ -190,6 +193,9 @@ extension SettlementRun {
 extension PurchaseDraft {
     /// Whether this settlement changes what Apple said of it, or its owner.
     var isChanged: Bool { version != stored?.version ?? 0 || ownership.isChanged }
+
+    /// When it was bought; nil where Apple said nothing of it yet.
+    fileprivate var purchasedAt: Instant? { state?.facts.terms.value.purchasedAt }
 }
 
 extension SubscriptionDraft {

@@ -142,16 +142,23 @@ struct MatchPaymentsTests {
         #expect(paid(late, orders) == "a<1 proof, b<2 proof")
     }
 
-    @Test("A possible duplicate pays nothing, unless tokens tell it apart")
+    @Test("A possible duplicate pays nothing; what carries a token is none, and makes no other one a duplicate")
     func duplicates() {
         let orders = [order("a", at: 0), order("b", at: 1)]
         #expect(paid([bought(2, at: 5), bought(1, at: 5)], orders) == "b<1 product")
-        #expect(paid([bought(2, at: 5) { $0.accountToken = "x" }, bought(1, at: 5)], orders) == "b<1 product")
+        #expect(
+            paid([bought(2, at: 5) { $0.accountToken = "x" }, bought(1, at: 5)], orders) == "a<2 product, b<1 product")
+        #expect(
+            paid([bought(2, at: 5), bought(1, at: 5) { $0.accountToken = "x" }], orders) == "a<2 product, b<1 product")
         let apart = [1, 2].map { id in bought(id, at: 5) { $0.accountToken = "\(id)" } }
         #expect(paid(apart, orders) == "a<2 product, b<1 product")
         #expect(paid([bought(1, at: 5) { $0.isDuplicate = true }], orders) == "")
-        let naming = bought(2, at: 5) { ($0.tokenNames, $0.accountToken, $0.isDuplicate) = (.order("a"), "a", true) }
-        #expect(paid([bought(1, at: 5), naming], orders) == "a<2 token")
+        for id in [1, 3] as [Int64] {
+            let naming = bought(2, at: 5) {
+                ($0.tokenNames, $0.accountToken, $0.isDuplicate) = (.order("a"), "a", true)
+            }
+            #expect(paid([bought(id, at: 5), naming], orders) == "a<2 token, b<\(id) product")
+        }
     }
 
     @Test(

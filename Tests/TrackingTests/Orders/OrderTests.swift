@@ -183,6 +183,32 @@ struct OrderTests {
         }
     }
 
+    @Test(
+        "What carries its order's token and what was bought beside it without one are two, also where it is learnt later",
+        arguments: [["p", "q"], ["q", "p"]], [false, true])
+    func besideToken(ids: [String], isLearntLater: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (named, other) = (try await test.place(), try await test.place(days: -2.5))
+            let receipt = try await test.upload("a")
+            let both = ids.map { (id: $0, product: "coins" as ProductID) }
+            if isLearntLater {
+                try await test.check(receipt, test.bought(both))
+                #expect(try await test.log(of: named) == "created placed")
+            }
+            try await test.check(receipt, test.bought(both, asOf: -0.9).carrying(named.appAccountToken))
+            #expect(try await test.log(of: named) == "created placed, paid token")
+            #expect(try await test.log(of: other).hasSuffix(", paid product"))
+            #expect(try await test.violations() == [])
+            #expect(try await test.deliveries().filter { $0.hasSuffix("purchase due ann 100") }.count == 2)
+            try await test.acknowledgeAll()
+            for order in [named, other] {
+                #expect(try await test.log(of: order).hasSuffix(", delivered acknowledged"))
+            }
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A non-consumable that is owned already needs no payment, whenever Perennial learns of it")
     func ownedLater() async throws {
         try await withLedger(in: reused) { test in

@@ -80,7 +80,7 @@ struct PurchaseStory {
             let carries = chance(3) && orders[token].product == product
             return Bought(
                 product: product, quantity: chance(3) ? 2 : 1, minute: minute, token: carries ? token : nil,
-                isFamilyShared: chance(10), hasTwin: hasTwin && chance(2))
+                isFamilyShared: chance(10), hasTwin: hasTwin && !carries && chance(2))
         }
         let uploads = Self.uploads(of: purchases, orders, isByDevicesAlone: isByDevicesAlone, &random)
         steps = uploads.map { .upload($0) }
