@@ -1839,6 +1839,46 @@ INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id)
 SELECT s.delivery_id, s.app_id, s.environment, s.order_id FROM stored s WHERE s.skip_reason IS NULL
 
 """#)
+    /// Deliveries: orders ($1) are paid. Where the last turn of what pays one was to give it to another customer, and was skipped,
+    package static let giveSkipped = SQLFile("give_skipped", #"""
+-- Deliveries: orders ($1) are paid. Where the last turn of what pays one was to give it to another customer, and was skipped,
+-- nobody was given it: it becomes due to the order's customer by the next odd turn.
+WITH skipped AS MATERIALIZED (
+    SELECT d.*, r.order_id AS paid_order, r.customer_id AS payer_id
+    FROM unnest($1::text[]) AS n(id)
+    CROSS JOIN LATERAL (
+        SELECT r.order_id, r.purchase_id, r.subscription_id, r.period_id,
+               COALESCE(c.merged_into, c.customer_id) AS customer_id
+        FROM ledger.purchase_order r JOIN ledger.customer c USING (customer_id) WHERE r.order_id = n.id::uuid OFFSET 0) r
+    CROSS JOIN LATERAL (
+        SELECT l.*
+        FROM (
+            SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = r.purchase_id
+            UNION ALL
+            SELECT l.* FROM ledger.delivery l
+            WHERE l.subscription_id = r.subscription_id AND l.period_id = r.period_id) l
+        ORDER BY l.turn DESC LIMIT 1) d
+    JOIN ledger.customer c ON c.customer_id = d.customer_id
+    WHERE d.turn % 2 = 1 AND d.skip_reason IS NOT NULL AND COALESCE(c.merged_into, c.customer_id) <> r.customer_id
+), stored AS (
+    INSERT INTO ledger.delivery (
+        app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
+        subscription_id, period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
+    SELECT s.app_id, s.environment, t.customer_id, s.product_id, s.kind, s.credit, s.units, s.turn + t.later, t.reason,
+           t.order_id, s.purchase_id, s.subscription_id, s.period_id, s.transaction_id, s.original_transaction_id,
+           t.skipped_at, t.skipped_by, t.skip_reason
+    FROM skipped s
+    CROSS JOIN LATERAL (VALUES
+        (1, s.customer_id, 'transfer', NULL::uuid, clock_timestamp(), 'perennial', 'claimed_by_order'),
+        (2, s.payer_id, s.reason, s.paid_order, NULL, NULL, NULL))
+        AS t(later, customer_id, reason, order_id, skipped_at, skipped_by, skip_reason)
+    ORDER BY s.delivery_id, t.later
+    RETURNING delivery_id, app_id, environment, order_id, skip_reason
+)
+INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id)
+SELECT s.delivery_id, s.app_id, s.environment, s.order_id FROM stored s WHERE s.skip_reason IS NULL
+
+"""#)
     /// Merge and split: moves what was delivered of one-time purchases ($1) and of subscriptions ($2) from customers ($3)
     package static let moveDeliveries = SQLFile("move_deliveries", #"""
 -- Merge and split: moves what was delivered of one-time purchases ($1) and of subscriptions ($2) from customers ($3)

@@ -163,7 +163,7 @@ extension PaymentPool {
             ])
     }
 
-    /// Marks orders as paid.
+    /// Marks orders as paid, and gives their customers what was skipped for others.
     private func pay(_ made: [Payment], at instant: Parameter, in transaction: Transaction) throws {
         let facts = Dictionary(transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
@@ -175,6 +175,7 @@ extension PaymentPool {
                 .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
                 .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
             ])
+        try transaction.query(Queries.giveSkipped, [.texts(made.map(\.orderID))])
     }
 }
 

@@ -59,6 +59,44 @@ struct ProofTests {
     }
 
     @Test(
+        "An order's customer gets what was skipped for another one", arguments: ["erased", "person", "duplicate"],
+        ["proof", "token", "upload"])
+    func skipped(because reason: String, paidBy way: String) async throws {
+        // A consumable that another customer owns does not move with an upload.
+        if way == "upload", reason != "erased" { return }
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            if reason == "duplicate" { try await test.buys("o", by: "bob") }
+            try await test.buys("p", by: "bob")
+            let decision = try ManualDecision(by: "kim", because: "asked for it")
+            switch reason {
+            case "erased": _ = try await test.ledger.customers.erase("bob", of: test.app.bundleID, deciding: decision)
+            case "person":
+                let deliveries = test.ledger.acting(as: .user("kim")).deliveries
+                let due = try await deliveries.read(
+                    of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 10)
+                let one = try #require(due.deliveries.first)
+                _ = try await deliveries.skip(one.id, of: test.app.bundleID, because: "a mistake")
+            default: break
+            }
+            let order = try await test.place()
+            var answer = test.bought([("p", "coins")], asOf: -0.9)
+            if way == "token" { answer = answer.carrying(order.appAccountToken) }
+            let receipt =
+                way == "upload" ? try await test.upload("receipt") : try await test.send("receipt", for: order)
+            try await test.check(receipt, answer)
+            #expect(try await test.log(of: order) == "created placed, paid \(way == "upload" ? "product" : way)")
+            #expect(try await test.deliveries().last == "3 purchase due ann 100")
+            #expect(try await test.violations() == [])
+            try await test.check(receipt, answer)
+            try await test.acknowledgeAll()
+            #expect(try await test.log(of: order).hasSuffix(", delivered acknowledged"))
+            #expect(try await test.deliveries().last == "3 purchase acknowledged ann 100")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test(
         "A proof claims nothing that was bought before the order, pays another order, carries another token or is of another product",
         arguments: ["before", "paid", "token", "product", "assigned", "refunded"])
     func refused(because reason: String) async throws {
