@@ -32,10 +32,11 @@ struct CrowdProcessTests {
         return (Double(fields[11]) ?? 0) / 100 + (Double(fields[12]) ?? 0) / 100
     }
 
-    @Test("A thousand idle connections keep no caller out, and the log says so once", .timeLimit(.minutes(2)))
+    @Test("More than a thousand idle connections keep no caller out", .timeLimit(.minutes(2)))
     func idleConnections() async throws {
         try await PretendWorld.with(seed: 20_261_130, customers: 2, sandboxCustomers: 0, monthSeconds: 600) { world in
-            let server = try PerennialProcess(["serve"], in: world, limit: "-n 1024")
+            // `-S` lowers the soft limit only, as a shell does.
+            let server = try PerennialProcess(["serve"], in: world, limit: "-S -n 1024")
             defer { server.kill() }
             let address = try #require(try await server.address(), "\(server.said)")
             let port = try #require(URL(string: address)?.port.map(UInt16.init))
@@ -49,18 +50,13 @@ struct CrowdProcessTests {
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect(try Self.processorSeconds(of: server.process) - before < 0.7, "it does not rest")
-            #expect(server.said.components(separatedBy: "has its share of connections").count == 2, "\(server.said)")
             for descriptor in idle { close(descriptor) }
-            while !server.said.contains("there is room for connections again") {
-                try await Task.sleep(for: .milliseconds(50))
-            }
         }
     }
 
     @Test("What a shell gives is raised as far as the system lets it", .timeLimit(.minutes(1)))
     func raised() async throws {
         try await PretendWorld.with(seed: 20_261_131, customers: 2, sandboxCustomers: 0, monthSeconds: 600) { world in
-            // `-S` lowers the soft limit only, as most systems start programs.
             let server = try PerennialProcess(["serve"], in: world, limit: "-S -n 256")
             defer { server.kill() }
             _ = try #require(try await server.address(), "\(server.said)")

@@ -9,7 +9,7 @@ import Tracking
 @Suite("Once no question is left, the ledger tells the truth, whatever became of the notifications")
 struct NotifiedLivesTests {
     @Test(
-        "A hundred random lives on each channel", .timeLimit(.minutes(3)),
+        "A hundred random lives on each channel", .timeLimit(.minutes(6)),
         arguments: [Verifier.verifyReceipt, .serverAPI])
     func few(_ verifier: Verifier) async throws {
         try await live(verifier, lives: 100, seed: 20_261_134)
