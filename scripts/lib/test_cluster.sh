@@ -35,7 +35,7 @@ make_cluster_folder() {
 
 # A crash may destroy the data, so nothing needs to reach the disk.
 create_test_cluster() {
-    local settings=$'fsync = off\nsynchronous_commit = off\nfull_page_writes = off\nmax_connections = 200'
+    local settings=$'fsync = off\nsynchronous_commit = off\nfull_page_writes = off\nmax_connections = 400'
     say "Starting a private PostgreSQL ($("$postgres/postgres" --version))"
     make_cluster_folder
     create_cluster "$cluster/data" "$cluster" "$settings" --no-sync

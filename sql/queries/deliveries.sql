@@ -178,7 +178,7 @@ SELECT s.delivery_id, s.app_id, s.environment, s.order_id FROM stored s WHERE s.
 
 -- name: give_skipped
 -- Deliveries: orders ($1) are paid. Where the last turn of what pays one was to give it to another customer, and was skipped,
--- nobody was given it: it becomes due to the order's customer by the next odd turn.
+-- no customer was given it: it becomes due to the order's customer by the next odd turn.
 WITH skipped AS MATERIALIZED (
     SELECT d.*, r.order_id AS paid_order, r.customer_id AS payer_id
     FROM unnest($1::text[]) AS n(id)
