@@ -2,7 +2,7 @@
 -- set until=2023-02-12
 -- Of a yearly product: K pays a term at 9 a month and is one month, not a twelfth. V is such a row of verifyReceipt, at the
 -- catalog's 96 of a year: 8. VS is another, whose month has a price of its own: 9.50. U is a year paid at once at 120: 10 a
--- month. W has a plan that nobody knows and lasts a month: 7. X and its members: seven seats of a monthly product cost 60,
+-- month. W has an unknown plan and lasts a month: 7. X and its members: seven seats of a monthly product cost 60,
 -- two of them were refunded, which leaves 60 * 5 / 7 = 42.857; three more cost 27 from the 10th on. The members' texts repeat
 -- the price and pay nothing. Together 86.357, then 113.357; five of six prices are Apple's.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)

@@ -149,7 +149,7 @@ struct ReasonsToAskTests {
                 FROM ledger.receipt JOIN ledger.poll_schedule USING (receipt_id) WHERE form = 'transaction_id' ORDER BY 1
                 """)
             #expect(asked == ["transaction_id 1 4", "transaction_id 7 4"])
-            // Without the key nobody can be asked about them.
+            // Without the key Apple cannot be asked about them.
             try await app.served.ledger.apps.removeServerKey(of: ServedLedger.app)
             #expect(try await app.effects() == ["unpolled", "unpolled"])
             #expect(try await app.served.ledger.operations.status().unpolled.map(\.subjects) == [1])
