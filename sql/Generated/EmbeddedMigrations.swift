@@ -9392,6 +9392,8 @@ UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.m
         SQLFile("0061_given_after_skipped", #"""
 -- Only purchases without an account token are possible duplicates of each other. What one gave nothing of because it was
 -- taken for one, is given when it turns out to be none.
+CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
+
 CREATE OR REPLACE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
     reason text, skip_reason text)
@@ -9638,6 +9640,23 @@ LANGUAGE sql STABLE AS $$
             END AS doubt OFFSET 0) trouble
     WHERE trouble.doubt IS NOT NULL
 $$;
+
+COMMENT ON COLUMN ledger.delivery.skip_reason IS
+    'family_shared: the purchase is another customer''s, a share or a seat; possible_duplicate: Apple listed the same '
+    'purchase under another id, and neither had an account token; erased: the customer was erased; claimed_by_order: an '
+    'order''s customer got it before it was given, or after it was skipped; or the words of the person who skipped it. The '
+    'next odd turn gives what a possible_duplicate or claimed_by_order did not';
+
+"""#),
+        SQLFile("0062_renewal_clocks", #"""
+-- Renewal information speaks for the answer that holds it, also where Apple signed it: statuses are read with each history,
+-- so an equal answer states it again.
+CREATE OR REPLACE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
+$$;
+COMMENT ON FUNCTION ledger.renewal_as_of IS
+    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row';
 
 """#),
     ]

@@ -2526,7 +2526,7 @@ ORDER BY p.receipt_id
     /// Verify: returns receipts after $1 up to $2 leased for longer than their worker's lease, extended after crashes; see
     package static let verifyLeases = SQLFile("verify_leases", #"""
 -- Verify: returns receipts after $1 up to $2 leased for longer than their worker's lease, extended after crashes; see
--- claim.sql.
+-- claim.
 SELECT p.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, p.receipt_id,
        format('worker %s has it until %s UTC, longer than its lease of %s s after %s crashes', p.leased_by,
@@ -4439,7 +4439,7 @@ FOR NO KEY UPDATE
     /// Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
     package static let readReceipts = SQLFile("read_receipts", #"""
 -- Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
--- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules.sql. sender: 2: Apple vouched
+-- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules. sender: 2: Apple vouched
 -- for what a customer sent; 1: a customer only points at the contents; 0: no customer sent it.
 SELECT r.receipt_id, r.rejections, r.rejected_since, r.equal_empty_answers, r.observation_id, r.meaning, r.verified_at,
        r.observed_at, r.settled_token, r.erased_at IS NOT NULL AS erased, r.receipt_created_at, r.received_at,
@@ -4983,7 +4983,7 @@ SELECT count(*) AS removed FROM removed
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
 -- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, or the calls of the Server API
--- are paused there and the app asks nothing else, only receipts of the other one count, as in claim.sql; a pause for the secret ends
+-- are paused there and the app asks nothing else, only receipts of the other one count, as in claim; a pause for the secret ends
 -- by a trial alone (secret_trial). Each row, and the row without an
 -- app when nothing is due, has the time this kept the database busy: the caller's own clock would include the wait for a
 -- connection.
@@ -5052,7 +5052,7 @@ ORDER BY found.app_id, found.lane
     /// Counts receipts that were due by $1 and are not checked yet, per app and reason: that the app is paused, or where its
     package static let overdue = SQLFile("overdue", #"""
 -- Counts receipts that were due by $1 and are not checked yet, per app and reason: that the app is paused, or where its
--- secret is refused the receipts' environment. No lease is longer than the longest one for $2 seconds (see claim.sql), so
+-- secret is refused the receipts' environment. No lease is longer than the longest one for $2 seconds (see claim), so
 -- only the beginning of the due index is read.
 WITH unasked AS MATERIALIZED (
     SELECT a.app_id, s.is_leased, s.is_sandbox
@@ -5347,6 +5347,25 @@ JOIN ledger.period p ON p.web_order_line_item_id = n.web_order_line_item_id
 JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
 WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
   AND s.original_transaction_id <> n.original_transaction_id
+
+"""#)
+    /// Settlement: returns the one-time purchases that were skipped as possible duplicates of those named ($1 apps,
+    package static let findSkippedTwins = SQLFile("find_skipped_twins", #"""
+-- Settlement: returns the one-time purchases that were skipped as possible duplicates of those named ($1 apps,
+-- $2 environments, $3 ids, $4 products), which are none once an account token is learnt; locks nothing.
+SELECT DISTINCT q.purchase_id
+FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS k(app_id, environment, original_transaction_id, product_id)
+CROSS JOIN LATERAL (
+    SELECT p.* FROM ledger.purchase p
+    WHERE p.app_id = k.app_id AND p.environment = k.environment::ledger.environment
+      AND p.original_transaction_id = k.original_transaction_id AND p.product_id = k.product_id OFFSET 0) p
+JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+CROSS JOIN LATERAL (
+    SELECT d.purchase_id FROM ledger.delivery d
+    WHERE d.customer_id = o.customer_id AND d.product_id = p.product_id AND d.skip_reason = 'possible_duplicate' OFFSET 0) d
+JOIN ledger.purchase q ON q.purchase_id = d.purchase_id
+WHERE q.environment = p.environment AND q.purchased_at = p.purchased_at AND q.quantity = p.quantity
+  AND q.purchase_id <> p.purchase_id
 
 """#)
     /// Settlement: inserts subscriptions seen for the first time ($1 apps, $2 environments, $3 ids).

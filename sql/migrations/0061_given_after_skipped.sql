@@ -1,5 +1,7 @@
 -- Only purchases without an account token are possible duplicates of each other. What one gave nothing of because it was
 -- taken for one, is given when it turns out to be none.
+CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
+
 CREATE OR REPLACE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
     reason text, skip_reason text)
@@ -246,3 +248,9 @@ LANGUAGE sql STABLE AS $$
             END AS doubt OFFSET 0) trouble
     WHERE trouble.doubt IS NOT NULL
 $$;
+
+COMMENT ON COLUMN ledger.delivery.skip_reason IS
+    'family_shared: the purchase is another customer''s, a share or a seat; possible_duplicate: Apple listed the same '
+    'purchase under another id, and neither had an account token; erased: the customer was erased; claimed_by_order: an '
+    'order''s customer got it before it was given, or after it was skipped; or the words of the person who skipped it. The '
+    'next odd turn gives what a possible_duplicate or claimed_by_order did not';

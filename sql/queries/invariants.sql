@@ -153,7 +153,7 @@ ORDER BY p.receipt_id
 
 -- name: verify_leases
 -- Verify: returns receipts after $1 up to $2 leased for longer than their worker's lease, extended after crashes; see
--- claim.sql.
+-- claim.
 SELECT p.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, p.receipt_id,
        format('worker %s has it until %s UTC, longer than its lease of %s s after %s crashes', p.leased_by,

@@ -88,7 +88,7 @@ FOR NO KEY UPDATE
 
 -- name: read_receipts
 -- Locks receipts ($1), by receipt id, and returns their stored data; no erasure removes them before the end of the
--- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules.sql. sender: 2: Apple vouched
+-- transaction. Settlements and all other changes of what receipts poll run it after lock_schedules. sender: 2: Apple vouched
 -- for what a customer sent; 1: a customer only points at the contents; 0: no customer sent it.
 SELECT r.receipt_id, r.rejections, r.rejected_since, r.equal_empty_answers, r.observation_id, r.meaning, r.verified_at,
        r.observed_at, r.settled_token, r.erased_at IS NOT NULL AS erased, r.receipt_created_at, r.received_at,

@@ -59,7 +59,7 @@ SELECT count(*) AS removed FROM removed
 -- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
 -- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
 -- A paused app has no row until its pause ends. Where Apple refuses the secret in one environment, or the calls of the Server API
--- are paused there and the app asks nothing else, only receipts of the other one count, as in claim.sql; a pause for the secret ends
+-- are paused there and the app asks nothing else, only receipts of the other one count, as in claim; a pause for the secret ends
 -- by a trial alone (secret_trial). Each row, and the row without an
 -- app when nothing is due, has the time this kept the database busy: the caller's own clock would include the wait for a
 -- connection.
@@ -126,7 +126,7 @@ ORDER BY found.app_id, found.lane
 
 -- name: overdue
 -- Counts receipts that were due by $1 and are not checked yet, per app and reason: that the app is paused, or where its
--- secret is refused the receipts' environment. No lease is longer than the longest one for $2 seconds (see claim.sql), so
+-- secret is refused the receipts' environment. No lease is longer than the longest one for $2 seconds (see claim), so
 -- only the beginning of the due index is read.
 WITH unasked AS MATERIALIZED (
     SELECT a.app_id, s.is_leased, s.is_sandbox

@@ -1,4 +1,5 @@
--- Verification: turns, keys of a slice, terms and repairs.
+-- Verification: turns, keys of a slice, terms and repairs, and the invariants of subscriptions and moved refunds. The other
+-- invariants are in invariants.sql.
 
 -- name: read_verify_terms
 -- Verify: returns lease and speed-up of the worker with the newest heartbeat; no row if no worker reported them.

@@ -114,7 +114,7 @@ extension TransactionRow {
 package struct RenewalRow: Sendable, Hashable {
     /// The row's place in the answer, such as `pending_renewal_info[0]`; empty for a legacy answer's top level.
     package var path: String
-    /// The instant the row speaks for: `request_date`, or `signedDate`.
+    /// The instant the row speaks for: that of the answer, or the `signedDate` of a single text.
     package var asOf: Instant
     /// The subscription the row describes.
     package var originalTransactionID: OriginalTransactionID
@@ -128,9 +128,6 @@ package struct RenewalRow: Sendable, Hashable {
 
     /// Whether its form can state grace. The top level of an answer about an iOS 6 receipt cannot.
     var statesGrace: Bool { !path.isEmpty && !path.hasSuffix("/") }
-
-    /// Whether Apple signed it. A repeated answer does not renew its instant.
-    package var isSigned: Bool { path.hasSuffix("signedRenewalInfo") }
 
     /// Creates a row that states `renewal` for one subscription.
     package init(

@@ -287,7 +287,7 @@ extension Period {
 extension SubscriptionState {
     /// The statements of refunds and upgrades that an answer took back and that stand until a second one does, to be folded
     /// again: another subscription may have held the period when Apple made them.
-    package var heldRefunds: [SubscriptionEvidence] {
+    package var heldRevocations: [SubscriptionEvidence] {
         retractions.compactMap { retraction in
             guard retraction.what != .end,
                 let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),

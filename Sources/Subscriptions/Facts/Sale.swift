@@ -99,9 +99,6 @@ package struct TermWill: Hashable, Sendable {
     package init(renews: Bool? = nil, productID: ProductID? = nil, plan: String? = nil) {
         (self.renews, self.productID, self.plan) = (renews, productID, plan)
     }
-
-    /// The will, nil where no term runs.
-    package var ifRunning: TermWill? { self == TermWill() ? nil : self }
 }
 
 extension TermWill: FactValue {

@@ -137,7 +137,8 @@ extension Evidence {
     /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
     ///
     /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
-    /// because the history was read later. Each row keeps the instant at which it was signed.
+    /// because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
+    /// answer, as those of verifyReceipt do, so that an equal answer renews them.
     ///
     /// - Parameters:
     ///   - instant: When the answer was given; nil where its texts tell it.
@@ -154,6 +155,8 @@ extension Evidence {
         }
         for index in said.indices { said[index].source = .statuses }
         let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
+        let asOf = instant ?? oldest ?? claimedAt
+        for index in renewals.indices { renewals[index].asOf = asOf }
         let named = contents.named.flatMap(\.row)
         let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
         guard read > 0 || contents.texts.isEmpty else { return nil }
@@ -166,7 +169,7 @@ extension Evidence {
         }
         self.init(
             environment: StoreEnvironment(contents.environment), bundleID: bundleID,
-            asOf: instant ?? oldest ?? claimedAt, transactions: transactions, renewals: renewals,
+            asOf: asOf, transactions: transactions, renewals: renewals,
             isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
     }
 }

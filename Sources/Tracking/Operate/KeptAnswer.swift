@@ -42,8 +42,8 @@ package struct EvidenceReader: Sendable {
 }
 
 extension Evidence {
-    /// Returns the same answer, given again at another of Apple's clocks. Apple signs transactions anew each time; signed
-    /// renewal information and a device's snapshot keep their age.
+    /// Returns the same answer, given again at another of Apple's clocks. Apple signs texts anew each time; a device's snapshot
+    /// keeps its age.
     func given(at instant: Instant) -> Evidence {
         var again = self
         again.asOf = instant
@@ -58,7 +58,7 @@ extension Evidence {
         }
         again.renewals = renewals.map { row in
             var row = row
-            if !row.isSigned { row.asOf = instant }
+            row.asOf = instant
             return row
         }
         return again

@@ -258,7 +258,8 @@ extension SubscriptionDraft {
     var replayed: Replay.Target {
         Replay.Target(
             rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
-            elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? []) + (stored?.heldRefunds ?? []))
+            elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
+                + (stored?.heldRevocations ?? []))
     }
 }
 

@@ -53,8 +53,9 @@ struct SettlementRun {
         linked = try LinkedContents(of: ids, in: transaction)
         let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
+        let others = provable.purchases + (try Self.skippedTwins(of: batch, in: transaction))
         let found = try FoundPollers(
-            of: batch, linked: linked, holders: holders, provable: provable.purchases, in: transaction)
+            of: batch, linked: linked, holders: holders, provable: others, in: transaction)
         let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
@@ -64,7 +65,7 @@ struct SettlementRun {
         let subscriptionRows = try Self.insertAndLockSubscriptions(
             of: batch, others: linked.subscriptionIDs + holders, in: transaction)
         let purchaseRows = try Self.insertAndLockPurchases(
-            of: batch, others: linked.purchaseIDs + provable.purchases, in: transaction)
+            of: batch, others: linked.purchaseIDs + others, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
         ownershipClaims = try Self.ownershipClaims(
@@ -218,6 +219,17 @@ struct SettlementRun {
                 .texts(all.compactMap(\.id?.text)), .texts(all.map(\.key.id.text)),
             ]
         ).map { try $0.int8("subscription_id") }
+    }
+
+    /// Returns the purchases that were skipped as possible duplicates of those whose account tokens the answers state.
+    private static func skippedTwins(of batch: [Settlement], in transaction: Transaction) throws -> [Int64] {
+        let carrying = batch.flatMap(\.purchases).filter { _, evidence in
+            evidence.transactions.contains { $0.appAccountToken != nil }
+        }
+        guard !carrying.isEmpty else { return [] }
+        return try transaction.query(
+            Queries.findSkippedTwins, PurchaseRowKey.parameters(Set(carrying.map(\.key)).sorted())
+        ).map { try $0.int8("purchase_id") }
     }
 
     private struct LineItem: Hashable {

@@ -9,10 +9,11 @@ import Synchronization
 struct WebhookAnswer: Sendable {
     let status: Int
     var headers = HTTPHeaders()
-    var isWhole = false
+    /// Whether its headers were read; a 2xx counts before.
+    var hasHeaders = false
 
     /// Whether nothing that follows changes what it says.
-    var isEnough: Bool { isWhole || 200..<300 ~= status || status == 410 }
+    var isEnough: Bool { hasHeaders || 200..<300 ~= status || status == 410 }
 }
 
 /// Why no answer came.
@@ -245,13 +246,13 @@ private final class Exchange: ChannelDuplexHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             servesAgain = head.isKeepAlive
-            answer = WebhookAnswer(status: Int(head.status.code), headers: head.headers, isWhole: true)
+            answer = WebhookAnswer(status: Int(head.status.code), headers: head.headers, hasHeaders: true)
         case .body: break
         case .end: finish(isOver: servesAgain)
         }
     }
 
-    /// Answers after all that came was read: a connection whose answer is whole serves again by then.
+    /// Answers after all that came was read: a connection whose answer came in one read serves again by then.
     func channelReadComplete(context: ChannelHandlerContext) {
         if let answer, answer.isEnough { turn?.answer.succeed(answer) }
         context.fireChannelReadComplete()

@@ -37,10 +37,7 @@ struct NotificationKillTests {
             #expect(waited > 0 && applied > 20, "this would prove little: \(applied) were applied")
             try await AgreementTests.expectAgreement(in: world, renewalsMin: 20)
             let rebuilt = try await world.rebuild(correcting: false)
-            // A subscription that both channels were asked about may have a stored will without content.
-            withKnownIssue("A rebuild may lack the empty will of a term", isIntermittent: true) {
-                #expect(rebuilt.differences == [])
-            }
+            #expect(rebuilt.differences == [])
             try await world.expectNoViolations()
         }
     }

@@ -41,7 +41,7 @@ struct BothChannelsTests {
         let renewal = text(
             """
             {"originalTransactionId":"100","productId":"monthly","autoRenewProductId":"monthly","autoRenewStatus":1,
-             "environment":"Production","signedDate":\(signed)}
+             "environment":"Production","signedDate":\(signed + 2_000)}
             """)
         let json = """
             {"asked":"100","environment":"Production","statuses":{"data":[{"lastTransactions":[{"originalTransactionId":"100",
@@ -54,6 +54,22 @@ struct BothChannelsTests {
     private func base64url(_ text: String) -> String {
         Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
             "=", with: "")
+    }
+
+    @Test("Renewal information speaks for the answer that holds it, however late Apple signed it, and for each equal one")
+    func renewalClocks() async throws {
+        try await withBoth { line, receipt in
+            _ = try await line.tracker.check(receipt)
+            let said = try await contents(of: line)
+            let evidence = try #require(
+                Evidence(in: said, bundleID: ServedLedger.app, claimedAt: Instant(milliseconds: 0)))
+            #expect(evidence.renewals.map(\.asOf) == [evidence.asOf])
+            let later = evidence.asOf + .minutes(9)
+            #expect(evidence.given(at: later).renewals.map(\.asOf) == [later])
+            let kept = try #require(
+                Evidence(in: said, bundleID: ServedLedger.app, asOf: later, claimedAt: Instant(milliseconds: 0)))
+            #expect(kept.renewals.map(\.asOf) == [later], "as a rebuild reads it")
+        }
     }
 
     private func standings(_ line: ServerLine) async throws -> [String] {

@@ -154,6 +154,23 @@ struct DeliveryTests {
         }
     }
 
+    @Test("A token that is learnt by one receipt gives what another one showed and was skipped beside it")
+    func twinsApart() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (first, second) = (try await test.upload("a"), try await test.upload("b"))
+            try await test.check(first, test.bought([("p", "coins")]))
+            try await test.check(second, test.bought([("q", "coins")], asOf: -0.9))
+            let (due, skipped) = ("1 purchase due ann 100", "1 purchase possible_duplicate ann 100")
+            #expect(try await test.deliveries() == [due, skipped])
+            try await test.check(first, test.bought([("p", "coins")], asOf: -0.8).carrying(UUID().uuidString))
+            #expect(
+                try await test.deliveries()
+                    == [due, skipped, "2 transfer possible_duplicate ann 100", "3 purchase due ann 100"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A non-consumable moves with its receipt by two turns; what is used up or runs stays")
     func transfers() async throws {
         try await withLedger(in: reused) { test in
