@@ -56,7 +56,7 @@ struct BothChannelsTests {
             "=", with: "")
     }
 
-    @Test("Renewal information speaks for the answer that holds it, however late Apple signed it, and for each equal one")
+    @Test("Renewal information speaks for the answer that holds it, and for each equal one")
     func renewalClocks() async throws {
         try await withBoth { line, receipt in
             _ = try await line.tracker.check(receipt)
