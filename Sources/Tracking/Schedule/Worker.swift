@@ -98,23 +98,19 @@ package struct Worker: Service {
         var rounds = 0
         while !isStopping() {
             if rounds % 20 == 0 { await tracker.checkFeedPlace() }
-            await sequenceFeed()
+            if !isStopping() { await sequenceFeed() }
             if rounds % 20 == 0 {
-                await tracker.attempt("end exhausted allowances") {
-                    _ = try await tracker.ledger.settlements.endAllowances()
-                }
-                await tracker.attempt("expire orders") { try await tracker.ledger.orders.expire() }
-                await tracker.attempt("compare the channels of all subscriptions") {
-                    try await tracker.hastenComparisons()
-                }
-                await tracker.attempt("take up what is known by notification only") {
+                await keepUp("end exhausted allowances") { _ = try await tracker.ledger.settlements.endAllowances() }
+                await keepUp("expire orders") { try await tracker.ledger.orders.expire() }
+                await keepUp("compare the channels of all subscriptions") { try await tracker.hastenComparisons() }
+                await keepUp("take up what is known by notification only") {
                     while try await tracker.ledger.intake.takeUpUnpolled(), !isStopping() {}
                 }
-                await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
-                await tracker.seeStandings()
+                await keepUp("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
+                if !isStopping() { await tracker.seeStandings() }
             }
             if rounds % 7200 == 0 {
-                await tracker.attempt("make room for observations") {
+                await keepUp("make room for observations") {
                     try await tracker.ledger.operations.addObservationMonths()
                 }
             }
@@ -136,11 +132,17 @@ package struct Worker: Service {
 
     /// Removes a bounded number of old notifications and workers.
     func removeWhatIsOld() async {
-        await tracker.attempt("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
-        await tracker.attempt("forget claims that nothing states any more") {
+        await keepUp("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
+        await keepUp("forget claims that nothing states any more") {
             try await tracker.ledger.intake.forgetUnreadClaims()
         }
-        await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
+        await keepUp("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
+    }
+
+    /// Does one step of maintenance. A process that stops begins none: each would wait for a database that is away.
+    private func keepUp(_ work: String, _ step: () async throws -> Void) async {
+        guard !isStopping() else { return }
+        await tracker.attempt(work, step)
     }
 
     /// Repeats a step of work that a catalog left, until shutdown. It rests as long as it works.
