@@ -267,6 +267,8 @@ package struct SignedRenewal: Sendable, Hashable {
     package let environment: String?
     /// `productId`: the current product.
     package let productID: String
+    /// `appAccountToken`.
+    package let appAccountToken: String?
     /// `autoRenewProductId`.
     package let autoRenewProductID: String?
     /// `autoRenewStatus`.
@@ -305,6 +307,7 @@ package struct SignedRenewal: Sendable, Hashable {
         self.originalTransactionID = originalTransactionID
         self.productID = productID
         environment = fields.text("environment")
+        appAccountToken = fields.text("appAccountToken")
         autoRenewProductID = fields.text("autoRenewProductId")
         autoRenewStatus = fields.flag("autoRenewStatus")
         expirationIntent = fields.text("expirationIntent")

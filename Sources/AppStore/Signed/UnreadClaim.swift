@@ -28,9 +28,6 @@ package struct UnreadClaim: Sendable, Hashable {
         self.isUnreadable = isUnreadable
     }
 
-    /// Returns the `appAccountToken` of a payload.
-    package static func accountToken(in payload: [UInt8]) -> String? { PayloadFields(payload)?.text("appAccountToken") }
-
     /// Returns what is not read of a verified payload, each name once, in the order of the text.
     package static func all(in kind: Kind, payload: [UInt8]) -> [UnreadClaim] {
         guard let document = try? JSONReader.read(payload), document.nodes[JSONDocument.root].isObject else {
@@ -38,15 +35,21 @@ package struct UnreadClaim: Sendable, Hashable {
         }
         var found: [UnreadClaim] = []
         document.compare(JSONDocument.root, with: KnownClaims.of(kind), at: kind.rawValue, &found)
-        if kind == .transaction { found += contradictions(PayloadFields(payload)) }
+        if kind == .transaction { found += contradictions(in: payload, besides: found) }
         var seen: Set<String> = []
         return Array(found.filter { seen.insert($0.name).inserted }.prefix(textMax))
     }
 
-    /// Returns claims of a transaction that contradict each other.
-    private static func contradictions(_ fields: PayloadFields?) -> [UnreadClaim] {
-        guard let fields else { return [] }
+    /// Returns claims of a transaction that contradict each other, and what is not read because of them. Where a claim within
+    /// is named, what holds it is not.
+    private static func contradictions(in payload: [UInt8], besides found: [UnreadClaim]) -> [UnreadClaim] {
+        guard let fields = PayloadFields(payload) else { return [] }
+        let read = SignedTransaction(payload: payload)
         var wrong: [String] = []
+        func isNamed(_ name: String) -> Bool {
+            wrong.contains { $0.hasPrefix(name) }
+                || found.contains { $0.isUnreadable && $0.name.hasPrefix("transaction.\(name)") }
+        }
         if let term = fields.object("commitmentInfo") {
             if let number = term.integer("billingPeriodNumber"), let total = term.integer("totalBillingPeriods"),
                 number > total
@@ -56,13 +59,13 @@ package struct UnreadClaim: Sendable, Hashable {
             if let ends = term.instant("commitmentExpiresDate"), let paid = fields.instant("expiresDate"), ends < paid {
                 wrong.append("commitmentInfo.commitmentExpiresDate")
             }
+            if let read, read.payment == nil, !isNamed("commitmentInfo") { wrong.append("commitmentInfo") }
         }
         if let seats = fields.object("multiSeatInfo"), let quantity = fields.integer("quantity") {
             if let revoked = seats.integer("revokedSeatQuantity"), revoked > quantity {
                 wrong.append("multiSeatInfo.revokedSeatQuantity")
             }
-            let counts = seats.objects("priceTiers").map { $0.integer("quantity") }
-            if !counts.isEmpty, counts.reduce(0, { $0 &+ ($1 ?? 0) }) != quantity {
+            if !seats.objects("priceTiers").isEmpty, let read, read.price == nil, !isNamed("multiSeatInfo.priceTiers") {
                 wrong.append("multiSeatInfo.priceTiers")
             }
         }

@@ -217,21 +217,23 @@ extension Tracker {
 }
 
 extension SeenClaim {
-    /// Returns the claims of a verified text that are not read, with the text as their example.
-    static func all(_ kind: UnreadClaim.Kind, payload: [UInt8]?, text: [UInt8]) -> [SeenClaim] {
+    /// Returns the claims of a verified text that are not read, with the text as their example. `payloads` say what it is about:
+    /// its own one, or those of the texts within it.
+    static func all(
+        _ kind: UnreadClaim.Kind, payload: [UInt8]?, text: [UInt8], about payloads: [[UInt8]?]? = nil
+    ) -> [SeenClaim] {
         guard let payload else { return [] }
         let unread = UnreadClaim.all(in: kind, payload: payload)
         guard !unread.isEmpty else { return [] }
-        let subject =
-            SignedTransaction(payload: payload)?.originalTransactionID
-            ?? SignedRenewal(payload: payload)?.originalTransactionID
-        let token = UnreadClaim.accountToken(in: payload)
+        let about = (payloads ?? [payload]).compactMap(\.self)
+        let transaction = about.lazy.compactMap { SignedTransaction(payload: $0) }.first
+        let renewal = about.lazy.compactMap { SignedRenewal(payload: $0) }.first
+        let subject = transaction?.originalTransactionID ?? renewal?.originalTransactionID
         return unread.map {
-            var claim = SeenClaim(
+            SeenClaim(
                 name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
-                subject: subject.map { OriginalTransactionID($0.storable) })
-            claim.accountToken = token?.storable.lowercased()
-            return claim
+                subject: subject.map { OriginalTransactionID($0.storable) },
+                accountToken: (transaction?.appAccountToken ?? renewal?.appAccountToken)?.storable.lowercased())
         }
     }
 
@@ -251,15 +253,18 @@ package struct SeenClaim: Sendable, Hashable {
     /// How many texts stated it.
     package var texts: Int
     /// One of them, as Apple signed it.
-    package var example: String?
+    package let example: String?
     /// The subscription or purchase that the example is about.
-    package var subject: OriginalTransactionID?
+    package let subject: OriginalTransactionID?
     /// The account token in the example, in lower case.
-    package var accountToken: String?
+    package let accountToken: String?
 
     /// Creates a claim that one text stated.
-    package init(name: String, isUnreadable: Bool, example: String?, subject: OriginalTransactionID?) {
-        (self.name, self.isUnreadable, self.example, self.subject) = (name, isUnreadable, example, subject)
+    package init(
+        name: String, isUnreadable: Bool, example: String?, subject: OriginalTransactionID?, accountToken: String?
+    ) {
+        (self.name, self.isUnreadable, self.example) = (name, isUnreadable, example)
+        (self.subject, self.accountToken) = (subject, accountToken)
         texts = 1
     }
 }

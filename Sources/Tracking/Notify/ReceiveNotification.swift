@@ -54,14 +54,8 @@ extension Tracker {
         of app: NotifiedApp, in outer: (payload: [UInt8], text: [UInt8]),
         _ transaction: (payload: [UInt8]?, text: String?), _ renewal: (payload: [UInt8]?, text: String?)
     ) async {
-        let subject = transaction.payload.flatMap { SignedTransaction(payload: $0)?.originalTransactionID }
-        var claims = SeenClaim.all(.notification, payload: outer.payload, text: outer.text)
-        let token =
-            transaction.payload.flatMap(UnreadClaim.accountToken) ?? renewal.payload.flatMap(UnreadClaim.accountToken)
-        for index in claims.indices {
-            claims[index].subject = subject.map { OriginalTransactionID($0.storable) }
-            claims[index].accountToken = token?.storable.lowercased()
-        }
+        var claims = SeenClaim.all(
+            .notification, payload: outer.payload, text: outer.text, about: [transaction.payload, renewal.payload])
         claims += SeenClaim.all(.transaction, payload: transaction.payload, text: Array((transaction.text ?? "").utf8))
         claims += SeenClaim.all(.renewal, payload: renewal.payload, text: Array((renewal.text ?? "").utf8))
         await noteUnread(claims, of: app.id)

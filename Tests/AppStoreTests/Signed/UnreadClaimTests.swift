@@ -105,6 +105,25 @@ import Testing
                 ["transaction.commitmentInfo.commitmentExpiresDate!"]
             ),
             (
+                [
+                    "commitmentInfo": [
+                        "billingPeriodNumber": 1, "totalBillingPeriods": 2_000,
+                        "commitmentExpiresDate": 4_000_000_000_000,
+                    ]
+                ], ["transaction.commitmentInfo!"]
+            ),
+            (
+                ["commitmentInfo": ["billingPeriodNumber": 1, "totalBillingPeriods": 12]],
+                ["transaction.commitmentInfo!"]
+            ),
+            (
+                ["multiSeatInfo": ["priceTiers": [["price": 1]]]], ["transaction.multiSeatInfo.priceTiers!"]
+            ),
+            (
+                ["multiSeatInfo": ["priceTiers": [["price": 2_000_000_000_000, "quantity": 3]]]],
+                ["transaction.multiSeatInfo.priceTiers!"]
+            ),
+            (
                 ["quantity": -3],
                 [
                     "transaction.multiSeatInfo.priceTiers!", "transaction.multiSeatInfo.revokedSeatQuantity!",

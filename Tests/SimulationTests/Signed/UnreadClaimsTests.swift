@@ -65,8 +65,8 @@ import Testing
                 ),
                 [.int4(app.app.id), .text(token)])
             func example(of name: String, token: String?) async throws -> String? {
-                var claim = SeenClaim(name: name, isUnreadable: false, example: "e", subject: "1")
-                claim.accountToken = token
+                let claim = SeenClaim(
+                    name: name, isUnreadable: false, example: "e", subject: "1", accountToken: token)
                 try await intake.countUnread([claim], of: app.app.id)
                 let rows = try await app.served.database.query(
                     Statement(name: "example", sql: "SELECT example FROM ledger.unread_claim WHERE name = $1::text"),
@@ -84,7 +84,8 @@ import Testing
         try await SignedApp.with { app in
             let intake = app.served.ledger.intake
             let many = (0..<300).map {
-                SeenClaim(name: "transaction.c\($0)", isUnreadable: false, example: nil, subject: nil)
+                SeenClaim(
+                    name: "transaction.c\($0)", isUnreadable: false, example: nil, subject: nil, accountToken: nil)
             }
             try await intake.countUnread(Array(many.prefix(150)), of: app.app.id)
             try await intake.countUnread(many, of: app.app.id)
@@ -105,7 +106,7 @@ import Testing
         let tally = UnreadTally()
         let start = ContinuousClock.now
         func claim(_ name: String) -> SeenClaim {
-            SeenClaim(name: name, isUnreadable: false, example: "e", subject: nil)
+            SeenClaim(name: name, isUnreadable: false, example: "e", subject: nil, accountToken: nil)
         }
         #expect(tally.add([claim("a")], of: 1, at: start)[1]?.map(\.texts) == [1])
         #expect(tally.add([claim("a"), claim("a")], of: 1, at: start + .seconds(59)).isEmpty)
