@@ -155,6 +155,7 @@ extension SubscriptionTruth {
 
     fileprivate var trialOutcome: String {
         if log.contains(where: { $0.kind == .converted }) { return "converted" }
-        return log.contains { $0.kind == .lapsed } ? "lost" : "undecided"
+        // A refund ends a trial at once, without a lapse.
+        return log.contains { $0.kind == .lapsed || $0.kind == .refunded } ? "lost" : "undecided"
     }
 }
