@@ -15,8 +15,8 @@ extension Database {
                 BEGIN
                     FOR name IN
                         SELECT c.relname FROM pg_class c
-                        WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'p')
-                          AND NOT c.relispartition
+                        WHERE c.relnamespace = 'ledger'::regnamespace AND NOT c.relispartition
+                          AND (c.relkind = 'p' OR c.relkind = 'r' AND pg_relation_size(c.oid) > 0)
                     LOOP
                         EXECUTE format('CREATE TABLE kept.%1$I AS TABLE ledger.%1$I', name);
                     END LOOP;
@@ -28,8 +28,10 @@ extension Database {
         }
     }
 
-    /// Makes the rows and the sequences what they were when they were kept, in tables that are otherwise as new. No
-    /// trigger sees it, and what was done to the structure stays. Nothing else may use the ledger meanwhile.
+    /// Makes the rows and the sequences what they were when they were kept. No trigger sees it, and what was done to the
+    /// structure stays. Nothing else may use the ledger meanwhile.
+    ///
+    /// Tables are not truncated: that would discard the plans of every open session, and takes longer for a few rows.
     package func putRowsBack() async throws {
         try await transaction {
             try $0.script(
@@ -38,14 +40,16 @@ extension Database {
                 SET LOCAL client_min_messages = warning;
                 DO $$
                 DECLARE
-                    filled text := (
-                        SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c
-                        WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'r'
-                          AND pg_relation_size(c.oid) > 0);
                     name text;
                     columns text;
                 BEGIN
-                    EXECUTE format('TRUNCATE %s CASCADE', filled);
+                    FOR name IN
+                        SELECT c.relname FROM pg_class c
+                        WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'r'
+                          AND pg_relation_size(c.oid) > 0
+                    LOOP
+                        EXECUTE format('DELETE FROM ledger.%I', name);
+                    END LOOP;
                     FOR name, columns IN
                         SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
                         FROM pg_class c
