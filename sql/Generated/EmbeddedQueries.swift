@@ -3380,7 +3380,7 @@ DELETE FROM ledger.unread_claim u WHERE u.last_seen_at < now() - make_interval(d
     /// Polling: no receipt is asked any more about subscriptions ($1) and purchases ($2), nor by the transaction ids of receipts ($3):
     package static let endQuestions = SQLFile("end_questions", #"""
 -- Polling: no receipt is asked any more about subscriptions ($1) and purchases ($2), nor by the transaction ids of receipts ($3):
--- no answer will show what notifications about them state.
+-- no answer will show what notifications about them state. What another receipt polls is asked about on.
 WITH subject AS (
     SELECT s.app_id, s.environment, s.original_transaction_id FROM ledger.subscription s
     WHERE s.subscription_id = ANY($1::bigint[])
@@ -3392,7 +3392,16 @@ WHERE n.effect = 'asked'
   AND ((n.app_id, n.environment, n.original_transaction_id) IN (SELECT * FROM subject)
     OR (n.app_id, COALESCE(n.transaction_id, n.original_transaction_id)) IN (
         SELECT r.app_id, r.transaction_id FROM ledger.receipt r
-        WHERE r.receipt_id = ANY($3::bigint[]) AND r.form = 'transaction_id'))
+        WHERE r.receipt_id = ANY($3::bigint[]) AND r.form = 'transaction_id')
+       -- Another receipt goes on with the follow-ups.
+       AND NOT EXISTS (
+           SELECT FROM ledger.subscription s
+           WHERE s.app_id = n.app_id AND s.environment = n.environment
+             AND s.original_transaction_id = n.original_transaction_id AND s.polled_by IS NOT NULL)
+       AND NOT EXISTS (
+           SELECT FROM ledger.purchase p
+           WHERE p.app_id = n.app_id AND p.environment = n.environment
+             AND p.original_transaction_id = n.original_transaction_id AND p.polled_by IS NOT NULL))
 
 """#)
     /// Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction

@@ -16,6 +16,9 @@ struct WaitingNotification: Sendable {
     var isShown = false
     /// Whether its details become part of the ledger.
     var isTaken = false
+
+    /// Whether Apple is asked until an answer shows what it states, and none did.
+    var isAwaited: Bool { evidence != nil && effect == .asked && !isShown }
 }
 
 extension KeptNotification {
@@ -108,7 +111,7 @@ extension SettlementRun {
 
     /// Whether a receipt is asked about because of a notification, and no answer shows what that states.
     private func isAwaited(of receipt: ReceiptID) -> Bool {
-        waiting.contains { $0.evidence != nil && $0.effect == .asked && !$0.isShown && polls(receipt, $0.subject) }
+        waiting.contains { $0.isAwaited && polls(receipt, $0.subject) }
     }
 
     private func polls(_ receipt: ReceiptID, _ subject: SubscriptionRowKey) -> Bool {
@@ -119,23 +122,39 @@ extension SettlementRun {
     /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next one comes.
     func followUps(after settlement: Settlement, policy: Policy) -> (left: Int, by: Instant?) {
         let receipt = settlement.claim.receiptID
-        guard let schedule = pollers?.schedules[receipt], schedule.followUps > 0, isAwaited(of: receipt) else {
-            return (0, nil)
-        }
+        guard let schedule = pollers?.schedules[receipt], isAwaited(of: receipt) else { return (0, nil) }
+        let taken = followUpsTakenOver(by: receipt)
+        if taken > schedule.followUps { return (taken, recordedAt + Self.pace(of: taken, policy)) }
+        guard schedule.followUps > 0 else { return (0, nil) }
         // The check that the notification asked for is still to come.
         if schedule.isWanted { return (schedule.followUps, nil) }
         let left = schedule.followUps - 1
         guard left > 0 else { return (0, nil) }
-        let delay = Self.followUpDelays[max(0, Self.followUpDelays.count - left)]
-        return (left, recordedAt + max(delay.divided(by: policy.speedup), Delay(milliseconds: 250)))
+        return (left, recordedAt + Self.pace(of: left, policy))
+    }
+
+    /// When the next check comes where so many are left.
+    private static func pace(of left: Int, _ policy: Policy) -> Delay {
+        max(followUpDelays[max(0, followUpDelays.count - left)].divided(by: policy.speedup), Delay(milliseconds: 250))
+    }
+
+    /// Returns with how many follow-ups a receipt goes on, because it polls from now on what notifications wait for: those of
+    /// the receipt that polled it before; all, where no answer showed it before, because failed calls use up none.
+    private func followUpsTakenOver(by receipt: ReceiptID) -> Int {
+        let subjects = Set(waiting.filter(\.isAwaited).map(\.subject))
+        let polled =
+            subscriptions.filter { subjects.contains($0.key) }.map(\.value.polling)
+            + purchases.filter { subjects.contains($0.key.subject) }.map(\.value.polling)
+        return polled.filter { $0.poller == receipt && $0.storedPoller != receipt }.map { polling in
+            polling.storedPoller.map { pollers?.schedules[$0]?.followUps ?? 0 } ?? Self.followUpDelays.count + 1
+        }.max() ?? 0
     }
 
     /// Returns when a receipt with follow-ups is asked about again after a refusal, which uses up none: at their pace, and less
     /// often the longer Apple refuses it. Nil where there are none.
     func followUp(ofRefused receipt: ReceiptID, since: Instant, policy: Policy) -> Instant? {
         guard let left = pollers?.schedules[receipt]?.followUps, left > 0 else { return nil }
-        let pace = Self.followUpDelays[max(0, Self.followUpDelays.count - left)].divided(by: policy.speedup)
-        return recordedAt + max(pace, recordedAt - since, Delay(milliseconds: 250))
+        return recordedAt + max(Self.pace(of: left, policy), recordedAt - since)
     }
 
     /// Stores what became of the notifications. One that an answer shows, or that is asked about no more, is done.

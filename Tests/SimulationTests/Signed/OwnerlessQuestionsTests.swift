@@ -1,0 +1,110 @@
+import Crypto
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+@Suite("What a notification asks of a receipt that no customer sent goes on when a customer's receipt polls")
+struct OwnerlessQuestionsTests {
+    /// An app with a key of the Server API.
+    private func withKey(_ body: @escaping @Sendable (SignedApp) async throws -> Void) async throws {
+        try await SignedApp.with { app in
+            try await app.tracker.ledger.apps.storeServerKey(
+                try ConnectKey(
+                    pem: P256.Signing.PrivateKey().pemRepresentation, id: "K1",
+                    issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app)
+            let address = try await app.tracker.ledger.apps.openNotifications(of: ServedLedger.app)
+            let keyed = try #require(try await app.tracker.ledger.apps.notifiedApp(at: address))
+            try await body(
+                SignedApp(
+                    served: app.served, tracker: app.tracker, authority: app.authority, app: keyed, store: app.store,
+                    receipt: app.receipt, start: app.start))
+        }
+    }
+
+    private func expectNoViolations(_ app: SignedApp) async throws {
+        try await app.tracker.ledger.operations.expectNoViolations(
+            otherwise: VerifyTerms(leaseSeconds: 60, speedup: 1))
+    }
+
+    /// The receipt that a notification made.
+    private func ownerless(_ app: SignedApp) async throws -> ReceiptID {
+        let ids = try await app.rows(
+            "SELECT receipt_id::text AS line FROM ledger.receipt WHERE form = 'transaction_id' ORDER BY 1")
+        return ReceiptID(try #require(ids.first.flatMap { Int64($0) }))
+    }
+
+    /// The follow-ups of a receipt, and the seconds until its next check.
+    private func schedule(_ app: SignedApp, _ receipt: ReceiptID) async throws -> [String] {
+        try await app.rows(
+            """
+            SELECT concat_ws(' ', follow_ups, round(extract(epoch FROM due_at - now()))) AS line
+            FROM ledger.poll_schedule WHERE receipt_id = \(receipt)
+            """)
+    }
+
+    /// Has the Server API answer about a receipt on a day, with rows of a history.
+    private func serverAnswer(_ app: SignedApp, about receipt: ReceiptID, on day: Double, _ rows: [TransactionRow])
+        async throws
+    {
+        let worker = try await app.tracker.ledger.claims.startWorker(host: "test", process: 1)
+        let claim = try await app.tracker.ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
+        let evidence = Evidence(
+            environment: .production, bundleID: ServedLedger.app, asOf: Instant(milliseconds: app.at(day)),
+            transactions: rows, confirmsOtherPurchases: true)
+        let settlement = Settlement(
+            claim: claim, finding: .verified(evidence), body: Array("{}".utf8), latestReceipt: nil,
+            server: ServerRead(beginsAtStart: true, revision: "r", goesOn: false))
+        let batch = try await app.tracker.ledger.settlements.settleInFull([settlement])
+        #expect(batch.failures.map(\.reason) == [])
+    }
+
+    /// A week of the subscription `s1` in a history.
+    private func week(_ app: SignedApp, readOn day: Double) -> TransactionRow {
+        var row = TransactionRow(
+            path: "history[0]", source: .signedText, asOf: Instant(milliseconds: app.at(day)), transactionID: "1",
+            originalTransactionID: "s1", productID: "weekly", quantity: 1,
+            purchasedAt: Instant(milliseconds: app.at(28)))
+        row.expiresAt = Instant(milliseconds: app.at(35))
+        row.webOrderLineItemID = "w1"
+        return row
+    }
+
+    /// The customer turned renewal off.
+    private func turnedOff(_ app: SignedApp) throws -> String {
+        try app.notification(
+            "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED",
+            transaction: app.transaction("1", from: 28, signedOn: 28.2),
+            renewal: app.renewal(ends: 35, signedOn: 28.2, renews: false), signedOn: 28.2)
+    }
+
+    @Test(
+        "Follow-ups go on with the customer's receipt, whether or not the other one was answered",
+        arguments: [false, true])
+    func handedOver(isAnswered: Bool) async throws {
+        try await withKey { app in
+            #expect(try await app.post(turnedOff(app)) == "asked")
+            let pointed = try await ownerless(app)
+            if isAnswered {
+                try await serverAnswer(app, about: pointed, on: 28.3, [week(app, readOn: 28.3)])
+                #expect(try await schedule(app, pointed) == ["3 60"])
+            } else {
+                _ = try await app.tracker.check(pointed)
+                #expect(try await schedule(app, pointed).first?.hasPrefix("4 ") == true)
+            }
+            #expect(try await app.effects() == ["asked"])
+            let week = app.transaction("1", from: 28, signedOn: 28.1)
+            try await app.answer(on: 28.4, [week])
+            #expect(try await app.effects() == ["asked"], "follow-ups are still to come")
+            #expect(try await schedule(app, app.receipt) == [isAnswered ? "3 60" : "4 60"])
+            try await expectNoViolations(app)
+            try await app.answer(on: 28.5, [week])
+            #expect(try await schedule(app, app.receipt) == [isAnswered ? "2 300" : "3 60"])
+            try await app.answer(on: 28.6, [week], renews: false)
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await schedule(app, app.receipt).first?.hasPrefix("0 ") == true)
+            try await expectNoViolations(app)
+        }
+    }
+}
