@@ -3502,6 +3502,17 @@ LEFT JOIN ledger.poll_schedule s USING (receipt_id)
 WHERE w.receipt_id IS NOT NULL AND COALESCE(s.follow_ups, 0) = 0
 
 """#)
+    /// Returns the one-time purchases $3 (app $1, environment $2) about which verifyReceipt is asked.
+    package static let findReceiptPurchases = SQLFile("find_receipt_purchases", #"""
+-- Returns the one-time purchases $3 (app $1, environment $2) about which verifyReceipt is asked.
+SELECT p.purchase_id
+FROM ledger.purchase p
+JOIN ledger.receipt r ON r.receipt_id = p.polled_by
+JOIN ledger.app a ON a.app_id = p.app_id
+WHERE p.app_id = $1::int AND p.environment = $2::text::ledger.environment AND p.original_transaction_id = $3::text
+  AND r.form = 'receipt' AND a.verifier <> 'server_api'
+
+"""#)
     /// Returns the newest receipts, at most $3, of the customer whom account token $2 of app $1 names: by an order, else by the
     package static let findTokenReceipts = SQLFile("find_token_receipts", #"""
 -- Returns the newest receipts, at most $3, of the customer whom account token $2 of app $1 names: by an order, else by the

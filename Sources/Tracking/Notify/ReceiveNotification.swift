@@ -185,7 +185,8 @@ extension LedgerIntake {
     /// Stores a verified notification once, and has the receipt that polls its subject asked about soon, in the same
     /// transaction. The notification changes nothing else.
     ///
-    /// What no receipt polls gets a receipt of its own where the app has a server key. Else the receipts of the customer
+    /// What no receipt polls gets a receipt of its own where the app has a server key, and so does a one-time purchase about which
+    /// verifyReceipt is asked. Else the receipts of the customer
     /// whom its account token names are asked about, and it stays known by notification only.
     @discardableResult
     package func keep(
@@ -211,9 +212,10 @@ extension LedgerIntake {
                     .text(notification.originalTransactionID?.text),
                 ])
             if effect == .asked || effect == .unpolled, !missed.isEmpty { throw PollersChanged() }
-            guard effect == .unpolled else { return effect }
             let subject =
                 notification.transactionID ?? notification.originalTransactionID.map { TransactionID($0.text) }
+            guard effect == .unpolled || effect == .asked && app.hasServerKey else { return effect }
+            if effect == .asked, !(try isAskedByReceipt(notification, of: app, in: transaction)) { return effect }
             if app.hasServerKey, let subject {
                 let id = try row.int8("notification_id")
                 try ask(about: [(id, app.id, subject, notification.environment)], in: transaction)
@@ -224,8 +226,22 @@ extension LedgerIntake {
                     Queries.findTokenReceipts, [.int4(app.id), .text(token), .int4(Self.tokenReceiptsMax)])
                 try want(try receipts.map { try $0.int8("receipt_id") }, withFollowUps: false, in: transaction)
             }
-            return .unpolled
+            return effect
         }
+    }
+
+    /// Whether a notification is about a one-time purchase about which verifyReceipt is asked: a receipt may hold it as the device
+    /// had it, and so show no refund of it.
+    private func isAskedByReceipt(
+        _ notification: VerifiedNotification, of app: NotifiedApp, in transaction: Transaction
+    ) throws -> Bool {
+        let rows = try transaction.query(
+            Queries.findReceiptPurchases,
+            [
+                .int4(app.id), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text),
+            ])
+        return !rows.isEmpty
     }
 
     /// Has the Server API asked about what is known by notification only, of apps that have got a server key since. Returns

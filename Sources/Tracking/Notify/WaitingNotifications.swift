@@ -14,6 +14,8 @@ struct WaitingNotification: Sendable {
     var isFound = false
     /// Whether the ledger shows what it states.
     var isShown = false
+    /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal.
+    var isTransactionShown = false
     /// Whether its details become part of the ledger.
     var isTaken = false
 
@@ -61,10 +63,7 @@ extension SettlementRun {
     /// Merges the details of notifications into the periods and purchases that they name, once no further answer is awaited
     /// that shows what they state. Details decide money and reports alone.
     mutating func takeDetailsAlong() {
-        for index in waiting.indices {
-            guard let evidence = waiting[index].evidence else { continue }
-            (waiting[index].isFound, waiting[index].isShown) = shows(evidence, about: waiting[index].subject)
-        }
+        for index in waiting.indices { look(for: &waiting[index]) }
         // What shows a newer notification shows the older ones too.
         for older in waiting.indices where !waiting[older].isShown {
             let (subject, signedAt) = (waiting[older].subject, waiting[older].signedAt)
@@ -76,7 +75,9 @@ extension SettlementRun {
         for index in waiting.indices {
             let (notification, key) = (waiting[index], waiting[index].subject)
             guard let evidence = notification.evidence, notification.isFound,
-                notification.isShown || notification.effect != .asked || ending.contains(where: { polls($0, key) })
+                notification.isShown
+                    || notification.isTransactionShown
+                        && (notification.effect != .asked || ending.contains { polls($0, key) })
             else { continue }
             waiting[index].isTaken = true
             for row in evidence.transactions where row.expiresAt != nil { subscriptions[key]?.addDetails(of: row) }
@@ -87,19 +88,27 @@ extension SettlementRun {
         }
     }
 
-    /// Returns whether the ledger has what signed texts name, and whether it shows what they state.
-    private func shows(_ evidence: Evidence, about key: SubscriptionRowKey) -> (isFound: Bool, isShown: Bool) {
-        guard let purchase = evidence.purchases.first else {
-            guard let draft = subscriptions[key], draft.wasChecked, let state = draft.state else {
-                return (false, false)
-            }
-            let isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
-            return (isFound, isFound && state.shows(evidence.slice(of: key.id)))
+    /// Notes whether the ledger has what a notification's texts name, and how much it shows of what they state.
+    private func look(for notification: inout WaitingNotification) {
+        guard let evidence = notification.evidence else { return }
+        let key = notification.subject
+        // What was taken back after a text that no answer was asked to show is no difference.
+        let mayBeOlder = notification.effect == .planned || notification.effect == .unpolled
+        if let purchase = evidence.purchases.first {
+            let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
+            guard let state = purchases[bought]?.state else { return }
+            let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
+            notification.isFound = true
+            notification.isShown = (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked
+            notification.isTransactionShown = notification.isShown || mayBeOlder && !isRevoked
+        } else if let draft = subscriptions[key], draft.wasChecked, let state = draft.state {
+            var slice = evidence.slice(of: key.id)
+            notification.isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
+            notification.isShown = notification.isFound && state.shows(slice)
+            slice.renewals = []
+            if mayBeOlder { slice.transactions.removeAll { $0.cancelledAt == nil } }
+            notification.isTransactionShown = state.shows(slice)
         }
-        let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
-        guard let state = purchases[bought]?.state else { return (false, false) }
-        let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
-        return (true, (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked)
     }
 
     /// The receipts whose answers are the last ones that a notification waits for.
@@ -116,7 +125,13 @@ extension SettlementRun {
 
     private func polls(_ receipt: ReceiptID, _ subject: SubscriptionRowKey) -> Bool {
         subscriptions[subject]?.polling.poller == receipt
-            || purchases.contains { $0.key.subject == subject && $0.value.polling.poller == receipt }
+            || purchases.contains { $0.key.subject == subject && asks(receipt, $0.value.polling) }
+    }
+
+    /// Whether a receipt is asked about a purchase: it polls it, or a notification asks it beside the receipt that does.
+    private func asks(_ receipt: ReceiptID, _ polling: PollingDraft) -> Bool {
+        polling.poller == receipt
+            || receipts[receipt]?.sender == ReceiptSender.none && polling.offers.contains(receipt)
     }
 
     /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next one comes.

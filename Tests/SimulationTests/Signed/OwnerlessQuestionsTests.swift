@@ -107,4 +107,89 @@ struct OwnerlessQuestionsTests {
             try await expectNoViolations(app)
         }
     }
+
+    /// Coins, as a signed transaction states them on a day.
+    private func coins(_ app: SignedApp, signedOn day: Double, refunded: Bool = false) -> [String: Any] {
+        var claims = app.transaction(
+            "c1", from: 20, signedOn: day,
+            [
+                "originalTransactionId": "c1", "productId": "coins", "type": "Consumable",
+                "originalPurchaseDate": app.at(20),
+            ])
+        for key in ["expiresDate", "webOrderLineItemId", "subscriptionGroupIdentifier"] { claims[key] = nil }
+        if refunded {
+            claims["revocationDate"] = app.at(28)
+            claims["revocationPercentage"] = 50_000
+        }
+        return claims
+    }
+
+    /// The same coins in a history.
+    private func coinsRow(_ app: SignedApp, readOn day: Double, refunded: Bool = false) -> TransactionRow {
+        TransactionRow(
+            path: "history[0]", source: .signedText, asOf: Instant(milliseconds: app.at(day)), transactionID: "c1",
+            originalTransactionID: "c1", productID: "coins", quantity: 1,
+            purchasedAt: Instant(milliseconds: app.at(20)),
+            cancelledAt: refunded ? Instant(milliseconds: app.at(28)) : nil)
+    }
+
+    /// Has verifyReceipt answer on a day: the customer finished the coins, and the receipt holds them as the device had them.
+    private func deviceAnswer(_ app: SignedApp, on day: Double) async throws {
+        app.store.say(
+            """
+            {"status": 0, "environment": "Production", "receipt": {"bundle_id": "\(SignedApp.bundleID)",
+            "request_date_ms": "\(app.at(day))", "receipt_creation_date_ms": "\(app.at(20.1))", "in_app": [
+            {"quantity": "1", "product_id": "coins", "transaction_id": "c1", "original_transaction_id": "c1",
+            "purchase_date_ms": "\(app.at(20))", "original_purchase_date_ms": "\(app.at(20))"}]}}
+            """)
+        _ = try await app.tracker.check(app.receipt)
+    }
+
+    private func refund(_ app: SignedApp) throws -> String {
+        try app.notification(
+            "REFUND", status: nil, transaction: coins(app, signedOn: 28.01, refunded: true), signedOn: 28.01)
+    }
+
+    /// What is known of the refund.
+    private func refunds(_ app: SignedApp) async throws -> [String] {
+        try await app.rows(
+            """
+            SELECT concat_ws(' ', revoked_at IS NOT NULL, revoked_at IS NOT NULL AND facts::text LIKE '%50000%',
+                             facts ? 'refund_retracted_at_ms') AS line FROM ledger.purchase
+            """)
+    }
+
+    @Test("A finished consumable is asked of the Server API too, where the app has a key")
+    func finished() async throws {
+        try await withKey { app in
+            try await deviceAnswer(app, on: 21)
+            #expect(try await app.post(refund(app)) == "asked")
+            let pointed = try await ownerless(app)
+            #expect(try await schedule(app, pointed) == ["4 5"])
+            try await deviceAnswer(app, on: 28.1)
+            #expect(try await schedule(app, app.receipt) == ["3 60"])
+            try await serverAnswer(app, about: pointed, on: 28.2, [coinsRow(app, readOn: 28.2)])
+            #expect(try await schedule(app, pointed) == ["3 60"], "the Server API lags")
+            #expect(try await app.effects() == ["asked"])
+            try await expectNoViolations(app)
+            try await serverAnswer(app, about: pointed, on: 28.3, [coinsRow(app, readOn: 28.3, refunded: true)])
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await refunds(app) == ["t t f"])
+            #expect(try await schedule(app, pointed) == [])
+            #expect(try await app.rows("SELECT polled_by::text AS line FROM ledger.purchase") == ["\(app.receipt)"])
+            try await expectNoViolations(app)
+        }
+    }
+
+    @Test("What no answer showed is unshown, and changes no money")
+    func unshown() async throws {
+        try await SignedApp.with { app in
+            try await deviceAnswer(app, on: 21)
+            #expect(try await app.post(refund(app)) == "asked")
+            for day in [28.1, 28.2, 28.3, 28.4, 28.5] { try await deviceAnswer(app, on: day) }
+            #expect(try await app.effects() == ["unshown"])
+            #expect(try await refunds(app) == ["f f f"])
+            try await app.expectSound()
+        }
+    }
 }
