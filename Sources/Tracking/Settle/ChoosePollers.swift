@@ -75,7 +75,9 @@ extension SettlementRun {
             let next = nextCheck(
                 for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
                 seed: draft.polling.seed, policy: policy)
-            let isRetracted = state.refundRetractedAt != nil
+            let isRetracted = batch.contains {
+                $0.claim.receiptID == draft.polling.poller && takesRefundBack($0, of: key)
+            }
             purchases[key]?.polling.plan(isRetracted ? next.by(now + secondAnswerDelay(policy: policy)) : next)
         }
     }

@@ -91,8 +91,7 @@ extension SettlementRun {
         if settlement.server?.goesOn == true { next = next.by(recordedAt + Settlement.nextPageDelay) }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
-        let isRetracted = bought.contains { $0.state?.refundRetractedAt != nil }
-        if isRetracted { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        if takesRefundBack(settlement) { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
         let followUps = followUps(after: settlement, policy: policy)
         if let soon = followUps.by { next = next.by(soon) }
         let usual = lane(of: next, polled: polled)
@@ -105,6 +104,16 @@ extension SettlementRun {
                 || awaitsOwner(settlement, polled, bought)
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
+    }
+
+    /// Whether an answer takes the refund of a purchase back, which waits for a second one of the same receipt: of all purchases,
+    /// or of one.
+    func takesRefundBack(_ settlement: Settlement, of one: PurchaseRowKey? = nil) -> Bool {
+        settlement.purchases.contains { key, said in
+            // A receipt that holds it as the device had it cannot show whether the refund is gone.
+            one.map { $0 == key } ?? true && purchases[key]?.state?.refundRetractedAt != nil
+                && said.transactions.contains { $0.source != .deviceReceipt }
+        }
     }
 
     /// Whether the bare id of a transaction shows what has no owner yet: another receipt may show meanwhile whose it is.

@@ -192,4 +192,30 @@ struct OwnerlessQuestionsTests {
             try await app.expectSound()
         }
     }
+
+    @Test("A second answer that takes a refund back is asked of the receipt that gave the first")
+    func retracted() async throws {
+        try await withKey { app in
+            try await deviceAnswer(app, on: 21)
+            try await app.post(refund(app))
+            let pointed = try await ownerless(app)
+            try await serverAnswer(app, about: pointed, on: 28.3, [coinsRow(app, readOn: 28.3, refunded: true)])
+            try await app.post(
+                app.notification(
+                    "REFUND_REVERSED", status: nil, transaction: coins(app, signedOn: 28.4), signedOn: 28.4))
+            try await serverAnswer(app, about: pointed, on: 28.5, [coinsRow(app, readOn: 28.5)])
+            #expect(try await refunds(app) == ["t t t"])
+            #expect(try await schedule(app, pointed) == ["0 60"])
+            try await deviceAnswer(app, on: 28.6)
+            #expect(try await refunds(app) == ["t t t"])
+            let waits = try await app.rows(
+                "SELECT (due_at > now() + interval '1 day')::text AS line FROM ledger.poll_schedule WHERE receipt_id = \(app.receipt)"
+            )
+            #expect(waits == ["true"], "it cannot show whether the refund is gone")
+            try await serverAnswer(app, about: pointed, on: 28.7, [coinsRow(app, readOn: 28.7)])
+            #expect(try await refunds(app) == ["f f f"])
+            #expect(try await schedule(app, pointed) == [])
+            try await expectNoViolations(app)
+        }
+    }
 }
