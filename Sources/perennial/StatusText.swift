@@ -109,7 +109,7 @@ extension LedgerStatus {
                 hiddenTerms.map { ["bundle_id": .string($0.bundleID.text), "periods": .integer($0.periods)] }),
             "unread_claims": .array(unreadClaims.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
-            "known_by_notification": .array(unpolled.map(\.json)),
+            "known_by_notification": .array(unasked.map(\.json)),
             "late_consumption": .array(lateConsumption.map(\.json)),
             "webhook_troubles": .array(
                 webhookTroubles.map { ["webhook_id": .string("\($0.id)"), "trouble": .string($0.trouble)] }),
@@ -339,8 +339,8 @@ extension LedgerStatus {
         phrases += incidents.filter { $0.closedAt == nil }.map { "\($0.bundleID) has an open incident" }
         phrases += invariants.filter { $0.left > 0 }.map { "the invariant \($0.name) is violated" }
         phrases += lateDeliveries.map { "deliveries of \($0.bundleID) wait" }
-        phrases += unpolled.filter { !$0.hasServerKey }.map {
-            "\($0.subjects.of("purchase", "purchases")) of \($0.bundleID) known by notification only"
+        phrases += unasked.filter { !$0.hasServerKey }.map {
+            "Apple is not asked about \($0.subjects.of("purchase", "purchases")) of \($0.bundleID)"
         }
         phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
         phrases += lateConsumption.map { "Apple waits for what was used of \($0.transactionID) of \($0.bundleID)" }
@@ -352,19 +352,21 @@ extension LedgerStatus {
 extension LedgerStatus {
     /// What Apple's notifications wait for, in sentences.
     var notificationLines: [String] {
-        unpolled.map(\.text) + lateConsumption.map(\.text)
+        unasked.map(\.text) + lateConsumption.map(\.text)
     }
 }
 
-extension LedgerStatus.UnpolledSubjects {
+extension LedgerStatus.UnaskedSubjects {
     /// What to do, in one sentence.
     fileprivate var text: String {
-        let known = subjects.of("subscription or purchase is", "subscriptions and purchases are")
+        let known =
+            subjects.of("subscription or purchase of \(bundleID) is", "subscriptions and purchases of \(bundleID) are")
+            + " known by \(hasServerKey ? "notification" : "notification or transaction") only"
         let todo =
             hasServerKey
             ? "a worker asks the Server API about them"
             : "Apple is not asked about them; store a key with `perennial app server-key --app \(bundleID)`"
-        return "Notifications: \(known) of \(bundleID) known by notification only; \(todo)"
+        return "Notifications: \(known); \(todo)"
     }
 
     var json: JSONValue {

@@ -103,18 +103,20 @@ import Tracking
             try await notify("early", hoursAgo: 9)
             try await notify("old", hoursAgo: 24 * 8)
             try await notify("other", hoursAgo: 11, "REFUND")
-            let known = "3 purchases of a known by notification only"
+            let known = "Apple is not asked about 3 purchases of a"
             #expect(try await ledger.operations.status().attention == [known])
             try await notify("late", hoursAgo: 11)
             try await notify("late", hoursAgo: 12)
             let status = try await ledger.operations.status()
             #expect(
                 status.attention == [
-                    "4 purchases of a known by notification only", "Apple waits for what was used of late of a",
+                    "Apple is not asked about 4 purchases of a", "Apple waits for what was used of late of a",
                 ])
             #expect(status.text().contains("`perennial support consumption --app a --sandbox --transaction-id late`"))
             #expect(
-                status.text().contains("known by notification only; Apple is not asked about them; store a key with"))
+                status.text().contains(
+                    "4 subscriptions and purchases of a are known by notification or transaction only; Apple is not asked"
+                ))
             #expect(status.json.rendered().contains(#""late_consumption":[{"asked_at":"#))
             #expect(status.json.rendered().contains(#""has_server_key":false,"subjects":4"#))
             _ = try await ledger.support.withhold(

@@ -294,10 +294,9 @@ SELECT (SELECT count(*) FROM (
         WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
        (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
        (SELECT COALESCE(sum(i.violations - i.repaired), 0)::bigint FROM ledger.invariant i) AS violations,
-       (SELECT count(DISTINCT (n.app_id, n.environment, n.original_transaction_id))
-        FROM ledger.notification n JOIN ledger.app a USING (app_id)
-        WHERE n.effect = 'unpolled' AND a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
-          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unpolled,
+       (SELECT count(*) FROM ledger.unasked u JOIN ledger.app a USING (app_id)
+        WHERE a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
+          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unasked,
        p.rounds > 0 AS is_complete, p.summarised_at,
        (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
 FROM ledger.summary_progress p
@@ -701,13 +700,15 @@ WITH stored AS (
 SELECT s.app_id FROM stored s
 
 """#)
-    /// Has receipts ($1), which no customer sent, asked about at once where they hold what no receipt polls.
+    /// Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
     package static let takeUpOwnerless = SQLFile("take_up_ownerless", #"""
--- Has receipts ($1), which no customer sent, asked about at once where they hold what no receipt polls.
+-- Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
 SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r
-WHERE r.receipt_id = ANY($1::bigint[])
+WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
   AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
                WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
     OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
@@ -728,17 +729,6 @@ WITH removed AS (
     FROM removed r WHERE b.app_id = r.app_id AND b.refused_because IS NOT NULL
 )
 SELECT r.app_id FROM removed r
-
-"""#)
-    /// Returns the receipts of app $1 that are only the id of a transaction, sent by no customer: notifications made them.
-    package static let findOwnerless = SQLFile("find_ownerless", #"""
--- Returns the receipts of app $1 that are only the id of a transaction, sent by no customer: notifications made them.
-SELECT r.receipt_id
-FROM ledger.receipt r
-WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
-  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-ORDER BY r.receipt_id
 
 """#)
     /// Takes receipts ($1) out of the schedule; their rows are locked, and nothing is polled through them.
@@ -3545,6 +3535,41 @@ ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
 
 """#)
+    /// Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:
+    package static let findKeyless = SQLFile("find_keyless", #"""
+-- Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:
+-- those that are scheduled or poll something.
+SELECT r.receipt_id
+FROM ledger.app a
+CROSS JOIN LATERAL (
+    SELECT r.receipt_id FROM ledger.receipt r
+    WHERE r.app_id = a.app_id AND r.form = 'transaction_id' AND r.erased_at IS NULL
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+      AND (EXISTS (SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = r.receipt_id)
+        OR EXISTS (SELECT FROM ledger.subscription s WHERE s.polled_by = r.receipt_id)
+        OR EXISTS (SELECT FROM ledger.purchase p WHERE p.polled_by = r.receipt_id))
+    OFFSET 0) r
+WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)
+ORDER BY r.receipt_id LIMIT $1::int
+
+"""#)
+    /// What receipts ($1) were asked about, and no other receipt polls, is known by notification only again.
+    package static let giveUp = SQLFile("give_up", #"""
+-- What receipts ($1) were asked about, and no other receipt polls, is known by notification only again.
+UPDATE ledger.notification n SET effect = 'unpolled'
+WHERE n.app_id IN (SELECT r.app_id FROM ledger.receipt r WHERE r.receipt_id = ANY($1::bigint[]))
+  AND n.effect IN ('asked', 'planned')
+  AND NOT EXISTS (
+      SELECT FROM ledger.subscription s
+      WHERE s.app_id = n.app_id AND s.environment = n.environment AND s.original_transaction_id = n.original_transaction_id
+        AND s.polled_by <> ALL($1::bigint[]))
+  AND NOT EXISTS (
+      SELECT FROM ledger.purchase p
+      WHERE p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
+        AND p.polled_by <> ALL($1::bigint[]))
+
+"""#)
     /// Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
     package static let writeEffects = SQLFile("write_effects", #"""
 -- Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
@@ -3726,21 +3751,6 @@ JOIN ledger.notification n
    AND n.original_transaction_id = k.original_transaction_id
 WHERE n.effect IN ('asked', 'planned', 'unpolled', 'unshown')
 ORDER BY n.signed_at, n.notification_id LIMIT $4::int
-
-"""#)
-    /// What receipts ($2) of app $1 were asked about, and no other receipt polls, is known by notification only again.
-    package static let giveUp = SQLFile("give_up", #"""
--- What receipts ($2) of app $1 were asked about, and no other receipt polls, is known by notification only again.
-UPDATE ledger.notification n SET effect = 'unpolled'
-WHERE n.app_id = $1::int AND n.effect IN ('asked', 'planned')
-  AND NOT EXISTS (
-      SELECT FROM ledger.subscription s
-      WHERE s.app_id = n.app_id AND s.environment = n.environment AND s.original_transaction_id = n.original_transaction_id
-        AND s.polled_by <> ALL($2::bigint[]))
-  AND NOT EXISTS (
-      SELECT FROM ledger.purchase p
-      WHERE p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
-        AND p.polled_by <> ALL($2::bigint[]))
 
 """#)
     /// Rebuild: returns the applied notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
@@ -5709,30 +5719,12 @@ GROUP BY a.bundle_id
 ORDER BY a.bundle_id
 
 """#)
-    /// Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
-    package static let statusNotifications = SQLFile("status_notifications", #"""
--- Returns the apps with verified notifications about what no receipt polls, and about how many subscriptions and purchases;
--- whether each has a server key, so that a worker takes them up. Without one that includes what a receipt that a notification made
--- showed while there was a key, and no receipt polls now.
-WITH known AS (
-    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'unpolled'
-    UNION
-    SELECT o.app_id, o.environment, o.original_transaction_id
-    FROM ledger.app a
-    JOIN ledger.receipt r ON r.app_id = a.app_id AND r.form = 'transaction_id' AND r.erased_at IS NULL
-    CROSS JOIN LATERAL (
-        SELECT s.app_id, s.environment, s.original_transaction_id
-        FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-        WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL AND s.version > 0
-        UNION ALL
-        SELECT p.app_id, p.environment, p.original_transaction_id
-        FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-        WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL AND p.version > 0) o
-    WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)
-      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-)
+    /// Returns the apps with subscriptions and purchases that Apple is not asked about, and how many; whether each has a server
+    package static let statusUnasked = SQLFile("status_unasked", #"""
+-- Returns the apps with subscriptions and purchases that Apple is not asked about, and how many; whether each has a server
+-- key, so that a worker takes them up.
 SELECT a.bundle_id, count(*) AS subjects, k.app_id IS NOT NULL AS has_key
-FROM known n JOIN ledger.app a USING (app_id) LEFT JOIN ledger.server_key k USING (app_id)
+FROM ledger.unasked u JOIN ledger.app a USING (app_id) LEFT JOIN ledger.server_key k USING (app_id)
 WHERE a.removed_at IS NULL
 GROUP BY a.bundle_id, k.app_id ORDER BY a.bundle_id
 

@@ -270,10 +270,9 @@ SELECT (SELECT count(*) FROM (
         WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
        (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
        (SELECT COALESCE(sum(i.violations - i.repaired), 0)::bigint FROM ledger.invariant i) AS violations,
-       (SELECT count(DISTINCT (n.app_id, n.environment, n.original_transaction_id))
-        FROM ledger.notification n JOIN ledger.app a USING (app_id)
-        WHERE n.effect = 'unpolled' AND a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
-          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unpolled,
+       (SELECT count(*) FROM ledger.unasked u JOIN ledger.app a USING (app_id)
+        WHERE a.removed_at IS NULL AND ($1::text IS NULL OR a.bundle_id = $1::text)
+          AND NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)) AS unasked,
        p.rounds > 0 AS is_complete, p.summarised_at,
        (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
 FROM ledger.summary_progress p

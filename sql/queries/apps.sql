@@ -280,11 +280,13 @@ WITH stored AS (
 SELECT s.app_id FROM stored s
 
 -- name: take_up_ownerless
--- Has receipts ($1), which no customer sent, asked about at once where they hold what no receipt polls.
+-- Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
 SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
 FROM ledger.receipt r
-WHERE r.receipt_id = ANY($1::bigint[])
+WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
   AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
                WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
     OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
@@ -303,15 +305,6 @@ WITH removed AS (
     FROM removed r WHERE b.app_id = r.app_id AND b.refused_because IS NOT NULL
 )
 SELECT r.app_id FROM removed r
-
--- name: find_ownerless
--- Returns the receipts of app $1 that are only the id of a transaction, sent by no customer: notifications made them.
-SELECT r.receipt_id
-FROM ledger.receipt r
-WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
-  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-ORDER BY r.receipt_id
 
 -- name: unschedule
 -- Takes receipts ($1) out of the schedule; their rows are locked, and nothing is polled through them.

@@ -199,6 +199,37 @@ WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
 ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
 
+-- name: find_keyless
+-- Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:
+-- those that are scheduled or poll something.
+SELECT r.receipt_id
+FROM ledger.app a
+CROSS JOIN LATERAL (
+    SELECT r.receipt_id FROM ledger.receipt r
+    WHERE r.app_id = a.app_id AND r.form = 'transaction_id' AND r.erased_at IS NULL
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+      AND (EXISTS (SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = r.receipt_id)
+        OR EXISTS (SELECT FROM ledger.subscription s WHERE s.polled_by = r.receipt_id)
+        OR EXISTS (SELECT FROM ledger.purchase p WHERE p.polled_by = r.receipt_id))
+    OFFSET 0) r
+WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id)
+ORDER BY r.receipt_id LIMIT $1::int
+
+-- name: give_up
+-- What receipts ($1) were asked about, and no other receipt polls, is known by notification only again.
+UPDATE ledger.notification n SET effect = 'unpolled'
+WHERE n.app_id IN (SELECT r.app_id FROM ledger.receipt r WHERE r.receipt_id = ANY($1::bigint[]))
+  AND n.effect IN ('asked', 'planned')
+  AND NOT EXISTS (
+      SELECT FROM ledger.subscription s
+      WHERE s.app_id = n.app_id AND s.environment = n.environment AND s.original_transaction_id = n.original_transaction_id
+        AND s.polled_by <> ALL($1::bigint[]))
+  AND NOT EXISTS (
+      SELECT FROM ledger.purchase p
+      WHERE p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
+        AND p.polled_by <> ALL($1::bigint[]))
+
 -- name: write_effects
 -- Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
 UPDATE ledger.notification n
@@ -359,19 +390,6 @@ JOIN ledger.notification n
    AND n.original_transaction_id = k.original_transaction_id
 WHERE n.effect IN ('asked', 'planned', 'unpolled', 'unshown')
 ORDER BY n.signed_at, n.notification_id LIMIT $4::int
-
--- name: give_up
--- What receipts ($2) of app $1 were asked about, and no other receipt polls, is known by notification only again.
-UPDATE ledger.notification n SET effect = 'unpolled'
-WHERE n.app_id = $1::int AND n.effect IN ('asked', 'planned')
-  AND NOT EXISTS (
-      SELECT FROM ledger.subscription s
-      WHERE s.app_id = n.app_id AND s.environment = n.environment AND s.original_transaction_id = n.original_transaction_id
-        AND s.polled_by <> ALL($2::bigint[]))
-  AND NOT EXISTS (
-      SELECT FROM ledger.purchase p
-      WHERE p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
-        AND p.polled_by <> ALL($2::bigint[]))
 
 -- name: read_applied_notifications
 -- Rebuild: returns the applied notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original

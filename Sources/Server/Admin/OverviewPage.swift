@@ -74,13 +74,14 @@ struct OverviewPage {
             Tile(
                 title: "Violations", figure: grouped(late.violations), detail: "of promises, as workers found",
                 isAlarm: late.violations > 0),
-        ] + (late.unpolled > 0 ? [unpolledTile(late.unpolled)] : [])
+        ] + (late.unasked > 0 ? [unaskedTile(late.unasked)] : [])
     }
 
-    private static func unpolledTile(_ unpolled: Int64) -> Tile {
+    private static func unaskedTile(_ unasked: Int64) -> Tile {
         Tile(
-            title: "By notification only", figure: grouped(unpolled),
-            detail: "purchases that Apple is not asked about: store a key with perennial app server-key", isAlarm: true)
+            title: "Not asked about", figure: grouped(unasked),
+            detail: "known by notification or transaction only: store a key with perennial app server-key",
+            isAlarm: true)
     }
 
     private static func overdueText(_ overdue: Int64) -> String {

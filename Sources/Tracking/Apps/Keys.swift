@@ -247,8 +247,7 @@ extension LedgerApps {
             guard let app = try rows.first?.int4("app_id") else { return false }
             try ledger.audit(
                 .serverKeyStored, app: bundleID, detail: ["key_id": name, "issuer_id": issuer], in: transaction)
-            try transaction.query(
-                Queries.takeUpOwnerless, [.int8s(try Self.ownerless(of: app, in: transaction).map(\.number))])
+            try transaction.query(Queries.takeUpOwnerless, [.int4(app)])
             return true
         }
         if !stored { _ = try await app(bundleID) }
@@ -256,7 +255,7 @@ extension LedgerApps {
 
     /// Takes an app's server key away; throws `notFound` where there is none, `exists` while the app needs it.
     ///
-    /// What notifications named, and no customer's receipt polls, is known by notification only again.
+    /// Workers see to it that what notifications named, and no customer's receipt polls, is known by notification only again.
     package func removeServerKey(of bundleID: BundleID) async throws {
         let app = try await app(bundleID)
         guard app.verifier == .verifyReceipt else {
@@ -264,33 +263,14 @@ extension LedgerApps {
                 .exists,
                 "\(bundleID) asks the Server API; run `perennial app set \(bundleID) --verifier verify_receipt` first.")
         }
-        let removed = try await ledger.changingPollers { transaction -> Bool in
-            let rows = try transaction.query(Queries.removeServerKey, [.text(bundleID.text)])
-            guard let app = try rows.first?.int4("app_id") else { return false }
+        let removed = try await database.transaction { transaction -> Bool in
+            guard !(try transaction.query(Queries.removeServerKey, [.text(bundleID.text)]).isEmpty) else {
+                return false
+            }
             try ledger.audit(.serverKeyRemoved, app: bundleID, in: transaction)
-            try Self.giveUp(try Self.ownerless(of: app, in: transaction), of: app, in: transaction)
             return true
         }
         if !removed { throw LedgerError(.notFound, "\(bundleID) has no server key.") }
-    }
-
-    /// Returns the receipts that notifications made.
-    private static func ownerless(of app: Int32, in transaction: Transaction) throws -> [ReceiptID] {
-        try transaction.query(Queries.findOwnerless, [.int4(app)]).map { ReceiptID(try $0.int8("receipt_id")) }
-    }
-
-    /// Releases what receipts poll that cannot be asked about any more, where no other receipt takes over.
-    private static func giveUp(_ receipts: [ReceiptID], of app: Int32, in transaction: Transaction) throws {
-        guard !receipts.isEmpty else { return }
-        var question = FoundPollers.Question()
-        (question.polledBy, question.unable) = (receipts, receipts)
-        var run = try SettlementRun(covering: question, in: transaction)
-        try run.planPolling()
-        run.releaseUnable()
-        let numbers = Parameter.int8s(receipts.map(\.number))
-        try transaction.query(Queries.giveUp, [.int4(app), numbers])
-        try run.writePolling(in: transaction)
-        try transaction.query(Queries.unschedule, [numbers])
     }
 
     /// Returns an app's server key, opened; nil where there is none. Throws `mismatch` where it does not open here.

@@ -261,6 +261,29 @@ extension LedgerIntake {
         }
     }
 
+    /// Gives up receipts that notifications made, of apps without a server key: other receipts take over what they poll,
+    /// and the rest is known by notification only. Returns whether more may be left.
+    ///
+    /// A check that was under way when the key went may bring such a receipt back; the next round gives it up again.
+    package func giveUpKeyless() async throws -> Bool {
+        try await ledger.changingPollers { transaction in
+            let receipts = try transaction.query(Queries.findKeyless, [.int4(Self.takenUpMax)]).map {
+                ReceiptID(try $0.int8("receipt_id"))
+            }
+            guard !receipts.isEmpty else { return false }
+            var question = FoundPollers.Question()
+            (question.polledBy, question.unable) = (receipts, receipts)
+            var run = try SettlementRun(covering: question, in: transaction)
+            try run.planPolling()
+            run.releaseUnable()
+            let numbers = Parameter.int8s(receipts.map(\.number))
+            try transaction.query(Queries.giveUp, [numbers])
+            try run.writePolling(in: transaction)
+            try transaction.query(Queries.unschedule, [numbers])
+            return receipts.count == Int(Self.takenUpMax)
+        }
+    }
+
     /// A notification about what no receipt polls, and the transaction to ask by.
     private typealias Unpolled = (id: Int64, app: Int32, subject: TransactionID, environment: StoreEnvironment?)
 

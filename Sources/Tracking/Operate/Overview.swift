@@ -65,8 +65,8 @@ extension Overview {
         package let incidents: Int64
         /// Violations of invariants that workers found most recently and could not repair.
         package let violations: Int64
-        /// Subscriptions and purchases of apps without a server key that are known by notification only.
-        package let unpolled: Int64
+        /// Subscriptions and purchases of apps without a server key that Apple is not asked about for want of it.
+        package let unasked: Int64
         /// Whether the summaries have covered every subscription at least once.
         package let isComplete: Bool
         /// The time when the summaries were last brought up to date.
@@ -165,7 +165,7 @@ extension Overview.Staleness {
     init(row: Row) throws {
         (overdue, oldestDueAt) = (try row.int8("overdue"), try row.instantIfPresent("oldest_due_at"))
         (workers, incidents) = (try row.int8("workers"), try row.int8("incidents"))
-        (violations, unpolled) = (try row.int8("violations"), try row.int8("unpolled"))
+        (violations, unasked) = (try row.int8("violations"), try row.int8("unasked"))
         (isComplete, summarisedAt) = (try row.bool("is_complete"), try row.instantIfPresent("summarised_at"))
         eventsBehind = try row.int8("events_behind")
     }

@@ -57,7 +57,7 @@ package struct LedgerStatus: Sendable {
     package static let bundlesMax: Int32 = 100
 
     /// Subscriptions and purchases of an app that verified notifications named and that no receipt polls.
-    package struct UnpolledSubjects: Sendable, Hashable {
+    package struct UnaskedSubjects: Sendable, Hashable {
         /// The app.
         package let bundleID: BundleID
         /// How many there are.
@@ -138,8 +138,8 @@ package struct LedgerStatus: Sendable {
     package let unreadClaims: [CountedClaim]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
     package let lateDeliveries: [DueDeliveries]
-    /// What is known by notification only, because no receipt polls it.
-    package let unpolled: [UnpolledSubjects]
+    /// What Apple is not asked about: what is known by notification only, and what only transactions show, without a key.
+    package let unasked: [UnaskedSubjects]
     /// Transactions whose consumption Apple asked about without an answer, at most `LateConsumption.listedMax`.
     package let lateConsumption: [LateConsumption]
     /// The workers' last result for each invariant.
@@ -189,8 +189,8 @@ extension LedgerOperations {
             },
             unreadClaims: try await ledger.intake.unreadClaims(),
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
-            unpolled: try await query(Queries.statusNotifications).map { row in
-                LedgerStatus.UnpolledSubjects(
+            unasked: try await query(Queries.statusUnasked).map { row in
+                LedgerStatus.UnaskedSubjects(
                     bundleID: BundleID(try row.text("bundle_id")), subjects: try row.int8("subjects"),
                     hasServerKey: try row.bool("has_key"))
             },

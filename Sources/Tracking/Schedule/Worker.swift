@@ -103,9 +103,7 @@ package struct Worker: Service {
                 await keepUp("end exhausted allowances") { _ = try await tracker.ledger.settlements.endAllowances() }
                 await keepUp("expire orders") { try await tracker.ledger.orders.expire() }
                 await keepUp("compare the channels of all subscriptions") { try await tracker.hastenComparisons() }
-                await keepUp("take up what is known by notification only") {
-                    while try await tracker.ledger.intake.takeUpUnpolled(), !isStopping() {}
-                }
+                await keepUp("take up what is known by notification only") { try await seeToUnpolled() }
                 await keepUp("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 if !isStopping() { await tracker.seeStandings() }
             }
@@ -120,6 +118,14 @@ package struct Worker: Service {
             rounds += 1
             await rest(seconds: 0.5)
         }
+    }
+
+    /// Takes up what is known by notification only, of apps that have got a server key, and gives up what notifications made,
+    /// of apps that have none any more.
+    private func seeToUnpolled() async throws {
+        let intake = tracker.ledger.intake
+        while try await intake.giveUpKeyless(), !isStopping() {}
+        while !isStopping(), try await intake.takeUpUnpolled() {}
     }
 
     /// Tries the shared secrets that Apple refused. A stop does not wait for Apple's answer.
@@ -190,7 +196,7 @@ extension Worker {
         try await ledger.operations.addObservationMonths()
         await tracker.checkFeedPlace()
         let worker = try await tracker.startWorker()
-        while try await ledger.intake.takeUpUnpolled(), !isStopping() {}
+        try await seeToUnpolled()
         await tracker.trySecrets()
         let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
         let tally = OnceTally()

@@ -27,7 +27,7 @@ import Testing
                     currency: "USD", days: [Overview.Amount(day: "2026-11-24", milliunits: 974_970)])
             ], hours: [],
             staleness: Overview.Staleness(
-                overdue: 0, oldestDueAt: nil, workers: 1, incidents: 0, violations: 0, unpolled: 0, isComplete: true,
+                overdue: 0, oldestDueAt: nil, workers: 1, incidents: 0, violations: 0, unasked: 0, isComplete: true,
                 summarisedAt: nil, eventsBehind: 0))
         let chart = try #require(OverviewCharts(overview: overview).all.first)
         #expect(chart.spots.map(\.text).allSatisfy { $0.hasSuffix("USD: 975") }, "\(chart.spots)")

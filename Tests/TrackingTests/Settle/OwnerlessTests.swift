@@ -10,6 +10,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 @Suite("A receipt that no customer sent takes nothing from those of customers", .serialized, reused)
 struct OwnerlessTests {
     /// The receipt of a transaction that a notification named.
+    @discardableResult
     private func notified(_ id: String, _ test: TestLedger) async throws -> ReceiptID {
         let upload = Upload(
             appID: test.app.id, customer: nil, receipt: Array(id.utf8), imported: false, form: .transactionID,
@@ -22,6 +23,12 @@ struct OwnerlessTests {
         try await test.ledger.apps.storeServerKey(
             try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
             of: test.app.bundleID)
+    }
+
+    /// Takes the key away, and has a worker see to what it alone could ask about.
+    private func removeKey(_ test: TestLedger) async throws {
+        try await test.ledger.apps.removeServerKey(of: test.app.bundleID)
+        while try await test.ledger.intake.giveUpKeyless() {}
     }
 
     /// Apple answers about two subscriptions.
@@ -149,18 +156,77 @@ struct OwnerlessTests {
             try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
             #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
             let waiting = try await notified("3000", test)
-            try await test.ledger.apps.removeServerKey(of: test.app.bundleID)
+            try await removeKey(test)
             #expect(try await polled(test) == ["1000 \(ann)", "2000 -"])
             #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(ann)"])
-            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [1])
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [1])
             #expect(try await test.violations() == [])
             try await storeKey(test)
             #expect(
                 try await test.rows("SELECT receipt_id FROM ledger.poll_schedule ORDER BY 1")
                     == [ann, pointed].map(\.description).sorted(), "\(waiting) is asked about by its notification")
-            #expect(try await test.ledger.operations.status().unpolled.map(\.subjects) == [])
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [])
             try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
             #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+        }
+    }
+
+    @Test("A check that is under way when the key goes leaves nothing that is polled and never asked about")
+    func underWay() async throws {
+        try await withLedger(in: reused) { test in
+            try await storeKey(test)
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, both(test, asOf: -3), server: Showing.transactionID.read)
+            let claim = try await test.claim(pointed)
+            try await removeKey(test)
+            #expect(try await polled(test) == ["1000 -", "2000 -"])
+            try await test.settle(claim, both(test, asOf: -2), server: Showing.transactionID.read)
+            // A notification that was being stored when the key went.
+            try await notified("3000", test)
+            while try await test.ledger.intake.giveUpKeyless() {}
+            #expect(try await polled(test) == ["1000 -", "2000 -"])
+            #expect(try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == [])
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [2])
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("What only transactions of customers show is named once the key is gone")
+    func customers() async throws {
+        try await withLedger(in: reused) { test in
+            try await storeKey(test)
+            let answer = Answer(from: test.at(-9), asOf: test.at(-4))
+            try await test.show(.receipt, "a", by: "ann", answer.finding)
+            try await test.show(.signedTransaction, "2000", by: "kim", answer.but { $0.subscription = "2000" }.finding)
+            _ = try await test.ledger.intake.store([Showing.transactionID.upload("3000", by: "eve", of: test.app)])
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [])
+            try await removeKey(test)
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [2])
+            #expect(
+                try await test.rows("SELECT original_transaction_id FROM ledger.unasked ORDER BY 1") == [
+                    "2000", "3000",
+                ])
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("One that a notification made is scheduled while that waits for an answer and nothing else polls its subject")
+    func awaited() async throws {
+        try await withLedger(in: reused) { test in
+            try await storeKey(test)
+            try await test.show(.receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding)
+            let pointed = try await notified("4000", test)
+            try await test.run(
+                """
+                INSERT INTO ledger.notification (app_id, received_at, version, kind, environment, original_transaction_id,
+                    transaction_id, signed_at, effect, texts)
+                VALUES (\(test.app.id), now(), 2, 'SUBSCRIBED', 'Production', '9000', '4000', now(), 'asked', '')
+                """)
+            #expect(try await test.violations([.scheduled]) == [])
+            try await test.run("DELETE FROM ledger.poll_schedule WHERE receipt_id = \(pointed)")
+            #expect(try await test.violations([.scheduled]).map(\.receiptID) == [pointed])
+            try await test.run("UPDATE ledger.notification SET original_transaction_id = '1000'")
+            #expect(try await test.violations([.scheduled]) == [], "ann's receipt is asked about it")
         }
     }
 
