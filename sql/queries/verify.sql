@@ -1,5 +1,5 @@
--- Verification: turns, keys of a slice, terms and repairs, and the invariants of subscriptions and moved refunds. The other
--- invariants are in invariants.sql.
+-- Verification: turns, keys of a slice, terms and repairs, and the invariants of subscriptions. The other invariants are in
+-- invariants.sql and changes.sql.
 
 -- name: read_verify_terms
 -- Verify: returns lease and speed-up of the worker with the newest heartbeat; no row if no worker reported them.
@@ -89,6 +89,18 @@ SET violations = EXCLUDED.violations, repaired = EXCLUDED.repaired, checked_at =
 -- Status: returns the result of the last check of each invariant.
 SELECT i.name, i.violations, i.repaired, i.checked_at FROM ledger.invariant i ORDER BY i.name
 
+-- name: restore_link
+-- Verify: notes that receipt $1 holds what it polls of subscription $2 or purchase $3; its next answer shows whether it does.
+WITH subscribed AS (
+    INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
+    SELECT s.polled_by, s.subscription_id FROM ledger.subscription s
+    WHERE s.subscription_id = $2::bigint AND s.polled_by = $1::bigint
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO ledger.receipt_purchase (receipt_id, purchase_id)
+SELECT p.polled_by, p.purchase_id FROM ledger.purchase p WHERE p.purchase_id = $3::bigint AND p.polled_by = $1::bigint
+ON CONFLICT DO NOTHING
+
 -- name: restore_follow_ups
 -- Verify: has receipt $1 asked about now, with follow-ups, if a notification about what it polls waits for an answer.
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
@@ -106,31 +118,6 @@ SET follow_ups = 4, fingerprint = NULL,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, now()) ELSE s.scheduled_for END,
     want_at = CASE WHEN s.leased_by IS NOT NULL THEN LEAST(s.want_at, now()) ELSE s.want_at END
 WHERE s.follow_ups = 0
-
--- name: verify_moved_refunds
--- Verify: returns subscriptions after $1 up to $2 to which a period moved that was refunded, if no event reports the refund
--- although the subscription that the period came from was known before.
-SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
-       NULL AS product_id, NULL::bigint AS receipt_id,
-       format('the refund of the period %s, which came from %s, has no event', t.web_order_line_item_id,
-              f.original_transaction_id) AS detail
-FROM ledger.subscription s
-JOIN ledger.app a USING (app_id)
-JOIN ledger.period t ON t.subscription_id = s.subscription_id
-CROSS JOIN LATERAL (
-    SELECT h.subscription_id, h.original_transaction_id
-    FROM ledger.period p JOIN ledger.subscription h USING (subscription_id)
-    WHERE p.web_order_line_item_id = t.web_order_line_item_id AND p.is_upgraded
-      AND p.cancellation_reason = 'moved to ' || s.original_transaction_id
-      AND h.app_id = s.app_id AND h.environment = s.environment OFFSET 0) f
-WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint
-  AND t.web_order_line_item_id IS NOT NULL AND t.cancelled_at IS NOT NULL AND NOT t.is_upgraded
-  AND t.cancelled_at > (SELECT min(e.as_of) FROM ledger.event e WHERE e.subscription_id = f.subscription_id)
-  AND NOT EXISTS (
-    SELECT FROM ledger.period p JOIN ledger.event e USING (subscription_id)
-    WHERE p.web_order_line_item_id = t.web_order_line_item_id AND e.kind::text = 'refund.granted'
-      AND e.detail ->> 'web_order_line_item_id' = t.web_order_line_item_id)
-ORDER BY s.subscription_id
 
 -- name: verify_subscriptions
 -- Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits

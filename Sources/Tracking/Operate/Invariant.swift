@@ -33,7 +33,7 @@ package enum Invariant: String, Sendable, CaseIterable {
     /// No receipt is leased for longer than its worker's lease time.
     case leases
     /// Every event belongs to a version that its subscription or purchase has reached, and has or awaits a place in the
-    /// feed; and a refund that came with a move of its period has an event.
+    /// feed; and what a subscription or purchase is, and a refund that came with a move of its period, has an event.
     case events
     /// The feed is gapless, and in the order of each subscription's changes.
     case feed
@@ -202,6 +202,8 @@ struct Examination: Sendable {
         },
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.events, Queries.verifyMovedRefunds, over: Queries.verifyNextSubscriptions),
+        statement(.events, Queries.verifyMissingEvents, over: Queries.verifyNextSubscriptions, keysMax: 500),
+        statement(.events, Queries.verifyMissingPurchaseEvents, over: Queries.verifyNextPurchases),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.webhooks, Queries.verifyWebhooks, over: Queries.verifyNextWebhooks),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),

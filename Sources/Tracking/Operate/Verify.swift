@@ -337,6 +337,12 @@ extension LedgerOperations {
             try run.changePolling(in: transaction)
             guard let polling = run.reviewed else { return nil }
             if let poller = polling.poller {
+                let question = violation.question
+                try transaction.query(
+                    Queries.restoreLink,
+                    [
+                        .int8(poller.number), .int8(question.subscriptions.first), .int8(question.purchases.first),
+                    ])
                 try transaction.query(Queries.restoreFollowUps, [.int8(poller.number)])
             }
             let repair = CoverageRepair(

@@ -90,6 +90,16 @@ struct RepairTests {
         }
     }
 
+    @Test("A missing link of the poller is restored, and its next answer decides")
+    func link() async throws {
+        try await withTwoReceipts { test, _, new in
+            try await test.run("DELETE FROM ledger.receipt_subscription WHERE receipt_id = \(new)")
+            #expect(try await test.violations().map(\.detail) == ["its polling receipt does not hold it"])
+            #expect(try await repair(test) == [])
+            #expect(try await polling(test)[0] == .receipt(new))
+        }
+    }
+
     @Test("A poller that cannot vouch gives way to the newest verified receipt; an undated one comes last")
     func successor() async throws {
         try await withTwoReceipts { test, old, new in

@@ -140,6 +140,28 @@ struct VerifyTests {
             .events, "a later version than",
             "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),
         Broken(.events, "has no place", "DELETE FROM ledger.event_feed WHERE position = 1"),
+        Broken(.events, "no event tells of it", "DELETE FROM ledger.event WHERE subscription_id IS NOT NULL"),
+        Broken(
+            .events, "no event tells of its period",
+            "DELETE FROM ledger.event WHERE kind::text = 'subscription.renewed'"),
+        Broken(
+            .events, "it is active since",
+            """
+            UPDATE ledger.event SET kind = 'subscription.expired', occurred_at = occurred_at - interval '45 days',
+                as_of = as_of - interval '45 days' WHERE kind::text = 'subscription.renewed'
+            """),
+        Broken(
+            .events, "it is expired since",
+            """
+            UPDATE ledger.event SET occurred_at = occurred_at - interval '45 days', as_of = as_of - interval '45 days'
+            WHERE kind::text = 'subscription.renewed';
+            UPDATE ledger.subscription_span p SET state = 'expired', reason = 'unknown', entitled = false
+            FROM ledger.subscription s
+            WHERE s.subscription_id = p.subscription_id AND upper_inf(p.known) AND p.valid @> s.as_of
+            """),
+        Broken(
+            .events, "its renewal is on, and the newest event is auto_renew.disabled",
+            "UPDATE ledger.event SET kind = 'auto_renew.disabled' WHERE kind::text = 'subscription.renewed'"),
         Broken(
             .feed, "before an earlier change",
             """
@@ -237,9 +259,32 @@ struct VerifyTests {
                 #expect(try await test.ledger.operations.repair(violation, test.verifyTerms)?.receiptID != nil)
             }
             #expect(try await test.violations() == [])
+            try await test.run("DELETE FROM ledger.receipt_purchase")
+            let unlinked = try await test.violations([.purchaseCoverage])
+            #expect(unlinked.map(\.detail) == ["its polling receipt does not hold it"])
+            for violation in unlinked { _ = try await test.ledger.operations.repair(violation, test.verifyTerms) }
+            #expect(try await test.violations() == [])
             try await test.run("UPDATE ledger.receipt_purchase SET omitted_at = now()")
             try await test.run("UPDATE ledger.purchase SET polled_by = NULL, next_check_at = NULL")
             #expect(try await test.violations([.purchaseCoverage]) == [], "what no answer names was used up")
+        }
+    }
+
+    @Test("A one-time purchase of whose refund its events tell otherwise, or that has none, is found")
+    func untoldRefund() async throws {
+        try await Self.withLife { test in
+            try await test.run("UPDATE ledger.purchase SET revoked_at = now()")
+            #expect(
+                try await test.violations([.events]).map(\.detail)
+                    == ["it is refunded, and the newest event is purchase.made"])
+            try await test.run("UPDATE ledger.purchase SET revoked_at = NULL")
+            #expect(try await test.violations([.events]) == [])
+            try await test.run(
+                """
+                DELETE FROM ledger.event_feed f USING ledger.event e WHERE e.event_id = f.event_id AND e.purchase_id IS NOT NULL;
+                DELETE FROM ledger.event WHERE purchase_id IS NOT NULL
+                """)
+            #expect(try await test.violations([.events]).map(\.detail) == ["no event tells of it"])
         }
     }
 
