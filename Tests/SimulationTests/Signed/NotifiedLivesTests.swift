@@ -1,11 +1,14 @@
 import Foundation
+import Postgres
 import SeededRandom
+import Subscriptions
 import Testing
 import Tracking
 
 @testable import AppStoreSimulator
 
-/// Lives whose notifications come late, twice, in any order or not at all, while Apple's answers lag behind them.
+/// Lives whose notifications come late, twice, in any order or not at all, while Apple's answers lag behind them. Among them
+/// are customers who come back after their receipts have retired, and customers with orders, and others send their receipts.
 @Suite("Once no question is left, the ledger tells the truth, whatever became of the notifications")
 struct NotifiedLivesTests {
     @Test(
@@ -24,8 +27,10 @@ struct NotifiedLivesTests {
     }
 
     private func live(_ verifier: Verifier, lives: Int, seed: UInt64) async throws {
-        try await PretendWorld.with(seed: seed, customers: lives, sandboxCustomers: 0, monthSeconds: 6) { world in
+        try await PretendWorld.with(seed: seed, customers: lives * 8 / 10, sandboxCustomers: 0, monthSeconds: 6) {
+            world in
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: verifier))
+            var guests = try await Guests(in: world, count: lives / 10)
             for channel in StoreChannel.allCases {
                 var lag = Lag(seconds: 0.4)
                 (lag.channel, lag.share) = (channel, 0.5)
@@ -36,9 +41,10 @@ struct NotifiedLivesTests {
             let doomed = try await world.tracker.ledger.claims.startWorker(host: "doomed", process: 1)
             var random = Seeded(seed: seed &+ 1)
             async let worked: Void = world.work(seconds: 12)
-            let end = ContinuousClock.now + .seconds(12)
-            while ContinuousClock.now < end {
+            let start = ContinuousClock.now
+            while ContinuousClock.now < start + .seconds(12) {
                 try await post.deliver()
+                try await guests.live(for: ContinuousClock.now - start)
                 let lane = [Lane.expiring, .retry, .sweep].randomElement(using: &random) ?? .sweep
                 if Bool.random(using: &random) { try await world.die(as: doomed, in: lane) }
                 try await Task.sleep(for: .milliseconds(150))
@@ -55,6 +61,7 @@ struct NotifiedLivesTests {
             #expect(told.count > lives / 2)
             try await world.tracker.ledger.feed.sequence()
             try await AgreementTests.expectAgreement(in: world, of: Set(told), renewalsMin: lives / 2)
+            try await guests.expectOrders(of: Set(told))
             try await world.expectNoViolations()
         }
     }
@@ -87,6 +94,99 @@ extension PretendWorld {
             """)
         if left > 0 { clock.step() }
         return left > 0
+    }
+}
+
+/// Customers who come back more than a year after the end of their subscriptions, and customers whose orders others' accounts
+/// pay. Of every second one a stranger sends the receipt first.
+private struct Guests {
+    private let world: PretendWorld
+    private let returning: [String]
+    private let buyers: [String]
+    private var orders: [(id: String, customer: String, account: String)] = []
+    private var acts = 0
+
+    init(in world: PretendWorld, count: Int) async throws {
+        var coins = CatalogProduct(id: Self.coins, kind: .consumable, entitlements: [])
+        coins.credit = CatalogProduct.Credit(name: "coins", units: 100)
+        coins.deliversSince = Instant(milliseconds: world.simulator.epochMilliseconds - 86_400_000)
+        try await world.tracker.ledger.apps.applyCatalog([coins], to: world.bundleID)
+        var ended = ScriptKind.cancels.script
+        ended.pastPeriods = 16
+        let gone = (0..<count).map { _ in world.simulator.createCustomer(ended) }
+        self.world = world
+        returning = gone.map(\.customer)
+        buyers = (0..<count).map { _ in world.simulator.createCustomer(ScriptKind.newcomer.script).customer }
+        for (index, customer) in gone.enumerated() {
+            if index % 2 == 0 { try await send(customer.receipt, by: "stranger of \(customer.customer)") }
+            try await send(customer.receipt, by: customer.customer)
+        }
+    }
+
+    private static let coins: ProductID = "com.example.tracker.coins"
+
+    private func send(_ receipt: String, by customer: String) async throws {
+        let submission = Submission(
+            bundleID: world.bundleID, customer: customer, subject: .receipt(receipt), imported: false)
+        for result in try await world.tracker.store([submission]) { _ = try result.get() }
+    }
+
+    /// Does what is due after some time: they come back and buy; then Apple refunds every third purchase.
+    mutating func live(for time: Duration) async throws {
+        if acts == 0, time > .seconds(4) {
+            acts = 1
+            let retired = try await world.number(
+                "SELECT count(*) FROM ledger.subscription WHERE polled_by IS NOT NULL AND next_check_at IS NULL")
+            #expect(retired > 0, "nobody comes back; this test would prove little")
+            for customer in returning { _ = try world.simulator.perform(CustomerAction(.resubscribe), on: customer) }
+            for (index, account) in buyers.enumerated() {
+                let request = OrderRequest(customer: "orderer of \(account)", productID: Self.coins)
+                let placed = try await world.tracker.ledger.orders.place(
+                    request, of: world.bundleID, requestKey: account)
+                var payment = CustomerAction(.buy)
+                payment.accountToken = AccountToken(placed.appAccountToken)
+                _ = try world.simulator.perform(payment, on: account)
+                orders.append((placed.id, request.customer, account))
+                let receipt = try #require(world.simulator.latestReceipt(of: account))
+                if index % 2 == 0 { try await send(receipt, by: "stranger of \(account)") }
+            }
+        } else if acts == 1, time > .seconds(8) {
+            acts = 2
+            for (index, account) in buyers.enumerated() where index % 3 == 0 {
+                _ = try world.simulator.perform(CustomerAction(.refundPurchase), on: account)
+            }
+        }
+    }
+
+    /// Expects that each order of told accounts was paid by its own transaction, and that what it gave, and what its refund
+    /// takes back, is of its customer.
+    func expectOrders(of told: Set<String>) async throws {
+        let deliveries = try await rows(
+            "SELECT delivery_id::text AS line FROM ledger.delivery WHERE order_id IS NOT NULL")
+        _ = try await world.tracker.ledger.deliveries.acknowledge(
+            deliveries.compactMap { Int64($0) }, of: world.bundleID)
+        let lines = Set(
+            try await rows(
+                """
+                SELECT concat_ws(' ', o.order_id, o.state, (
+                    SELECT string_agg(concat_ws(' ', d.turn, c.name, d.units), ', ' ORDER BY d.turn)
+                    FROM ledger.delivery d JOIN ledger.customer c USING (customer_id) WHERE d.order_id = o.order_id)) AS line
+                FROM ledger.purchase_order o
+                """))
+        let known = orders.enumerated().filter { told.contains($0.element.account) }
+        #expect(known.count > orders.count / 2)
+        for (index, order) in known {
+            let given = "1 \(order.customer) 100"
+            let end = index % 3 == 0 ? "refunded \(given), 2 \(order.customer) 100" : "delivered \(given)"
+            #expect(lines.contains("\(order.id) \(end)"), "of \(lines.filter { $0.hasPrefix(order.id) })")
+        }
+    }
+
+    private func rows(_ sql: String) async throws -> [String] {
+        let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+        let rows = try await database.query(Statement(name: "rows", sql: sql))
+        await database.close()
+        return try rows.map { try $0.text("line") }
     }
 }
 

@@ -150,7 +150,7 @@ struct OwnerlessQuestionsTests {
             "REFUND", status: nil, transaction: coins(app, signedOn: 28.01, refunded: true), signedOn: 28.01)
     }
 
-    /// What is known of the refund.
+    /// What is known of the refund: whether there is one, whether with its share, and whether an answer took it back.
     private func refunds(_ app: SignedApp) async throws -> [String] {
         try await app.rows(
             """

@@ -35,6 +35,22 @@ struct DeliveryTests {
         }
     }
 
+    @Test("One answer that lags behind a refund makes no turn after one that was acknowledged")
+    func lagging() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.acknowledgeAll()
+            try await test.buys("p", asOf: -0.8, refunded: -0.85)
+            try await test.acknowledgeAll()
+            let turns = ["1 purchase acknowledged ann 100", "2 refund acknowledged ann 100"]
+            try await test.buys("p", asOf: -0.7)
+            #expect(try await test.deliveries() == turns)
+            try await test.buys("p", asOf: -0.6, refunded: -0.85)
+            #expect(try await test.deliveries() == turns)
+        }
+    }
+
     @Test("A refund before the acknowledgement is taken back after it; what was refunded at first sight is not given")
     func refunds() async throws {
         try await withLedger(in: reused) { test in
