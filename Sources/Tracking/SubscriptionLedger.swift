@@ -192,7 +192,6 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The message.
     package var description: String { message }
 }
 

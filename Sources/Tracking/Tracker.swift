@@ -35,7 +35,6 @@ package struct Tracker: Sendable {
     let signedTexts: SignedTextVerifier
     /// What calls receivers of webhooks; nil in a process that calls none.
     package let webhookSender: WebhookSender?
-    /// Its options.
     package let options: TrackerOptions
     /// The log of the process.
     package let logger: Logger
@@ -77,7 +76,6 @@ package struct Tracker: Sendable {
 enum ProcessIdentity {
     /// The machine's name.
     static let host = ProcessInfo.processInfo.hostName
-    /// The process number.
     static let number = ProcessInfo.processInfo.processIdentifier
 }
 

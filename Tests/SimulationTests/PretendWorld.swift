@@ -1,5 +1,5 @@
 import AppStore
-import AppStoreSimulator
+@testable import AppStoreSimulator
 import AsyncHTTPClient
 import Crypto
 import Foundation

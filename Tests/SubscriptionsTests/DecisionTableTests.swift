@@ -1,4 +1,4 @@
-import Subscriptions
+@testable import Subscriptions
 import Testing
 
 /// One row of a table: what Apple said, when we look, and what it means.

@@ -1,5 +1,5 @@
 import SeededRandom
-import Subscriptions
+@testable import Subscriptions
 import Testing
 
 @Suite("Renewal fields are said, denied or unsaid, each for its period")

@@ -1,5 +1,5 @@
 import SeededRandom
-import Subscriptions
+@testable import Subscriptions
 import Testing
 
 @Suite("A timeline has one state at every instant") struct TimelineTests {

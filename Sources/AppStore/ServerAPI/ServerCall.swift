@@ -157,7 +157,7 @@ package struct ServerAPIClient: Sendable {
     /// Creates a client that answers checks with `read`, and support calls with `support` where there is one.
     package init(
         support: @escaping @Sendable (SupportRequest) async -> SupportAnswer = { _ in
-            SupportAnswer(.failed("This process does not ask the Server API.", code: nil))
+            SupportAnswer(outcome: .failed("This process does not ask the Server API.", code: nil))
         },
         read: @escaping @Sendable (ServerRequest) async -> AppStoreAnswer
     ) {

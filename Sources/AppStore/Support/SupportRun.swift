@@ -12,14 +12,14 @@ struct SupportRun: Sendable {
         let answer: SupportAnswer
 
         init(_ outcome: SupportAnswer.Outcome, retryAfterSeconds: Double? = nil) {
-            answer = SupportAnswer(outcome, retryAfterSeconds: retryAfterSeconds)
+            answer = SupportAnswer(outcome: outcome, retryAfterSeconds: retryAfterSeconds)
         }
     }
 
     func run() async -> SupportAnswer {
         let end = ContinuousClock.now + options.deadline
         do throws(Ended) {
-            return SupportAnswer(.done(try await contents(until: end)))
+            return SupportAnswer(outcome: .done(try await contents(until: end)))
         } catch {
             return error.answer
         }
@@ -232,13 +232,7 @@ package struct SupportAnswer: Sendable, Hashable {
     /// What Apple said.
     package let outcome: Outcome
     /// How long Apple asks to wait, in seconds; nil where it does not.
-    package let retryAfterSeconds: Double?
-
-    /// Creates an answer.
-    package init(_ outcome: Outcome, retryAfterSeconds: Double? = nil) {
-        self.outcome = outcome
-        self.retryAfterSeconds = retryAfterSeconds
-    }
+    package var retryAfterSeconds: Double?
 }
 
 /// What Apple answered to a support call.

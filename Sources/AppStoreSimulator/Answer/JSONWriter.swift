@@ -183,10 +183,6 @@ enum FlatJSON {
         let bytes: UnsafeBufferPointer<UInt8>
         var position = 0
 
-        init(bytes: UnsafeBufferPointer<UInt8>) {
-            self.bytes = bytes
-        }
-
         mutating func object() -> [Member]? {
             var members: [Member] = []
             guard take("{") else { return nil }

@@ -71,7 +71,6 @@ package struct PendingTruth: Codable, Sendable {
     package var pendingID: String
     /// The customer of the app who asked.
     package var customer: String
-    /// The product.
     package var product: String
     /// The number of pieces.
     package var quantity: Int

@@ -44,7 +44,6 @@ package struct Fault: Decodable, Sendable {
     package var channel = StoreChannel.verifyReceipt
     /// The share of the calls, 0 to 1.
     package var share: Double
-    /// For `status`.
     package var status: Int?
     /// For `status` of 21100 to 21199: Apple's `is-retryable`.
     package var isRetryable: Bool?

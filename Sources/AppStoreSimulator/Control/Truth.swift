@@ -158,7 +158,6 @@ package struct PeriodTruth: Codable, Sendable {
     package var paid: Int64
     /// What the customer got back of it.
     package var returned: Int64
-    /// The currency.
     package var currency: String
 
     enum CodingKeys: String, CodingKey {
@@ -182,7 +181,6 @@ package struct LifeEventTruth: Codable, Sendable {
     package var at: String
     /// The same instant in milliseconds since 1970.
     package var atMilliseconds: Int64
-    /// The kind of event.
     package var kind: LifeEventKind
     /// The transaction id of the period it conditions.
     package var transactionID: String?

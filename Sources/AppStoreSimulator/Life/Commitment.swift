@@ -44,7 +44,6 @@ extension Life {
     /// Whether Apple will try the next payment: its `autoRenewStatus`.
     var nextPaymentIsOn: Bool { owesPayment || renewalIsOn }
 
-    /// The product of the next payment.
     var nextPaidProduct: SubscriptionProduct { owesPayment ? periods.last?.product ?? nextProduct : nextProduct }
 
     /// The plan of what follows the term, or the period that was paid at once.
@@ -94,11 +93,6 @@ struct Seats: Sendable {
     /// When other seats were added to the same period.
     var joinedAt: StoreTime?
     var revocations: [Revocation] = []
-
-    init(count: Int, isAddition: Bool) {
-        self.count = count
-        self.isAddition = isAddition
-    }
 
     var revoked: Int { revocations.reduce(0) { $0 + $1.count } }
     var left: Int { count - revoked }

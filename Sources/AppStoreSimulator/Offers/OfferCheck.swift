@@ -112,13 +112,11 @@ extension CustomerAction {
 
 /// The signature of a promotional offer in the classic form, with the values it signs.
 package struct OfferSignature: Codable, Sendable {
-    /// The app.
     package var bundleID: String
     /// The id of the key that signed.
     package var keyID: String
     /// The product of the offer.
     package var productID: String
-    /// The offer.
     package var offerID: String
     /// The token of the purchase; empty when the app passes none.
     package var accountToken: String

@@ -141,7 +141,6 @@ package struct SimulatedUpload: Codable, Sendable {
     package var receipt: String
     /// The time of the upload, in milliseconds since 1970.
     package var at: Int64
-    /// The reason for the upload.
     package var reason: UploadReason
 
     enum CodingKeys: String, CodingKey {

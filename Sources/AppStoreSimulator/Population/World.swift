@@ -175,7 +175,6 @@ extension World {
         return Data(codec.encode(identity) { payload.write(to: &$0) }).base64EncodedString()
     }
 
-    /// Returns the bundle id of the app of a receipt.
     func bundleID(of identity: ReceiptIdentity) -> String { identity.isForeign ? "\(bundleID).other" : bundleID }
 
     /// Returns the token the app passes with the first customer's purchases, if it passes one.

@@ -7,17 +7,9 @@ package struct SimulatorRequest: Sendable {
     /// The path with its query.
     package var path: String
     /// The whole body.
-    package var body: [UInt8]
+    package var body: [UInt8] = []
     /// The value of the header `Authorization`.
     package var authorization: String?
-
-    /// Creates a request.
-    package init(method: String, path: String, body: [UInt8] = [], authorization: String? = nil) {
-        self.method = method
-        self.path = path
-        self.body = body
-        self.authorization = authorization
-    }
 }
 
 /// One HTTP response, and the fault in its delivery.
@@ -36,21 +28,15 @@ package struct SimulatorReply: Sendable {
     }
 
     /// The HTTP status.
-    package var code: Int
+    package var code = 200
     /// Names and values, without Content-Length.
-    package var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)] = []
     /// The whole body.
     package var body: [UInt8]
     /// Seconds to wait before the first byte is sent.
     package var delaySeconds = 0.0
     /// The part of the body that is sent.
     package var delivery = Delivery.whole
-
-    init(code: Int = 200, headers: [(name: String, value: String)] = [], body: [UInt8]) {
-        self.code = code
-        self.headers = headers
-        self.body = body
-    }
 }
 
 /// HTTP/1.1 responses as bytes.

@@ -242,13 +242,9 @@ struct Revision: Sendable, Comparable {
     let account: Int
     let at: StoreTime
     let id: String
+}
 
-    init(account: Int, at: StoreTime, id: String) {
-        self.account = account
-        self.at = at
-        self.id = id
-    }
-
+extension Revision {
     /// Reads what ``text`` returned; nil for any other text.
     init?(_ text: String) {
         let parts = Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self).split(separator: " ") } ?? []

@@ -109,19 +109,14 @@ struct Storefront: Sendable {
         Storefront(country: "DEU", id: "143443", currency: "EUR", rate: 1),
         Storefront(country: "JPN", id: "143462", currency: "JPY", rate: 150),
     ]
+}
 
+extension Storefront {
     /// Returns the storefront of an account: by the seed, half of them in the first country.
     init(of account: Int, seed: UInt64) {
         var numbers = SeededGenerator(seed: seed ^ 0x570F, stream: UInt64(account))
         let draw = numbers.below(4)
         self = Self.all[draw < Self.all.count ? draw : 0]
-    }
-
-    private init(country: String, id: String, currency: String, rate: Int64) {
-        self.country = country
-        self.id = id
-        self.currency = currency
-        self.rate = rate
     }
 
     /// Returns the price of a period in thousandths of the currency.

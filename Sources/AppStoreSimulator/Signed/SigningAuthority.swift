@@ -15,7 +15,6 @@ package struct ChainTraits: Sendable {
     /// The validity of the signer's certificate, in days from now.
     package var signerDays = -366.0...800.0
 
-    /// Creates the usual traits.
     package init() {}
 }
 

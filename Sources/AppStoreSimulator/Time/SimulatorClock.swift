@@ -4,10 +4,6 @@ import Foundation
 struct StoreTime: Hashable, Comparable, Sendable {
     let milliseconds: Int64
 
-    init(milliseconds: Int64) {
-        self.milliseconds = milliseconds
-    }
-
     /// The start of this instant's second: Apple's purchase and expiry dates are whole seconds.
     var wholeSecond: StoreTime {
         let remainder = milliseconds % 1000
@@ -29,11 +25,6 @@ struct StoreTime: Hashable, Comparable, Sendable {
 package struct SimulatorClock: Sendable {
     /// Returns the present instant in milliseconds since 1970.
     package let milliseconds: @Sendable () -> Int64
-
-    /// Creates a clock from a closure that returns milliseconds since 1970.
-    package init(milliseconds: @escaping @Sendable () -> Int64) {
-        self.milliseconds = milliseconds
-    }
 
     /// The machine's clock.
     package static let system = SimulatorClock {

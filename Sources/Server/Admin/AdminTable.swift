@@ -4,7 +4,6 @@ import Subscriptions
 /// A table of a page, with a caption, headings, and a sentence that replaces an empty one.
 struct AdminTable {
     let caption: String
-    /// The columns.
     let columns: [Column]
     /// One cell for each column.
     var rows: [Row]

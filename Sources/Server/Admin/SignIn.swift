@@ -156,7 +156,6 @@ final class SignInAttempts: Sendable {
         }
     }
 
-    /// Counts an attempt that failed.
     func count(failed attempt: Attempt) {
         let now = now()
         stretches.withLock { stretches in

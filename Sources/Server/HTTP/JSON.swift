@@ -198,13 +198,9 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
 {
     /// Creates text from a literal.
     package init(stringLiteral value: String) { self = .string(value) }
-    /// Creates a truth value from a literal.
     package init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// Creates a whole number from a literal.
     package init(integerLiteral value: Int64) { self = .integer(value) }
-    /// Creates a list from a literal.
     package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// Creates `null` from `nil`.
     package init(nilLiteral: ()) { self = .null }
     /// Creates named values from a literal; of equal names the last counts.
     package init(dictionaryLiteral elements: (String, JSONValue)...) {
@@ -238,7 +234,6 @@ extension JSONValue: Decodable {
 }
 
 extension Response {
-    /// Creates a JSON response.
     init(_ value: JSONValue, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
         self.init(JSONText(value), status: status, headers: headers)
     }

@@ -86,7 +86,6 @@ extension Problem {
         case failed
         case unavailable
 
-        /// The HTTP status.
         var status: HTTPResponse.Status {
             switch self {
             case .invalid: .badRequest

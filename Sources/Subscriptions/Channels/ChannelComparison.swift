@@ -8,7 +8,6 @@ package struct ChannelComparison: Sendable, Hashable {
     /// What differs, in the order of `compared`.
     package let differences: [ChannelDifference]
 
-    /// Creates it from its parts.
     package init(compared: [OriginalTransactionID], differences: [ChannelDifference]) {
         (self.compared, self.differences) = (compared, differences)
     }
@@ -119,7 +118,6 @@ package struct ChannelDifference: Sendable, Hashable {
     package let originalTransactionID: OriginalTransactionID
     /// The transaction of the period or purchase; nil for the renewal.
     package let transactionID: TransactionID?
-    /// The fact.
     package let fact: Fact
     /// What verifyReceipt states; nil where it states nothing.
     package let verifyReceipt: String?
@@ -128,7 +126,6 @@ package struct ChannelDifference: Sendable, Hashable {
     /// Why the difference is to be expected; nil where it is not.
     package let explanation: Explanation?
 
-    /// Creates it from its parts.
     package init(
         originalTransactionID: OriginalTransactionID, transactionID: TransactionID?, fact: Fact,
         verifyReceipt: String?, serverAPI: String?, explanation: Explanation? = nil

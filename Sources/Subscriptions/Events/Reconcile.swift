@@ -6,13 +6,6 @@ package struct Reconciled: Sendable, Hashable {
     package var events: [Event]
     /// Whether anything besides clocks and paths differs, or an event happened.
     package var changed: Bool
-
-    /// Creates a result from its parts.
-    package init(state: SubscriptionState, events: [Event], changed: Bool) {
-        self.state = state
-        self.events = events
-        self.changed = changed
-    }
 }
 
 /// Merges one more answer into a subscription. A pure function without a clock: the evidence carries Apple's clock.
@@ -193,7 +186,6 @@ package struct Retraction: Sendable, Hashable {
     /// The instant of the first answer that took it back.
     package var since: Instant
 
-    /// Creates a retraction from its parts.
     package init(of transactionID: TransactionID, _ what: What, end: Instant? = nil, since: Instant) {
         (self.transactionID, self.what, self.end, self.since) = (transactionID, what, end, since)
     }
@@ -295,7 +287,6 @@ package struct Event: Sendable, Hashable {
     /// Further details, by snake_case key.
     package var detail: [String: DetailValue]
 
-    /// Creates an event from its parts.
     package init(kind: EventKind, productID: ProductID, occurredAt: Instant, detail: [String: DetailValue] = [:]) {
         self.kind = kind
         self.productID = productID

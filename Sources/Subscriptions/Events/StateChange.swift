@@ -417,6 +417,5 @@ extension Renewal {
 }
 
 extension SubscriptionState {
-    /// The last period.
     fileprivate var lastPeriod: Period? { Period.indexOfLast(in: facts.periods).map { facts.periods[$0] } }
 }

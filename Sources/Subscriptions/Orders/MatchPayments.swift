@@ -4,7 +4,6 @@ package struct PayableOrder: Sendable, Hashable {
     package let id: String
     /// The key of its customer, as the name means now.
     package let customer: Int64
-    /// The product.
     package let productID: ProductID
     /// How many; nil where Apple sells one at a time, so that it does not count.
     package let quantity: Int?
@@ -16,7 +15,6 @@ package struct PayableOrder: Sendable, Hashable {
     /// except by a token or by another name.
     package var awaits: TransactionID?
 
-    /// Creates an order.
     package init(
         id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool
     ) {
@@ -51,11 +49,9 @@ package struct PayingTransaction: Sendable, Hashable {
         case customer(Int64)
     }
 
-    /// What was bought.
     package let bought: Bought
     /// Apple's environment.
     package let environment: StoreEnvironment
-    /// The product.
     package let productID: ProductID
     /// How many.
     package let quantity: Int
@@ -84,7 +80,6 @@ package struct PayingTransaction: Sendable, Hashable {
     /// The orders for which the caller named it.
     package var namedFor: Set<String> = []
 
-    /// Creates a transaction.
     package init(
         _ bought: Bought, in environment: StoreEnvironment, productID: ProductID, quantity: Int, purchasedAt: Instant,
         owner: Int64?
@@ -119,7 +114,6 @@ package struct Payment: Sendable, Hashable {
     /// differ.
     package static let orderedLate = Delay.seconds(600)
 
-    /// The order.
     package let orderID: String
     /// What pays it.
     package let bought: PayingTransaction.Bought

@@ -64,7 +64,6 @@ private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Eve
 package struct PurchaseTerms: Hashable, Sendable, FactValue {
     /// `purchase_date`.
     package var purchasedAt: Instant
-    /// `quantity`.
     package var quantity: Int
     /// `transaction_id` of the newest source; others are aliases.
     package var transactionID: TransactionID
@@ -85,7 +84,6 @@ package struct PurchaseTerms: Hashable, Sendable, FactValue {
 
 /// Everything Apple has stated about one one-time purchase, merged like the facts of a subscription.
 package struct PurchaseFacts: Sendable, Hashable {
-    /// The purchase.
     package var key: PurchaseKey
     /// Apple's clock at the newest verified answer; never goes back.
     package var asOf: Instant
@@ -97,7 +95,6 @@ package struct PurchaseFacts: Sendable, Hashable {
     package var revocation: Fact<Revocation>
     /// `in_app_ownership_type`.
     package var ownership: Fact<Ownership>?
-    /// `app_account_token`.
     package var appAccountToken: Fact<String>?
     /// `price` and `currency` of a signed transaction.
     package var price: Fact<Price>?
@@ -164,7 +161,6 @@ package struct PurchaseState: Sendable, Hashable {
     /// The instant of the first answer that took its refund back, which waits for a second one; nil for none.
     package let refundRetractedAt: Instant?
 
-    /// Creates a state from its parts.
     package init(facts: PurchaseFacts, version: Int64, refundRetractedAt: Instant? = nil) {
         self.facts = facts
         self.version = version
@@ -191,23 +187,13 @@ package struct ReconciledPurchase: Sendable, Hashable {
     package var events: [Event]
     /// Whether anything besides clocks and paths differs.
     package var changed: Bool
-
-    /// Creates a result from its parts.
-    package init(state: PurchaseState, events: [Event], changed: Bool) {
-        self.state = state
-        self.events = events
-        self.changed = changed
-    }
 }
 
 /// The key of a one-time purchase within one environment of one app. Transaction ids are its aliases.
 package struct PurchaseKey: Sendable, Hashable, Comparable {
-    /// `original_transaction_id`.
     package let originalTransactionID: OriginalTransactionID
-    /// `product_id`.
     package let productID: ProductID
 
-    /// Creates a key from its parts.
     package init(originalTransactionID: OriginalTransactionID, productID: ProductID) {
         self.originalTransactionID = originalTransactionID
         self.productID = productID
@@ -221,7 +207,6 @@ package struct PurchaseKey: Sendable, Hashable, Comparable {
 
 /// The part of one answer about one one-time purchase: rows without an expiry.
 package struct PurchaseEvidence: Sendable, Hashable {
-    /// The purchase.
     package var key: PurchaseKey
     /// Apple's clock at the answer.
     package var asOf: Instant

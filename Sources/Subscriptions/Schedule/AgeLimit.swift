@@ -126,7 +126,6 @@ private struct AgeLimits {
 
 /// The facts about a subscription that a lookup knows. An unknown fact makes a stated age limit longer, never wrong.
 package struct FreshnessInput: Sendable, Hashable {
-    /// The state.
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
@@ -143,7 +142,6 @@ package struct FreshnessInput: Sendable, Hashable {
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool?
 
-    /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, answeredAt: Instant, expiresAt: Instant? = nil, accessEndsAt: Instant? = nil,
         since: Instant? = nil, chargedAt: Instant? = nil, isRenewalOff: Bool? = nil

@@ -296,7 +296,6 @@ extension Delay {
 
 /// The state of a subscription at an instant and what comes next: everything the schedule needs to know about it.
 package struct ScheduleInput: Sendable, Hashable {
-    /// The state.
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
@@ -326,7 +325,6 @@ package struct ScheduleInput: Sendable, Hashable {
     /// Whether the newest period is a payment of a term, which Apple tries for longer.
     package var isMonthly: Bool
 
-    /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,

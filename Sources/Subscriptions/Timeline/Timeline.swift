@@ -4,13 +4,11 @@ package struct Span: Sendable, Hashable {
     package var from: Instant
     /// The end; nil for never.
     package var to: Instant?
-    /// The state.
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
     /// Whether the customer has access.
     package var entitled: Bool
-    /// The product.
     package var productID: ProductID
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant
@@ -19,7 +17,6 @@ package struct Span: Sendable, Hashable {
     /// The flags, sorted.
     package var flags: [Flag]
 
-    /// Creates a span from a verdict.
     package init(from: Instant, to: Instant?, verdict: Verdict) {
         self.from = from
         self.to = to
@@ -167,7 +164,6 @@ package struct SaleStanding: Sendable, Hashable {
     package var paymentNumber: Int?
     /// The payments of the term.
     package var payments: Int?
-    /// The end of the term.
     package var termEndsAt: Instant?
     /// The seats that are paid for, without refunded ones; nil without a group.
     package var seats: Int?
@@ -210,12 +206,6 @@ package struct OutageAllowance: Sendable, Hashable {
     package var expected: Bool
     /// The end of access if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
     package var accessEndsAt: Instant?
-
-    /// Creates a basis from its parts.
-    package init(expected: Bool, accessEndsAt: Instant?) {
-        self.expected = expected
-        self.accessEndsAt = accessEndsAt
-    }
 }
 
 extension OutageAllowance {

@@ -69,7 +69,6 @@ struct DecisionTable {
         verdict(of: view(at: instant), at: instant, explained: explained)
     }
 
-    /// Returns the verdict for the view at an instant.
     func verdict(of view: View, at instant: Instant, explained: Bool) -> Verdict {
         guard let decision = decide(view, at: instant) else {
             let product = facts.periods.first?.productID ?? facts.renewal?.value.productID ?? ProductID("")

@@ -1,6 +1,5 @@
 /// The state of a subscription at one instant, and why.
 package struct Verdict: Sendable, Hashable {
-    /// The state.
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
@@ -41,13 +40,6 @@ package struct Ground: Sendable, Hashable {
     package var path: String
     /// The field's value as Apple wrote it; empty if the answer contains none.
     package var value: String
-
-    /// Creates a ground from its parts.
-    package init(rule: String, path: String, value: String) {
-        self.rule = rule
-        self.path = path
-        self.value = value
-    }
 }
 
 /// The state of a subscription at an instant.

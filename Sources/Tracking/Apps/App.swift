@@ -68,11 +68,6 @@ package struct App: Sendable, Hashable {
         package let environment: StoreEnvironment
         /// How many receipts it refused; `receiptsMax` means that many or more.
         package let receipts: Int32
-
-        /// Creates a doubt from its parts.
-        package init(environment: StoreEnvironment, receipts: Int32) {
-            (self.environment, self.receipts) = (environment, receipts)
-        }
     }
 
     /// A pause of an app's checks.

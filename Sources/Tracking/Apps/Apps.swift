@@ -264,10 +264,3 @@ extension Row {
         try isNull(column) ? nil : word(column)
     }
 }
-
-extension DatabaseError {
-    func violates(_ name: String) -> Bool {
-        guard case .server(_, let constraint, _) = kind else { return false }
-        return constraint == name
-    }
-}

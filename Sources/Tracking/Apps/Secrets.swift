@@ -81,7 +81,6 @@ final class OpenedSecrets: Sendable {
 
 /// A receipt that reveals, by Apple's answer, whether an app's shared secret is right.
 package struct ProbeReceipt: Sendable {
-    /// The receipt.
     package let receiptID: ReceiptID
     /// The environment in which Apple verified it.
     package let environment: StoreEnvironment?
@@ -111,7 +110,6 @@ extension LedgerApps {
 /// Apple also answers 21004 about a receipt of another app, which any device can send. So one 21004 pauses nothing: this
 /// trial decides.
 package struct SecretTrial: Sendable {
-    /// The app.
     package let appID: Int32
     /// Where Apple refused the secret.
     package let environment: StoreEnvironment

@@ -240,11 +240,6 @@ package struct ServerRead: Sendable, Hashable {
     /// Whether the history goes on after what was read.
     package let goesOn: Bool
 
-    /// Creates it from its parts.
-    package init(beginsAtStart: Bool, revision: String?, goesOn: Bool) {
-        (self.beginsAtStart, self.revision, self.goesOn) = (beginsAtStart, revision, goesOn)
-    }
-
     /// An answer that holds no transactions.
     package static let nothing = ServerRead(beginsAtStart: false, revision: nil, goesOn: false)
 

@@ -53,14 +53,14 @@ extension Tracker {
     private func answer(about claim: Claim) async -> AppleAnswer {
         let question = ServerQuestion(about: claim)
         guard question.vouchesFirst || !question.asksServer else {
-            return AppleAnswer(await serverAnswer(about: claim, question))
+            return AppleAnswer(answer: await serverAnswer(about: claim, question))
         }
         let answer = await receiptAnswer(about: claim)
-        guard question.asksServer, question.compares || !answer.isVerdict else { return AppleAnswer(answer) }
+        guard question.asksServer, question.compares || !answer.isVerdict else { return AppleAnswer(answer: answer) }
         let other = await serverAnswer(about: claim, question)
-        if other.isHeldBack { return AppleAnswer(answer) }
+        if other.isHeldBack { return AppleAnswer(answer: answer) }
         // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
-        return answer.isVerdict ? AppleAnswer(answer, compared: other) : AppleAnswer(other)
+        return answer.isVerdict ? AppleAnswer(answer: answer, compared: other) : AppleAnswer(answer: other)
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
@@ -112,11 +112,7 @@ struct AppleAnswer: Sendable {
     /// The answer that is settled.
     let answer: AppStoreAnswer
     /// The Server API's answer to compare with; nil where only one channel is asked, or it is the one that counts.
-    let compared: AppStoreAnswer?
-
-    init(_ answer: AppStoreAnswer, compared: AppStoreAnswer? = nil) {
-        (self.answer, self.compared) = (answer, compared)
-    }
+    var compared: AppStoreAnswer?
 
     /// Whether Apple said nothing at all.
     var isSilence: Bool { answer.response == nil && answer.server?.contents == nil }

@@ -56,7 +56,6 @@ extension ServerContents {
 
 /// A receipt about which both channels were asked.
 package struct ComparedReceipt: Sendable {
-    /// The receipt.
     package let receiptID: ReceiptID
     /// Its app, by its key.
     package let appID: Int32
@@ -64,12 +63,6 @@ package struct ComparedReceipt: Sendable {
     package let environment: StoreEnvironment
     /// What both state; nil where one of them gave no whole answer.
     package let comparison: ChannelComparison?
-
-    /// Creates it from its parts.
-    package init(receiptID: ReceiptID, appID: Int32, environment: StoreEnvironment, comparison: ChannelComparison?) {
-        (self.receiptID, self.appID, self.environment) = (receiptID, appID, environment)
-        self.comparison = comparison
-    }
 }
 
 extension LedgerSettlements {

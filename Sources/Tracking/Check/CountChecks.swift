@@ -84,7 +84,6 @@ final class CheckCounting: Sendable {
 final class AnswerTally: Sendable {
     private let counts = Mutex<[Int32: AnswerCount]>([:])
 
-    /// Counts answers.
     func count(_ answers: [Checked]) {
         let found = answers.map { (app: $0.claim.app.id, quality: $0.quality) }
         counts.withLock { counts in
@@ -271,7 +270,6 @@ package struct SeenClaim: Sendable, Hashable {
 
 /// A claim of Apple's signed texts that is not read.
 package struct CountedClaim: Sendable, Hashable {
-    /// The app.
     package let bundleID: BundleID
     /// The kind of text with the place of the claim; a word that is not known follows an equals sign.
     package let name: String
@@ -279,9 +277,7 @@ package struct CountedClaim: Sendable, Hashable {
     package let isUnreadable: Bool
     /// How many texts stated it, each time that one was read.
     package let texts: Int64
-    /// When it was first seen.
     package let firstSeenAt: Instant
-    /// When it was last seen.
     package let lastSeenAt: Instant
 }
 

@@ -12,7 +12,6 @@ package struct Explanation: Sendable {
         /// Its state at the instant, with the reasons.
         package let verdict: Verdict
 
-        /// Creates a subscription with its verdict.
         package init(state: SubscriptionState, groupID: SubscriptionGroupID?, verdict: Verdict) {
             self.state = state
             self.groupID = groupID
@@ -24,7 +23,6 @@ package struct Explanation: Sendable {
     package struct ExplainedEvent: Sendable {
         /// The subscription or purchase.
         package let id: OriginalTransactionID
-        /// The event.
         package let event: Event
     }
 
@@ -32,7 +30,6 @@ package struct Explanation: Sendable {
     package struct HeldStatement: Sendable {
         /// The subscription or purchase.
         package let id: OriginalTransactionID
-        /// The transaction.
         package let transactionID: TransactionID
         /// What is taken back.
         package let what: Retraction.What
@@ -276,7 +273,6 @@ extension SaleStanding {
 }
 
 extension Finding {
-    /// The outcome in a word.
     package var outcomeWord: String {
         switch self {
         case .verified: "verified"

@@ -11,7 +11,6 @@ package struct CustomerFilter: Sendable, Hashable {
     /// The least net spending in one currency, in thousandths of its unit.
     package var spentMilliunits: Int64?
 
-    /// Creates a filter.
     package init(state: State? = nil, product: String? = nil, spentMilliunits: Int64? = nil) {
         self.state = state
         self.product = product
@@ -23,7 +22,6 @@ package struct CustomerFilter: Sendable, Hashable {
 package struct CustomerSummary: Sendable, Hashable {
     /// An amount in one currency.
     package struct Amount: Sendable, Hashable {
-        /// The currency.
         package let currency: String
         /// In thousandths of the currency's unit.
         package let milliunits: Int64
@@ -98,7 +96,6 @@ extension CustomerSummary {
 
 /// A customer found by a search.
 package struct FoundCustomer: Sendable, Hashable {
-    /// The app.
     package let bundleID: BundleID
     /// The operator's own id.
     package let customer: String
@@ -126,7 +123,6 @@ extension LedgerAdmin {
 package struct RecordedSpan: Sendable {
     /// The subscription.
     package let originalTransactionID: OriginalTransactionID
-    /// The product.
     package let productID: ProductID
     /// The state, in the words of the schema `perennial`.
     package let state: String
@@ -148,7 +144,6 @@ package struct RecordedEvent: Sendable {
     package let kind: String
     /// The subscription or purchase.
     package let originalTransactionID: OriginalTransactionID
-    /// The product.
     package let productID: ProductID
     /// The time of the change, by Apple's clock.
     package let occurredAt: Instant

@@ -71,11 +71,8 @@ package struct OwnedPurchase: Sendable {
     package let transactionID: String
     /// Apple's id of the first transaction of the purchase.
     package let originalTransactionID: OriginalTransactionID
-    /// The product.
     package let productID: ProductID
-    /// The quantity.
     package let quantity: Int
-    /// When it was purchased.
     package let purchasedAt: Instant
     /// When it was refunded.
     package let revokedAt: Instant?
@@ -97,7 +94,6 @@ package struct TimelineSpan: Sendable {
     package let reason: String?
     /// Whether it gives access.
     package let entitled: Bool
-    /// The product.
     package let productID: ProductID
     /// The end of the outage allowance: until when access goes on after its end if Apple cannot be asked; nil without
     /// one.
@@ -182,7 +178,6 @@ extension TimelineSpan {
 package struct PurchaseHistory: Sendable, Hashable {
     /// An order with the price that the customer was shown, and its log.
     package struct LoggedOrder: Sendable, Hashable {
-        /// The order.
         package let order: Order
         /// The price that the customer was shown, in thousandths of the currency's unit.
         package let priceMilliunits: Int64?
@@ -210,7 +205,6 @@ package struct PurchaseHistory: Sendable, Hashable {
         package let credit: String
         /// Apple's environment.
         package let environment: StoreEnvironment
-        /// The units.
         package let units: Int64
     }
 

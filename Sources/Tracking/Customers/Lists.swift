@@ -29,7 +29,6 @@ package struct SubscriptionFilter: Sendable, Hashable {
     /// The product of now.
     package var productID: ProductID?
 
-    /// Creates a filter.
     package init(environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil) {
         (self.environment, self.state, self.productID) = (environment, state, productID)
     }
@@ -50,7 +49,6 @@ package struct SubscriptionPlace: Sendable, Hashable {
     /// Apple's id of it; empty is before the first.
     package let id: String
 
-    /// Creates a place.
     package init(_ environment: StoreEnvironment, _ id: String) {
         self.environment = environment
         self.id = id

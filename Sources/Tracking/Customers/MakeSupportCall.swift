@@ -132,7 +132,6 @@ package struct SupportFailure: Error, Sendable, Hashable, CustomStringConvertibl
     /// Why, and what to do.
     package let sentence: String
 
-    /// The sentence.
     package var description: String { sentence }
 }
 

@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// Everything that decides the entitlements of one customer at one instant, for `explain`.
 package struct Reasons: Sendable {
-    /// The app.
     package let bundleID: BundleID
     /// The operator's own id of the customer.
     package let customer: String
@@ -27,7 +26,6 @@ package struct Reasons: Sendable {
 extension Reasons {
     /// One source of an entitlement, present or past.
     package struct Source: Sendable {
-        /// The entitlement.
         package let entitlement: String
         /// Whether it grants the entitlement at the instant asked about.
         package let granted: Bool
@@ -65,7 +63,6 @@ extension Reasons {
 
     /// The state of a receipt at Apple.
     package struct ReceiptStanding: Sendable {
-        /// The receipt.
         package let id: ReceiptID
         /// When it was stored.
         package let receivedAt: Instant

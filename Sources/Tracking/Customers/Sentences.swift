@@ -95,7 +95,6 @@ extension PurchaseReasons {
 }
 
 extension Reasons.Source {
-    /// Whether it is a manual grant.
     package var isByHand: Bool { manualGrant != nil }
 
     /// Returns the reason why this source lost to the one that decides.

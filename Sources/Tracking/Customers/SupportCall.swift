@@ -16,7 +16,6 @@ package struct WantedSupportCall: Sendable, Hashable {
         case accountToken = "account_token"
     }
 
-    /// What kind it is.
     package let kind: Kind
     /// Where.
     package let environment: StoreEnvironment
@@ -235,11 +234,9 @@ package struct LateConsumption: Sendable, Hashable {
     /// The most that a status lists.
     package static let listedMax: Int32 = 100
 
-    /// The app.
     package let bundleID: BundleID
     /// Where.
     package let environment: StoreEnvironment
-    /// The transaction.
     package let transactionID: TransactionID
     /// When Apple asked first.
     package let askedAt: Instant

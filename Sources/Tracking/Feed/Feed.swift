@@ -101,21 +101,13 @@ package struct FeedHead: Sendable, Hashable {
     package let feed: String
     /// The newest position; 0 while the feed is empty.
     package let position: Int64
-
-    /// Creates a head.
-    package init(feed: String, position: Int64) {
-        self.feed = feed
-        self.position = position
-    }
 }
 
 /// One change and its position in the feed.
 package struct FeedEvent: Sendable {
-    /// The position.
     package let position: Int64
     /// The event's id, a UUID; another database with the same history gives the event the same id.
     package let publicID: String
-    /// The app.
     package let bundleID: BundleID
     /// Apple's environment.
     package let environment: StoreEnvironment

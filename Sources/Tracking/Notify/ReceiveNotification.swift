@@ -141,24 +141,6 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var texts: [UInt8]
     /// Whether it holds a transaction or renewal information.
     package var holdsFacts: Bool
-
-    /// Creates a notification from its parts.
-    package init(
-        kind: String, subkind: String?, appleID: String, environment: StoreEnvironment?,
-        originalTransactionID: OriginalTransactionID?, transactionID: TransactionID?, accountToken: String? = nil,
-        signedAt: Instant, texts: [UInt8], holdsFacts: Bool
-    ) {
-        self.kind = kind
-        self.subkind = subkind
-        self.appleID = appleID
-        self.environment = environment
-        self.originalTransactionID = originalTransactionID
-        self.transactionID = transactionID
-        self.accountToken = accountToken
-        self.signedAt = signedAt
-        self.texts = texts
-        self.holdsFacts = holdsFacts
-    }
 }
 
 /// A stored notification that was verified when it came.

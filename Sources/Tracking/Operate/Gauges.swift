@@ -6,9 +6,7 @@ package import Subscriptions
 package struct LedgerGauges: Sendable {
     /// The due receipts in one lane of one app.
     package struct LaneGauge: Sendable {
-        /// The app.
         package let bundleID: BundleID
-        /// The lane.
         package let lane: Lane
         /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
         package let due: Int64
@@ -18,7 +16,6 @@ package struct LedgerGauges: Sendable {
 
     /// The budget, the breaker and the incidents of one app.
     package struct AppGauge: Sendable {
-        /// The app.
         package let bundleID: BundleID
         /// Calls a second to Apple at present; 0 is unlimited.
         package let callsPerSecond: Double
@@ -124,7 +121,6 @@ package struct BusinessGauge: Sendable, Hashable {
         case mrr
     }
 
-    /// The app.
     package let bundleID: BundleID
     /// Apple's environment.
     package let environment: StoreEnvironment
@@ -132,7 +128,6 @@ package struct BusinessGauge: Sendable, Hashable {
     package let figure: Figure
     /// The currency of `mrr`; empty for the other figures.
     package let currency: String
-    /// The value.
     package let value: Double
 }
 

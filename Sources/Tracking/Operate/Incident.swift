@@ -13,7 +13,6 @@ package struct Incident: Sendable {
         case clock
     }
 
-    /// The app.
     package let bundleID: BundleID
     /// The kind of the incident.
     package let kind: Kind

@@ -173,7 +173,6 @@ struct Examination: Sendable {
     let keysMax: Int32
     /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
     var lookMillisecondsMax: Int32 = 5_000
-    /// Returns the violations in a slice.
     let look: @Sendable (KeySlice, VerifyTerms, [Int32: App], Transaction) throws -> [Violation]
 
     /// Every examination, the most important first.

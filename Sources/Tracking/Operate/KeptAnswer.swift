@@ -30,15 +30,6 @@ package struct Observation: Sendable, Hashable {
 package struct EvidenceReader: Sendable {
     let answer: @Sendable (KeptAnswer) -> Evidence?
     let notification: ReadNotification
-
-    /// Creates a reader. `answer` returns nil for an answer that does not count as verified by the present rules,
-    /// `notification` for one that holds no evidence.
-    package init(
-        answer: @escaping @Sendable (KeptAnswer) -> Evidence?, notification: @escaping ReadNotification
-    ) {
-        self.answer = answer
-        self.notification = notification
-    }
 }
 
 extension Evidence {

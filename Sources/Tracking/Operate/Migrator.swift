@@ -165,7 +165,6 @@ package struct UnreadableSecret: Sendable, Hashable {
 
     /// What is sealed.
     package let kind: Kind
-    /// Its app.
     package let bundleID: BundleID
 }
 

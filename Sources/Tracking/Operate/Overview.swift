@@ -193,9 +193,7 @@ package struct RetentionCohort: Sendable, Hashable {
 package struct RevenueCohort: Sendable, Hashable {
     /// The first day of the month, such as `2026-01-01`.
     package let since: String
-    /// The currency.
     package let currency: String
-    /// The subscriptions.
     package let subscriptions: Int64
     /// Those that pay now.
     package let paying: Int64

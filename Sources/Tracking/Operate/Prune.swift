@@ -15,7 +15,6 @@ package struct PruneBatch: Sendable {
     /// The receipt after which to continue; nil after the last batch.
     package var next: Int64?
 
-    /// Creates an empty result.
     package init() {}
 
     /// Adds the result of another batch.
@@ -271,15 +270,6 @@ struct ReplayTargets {
 package struct SignedReducer: Sendable {
     let notification: @Sendable (KeptNotification) -> String?
     let answer: @Sendable (KeptAnswer) -> [UInt8]?
-
-    /// Creates a reducer of stored notifications and answers.
-    package init(
-        notification: @escaping @Sendable (KeptNotification) -> String?,
-        answer: @escaping @Sendable (KeptAnswer) -> [UInt8]?
-    ) {
-        self.notification = notification
-        self.answer = answer
-    }
 }
 
 /// The result of one batch of reductions, after its commit.
@@ -293,7 +283,6 @@ package struct ReducedBatch: Sendable {
     /// The number after which to continue; nil after the last batch.
     package var next: Int64?
 
-    /// Creates an empty result.
     package init() {}
 
     /// Adds the result of another batch.

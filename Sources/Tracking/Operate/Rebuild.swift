@@ -61,7 +61,6 @@ package enum RebuildPlace: Sendable, Hashable {
     /// After the stored entitlements of the customer with this key; 0 to begin.
     case entitlements(after: Int64)
 
-    /// The start of a rebuild.
     package static let start = RebuildPlace.subscriptions(after: 0)
 }
 

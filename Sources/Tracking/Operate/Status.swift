@@ -6,9 +6,7 @@ package import Subscriptions
 package struct LedgerStatus: Sendable {
     /// One lane of one app.
     package struct LaneStatus: Sendable {
-        /// The app.
         package let bundleID: BundleID
-        /// The lane.
         package let lane: Lane
         /// Receipts scheduled.
         package let receipts: Int64
@@ -29,9 +27,7 @@ package struct LedgerStatus: Sendable {
 
     /// A product that customers bought once and whose kind the catalog does not say.
     package struct ProductWithoutKind: Sendable, Hashable {
-        /// The app.
         package let bundleID: BundleID
-        /// The product.
         package let id: ProductID
         /// Whether the catalog names the product. If it does, its purchases grant what it grants, for good; if it does
         /// not, they grant nothing.
@@ -58,7 +54,6 @@ package struct LedgerStatus: Sendable {
 
     /// Subscriptions and purchases of an app that verified notifications named and that no receipt polls.
     package struct UnaskedSubjects: Sendable, Hashable {
-        /// The app.
         package let bundleID: BundleID
         /// How many there are.
         package let subjects: Int64
@@ -68,7 +63,6 @@ package struct LedgerStatus: Sendable {
 
     /// Periods that look like payments of a yearly term, of an app that does not ask the Server API.
     package struct HiddenTerms: Sendable, Hashable {
-        /// The app.
         package let bundleID: BundleID
         /// How many of the newest periods.
         package let periods: Int64
@@ -146,7 +140,6 @@ package struct LedgerStatus: Sendable {
     package let invariants: [InvariantStanding]
     /// The webhooks that an operator has to look at, each with what is wrong.
     package let webhookTroubles: [(id: Int32, trouble: String)]
-    /// Today so far.
     package let today: [TodaySoFar]
     /// Whether the summaries, which `today` rests on, have covered every subscription.
     package let isSummarised: Bool

@@ -137,9 +137,6 @@ package struct VerifyTerms: Sendable, Hashable {
     /// The most by which a receipt may be scheduled late, in seconds: plans made one after the other have different
     /// clocks.
     var toleranceSeconds: Double { max(1, 60 / Double(speedup)) }
-
-    /// A check within this time is urgent, in seconds.
-    var soonSeconds: Double { max(1, 3_600 / Double(speedup)) }
 }
 
 extension LedgerOperations {

@@ -76,9 +76,9 @@ package struct CallRateLimit: Sendable, Hashable {
     /// The reduced rate since Apple last asked for fewer calls, and its time; nil if Apple never did.
     package var slowed: Slowed?
     /// The number of consecutive rounds in which most answers failed; above 0 only a few receipts are tried.
-    package var failures: Int
+    package var failures = 0
     /// The instant before which no call is made.
-    package var pausedUntil: Instant
+    package var pausedUntil = Instant(milliseconds: .min)
 
     /// A reduced rate.
     package struct Slowed: Sendable, Hashable {
@@ -92,17 +92,6 @@ package struct CallRateLimit: Sendable, Hashable {
             self.callsPerSecond = max(CallRateLimit.callsPerSecondMin, callsPerSecond)
             at = instant
         }
-    }
-
-    /// Creates a rate limit from its parts.
-    package init(
-        callsPerSecondMax: Double, slowed: Slowed? = nil, failures: Int = 0,
-        pausedUntil: Instant = Instant(milliseconds: .min)
-    ) {
-        self.callsPerSecondMax = callsPerSecondMax
-        self.slowed = slowed
-        self.failures = failures
-        self.pausedUntil = pausedUntil
     }
 
     /// Returns the rate limit at an instant, in calls a second; 0 is unlimited.
@@ -207,13 +196,6 @@ package struct RateLimitChange: Sendable {
     package var pauseSeconds: Double
     /// The reason for the pause, in one sentence.
     package var reason: String
-
-    /// Creates a change.
-    package init(rateLimit: CallRateLimit, pauseSeconds: Double, reason: String) {
-        self.rateLimit = rateLimit
-        self.pauseSeconds = pauseSeconds
-        self.reason = reason
-    }
 }
 
 extension LedgerApps {

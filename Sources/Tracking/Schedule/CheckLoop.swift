@@ -189,7 +189,6 @@ actor AnswerQueue {
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var isFinished = false
 
-    /// Adds an answer.
     func add(_ answer: Answered) {
         answers.append(answer)
         if !waiting.isEmpty { waiting.removeFirst().resume() }
@@ -285,7 +284,6 @@ actor UnaskedClaims {
     /// The claims to hand back.
     private(set) var claims: [Claim] = []
 
-    /// Adds a claim.
     func add(_ claim: Claim) {
         claims.append(claim)
     }

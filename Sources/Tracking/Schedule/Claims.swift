@@ -25,9 +25,7 @@ package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
 
 /// A leased job: until the lease ends, only the worker that holds it asks Apple about this receipt.
 package struct Claim: Sendable {
-    /// The receipt.
     package let receiptID: ReceiptID
-    /// Its app.
     package let app: App
     /// The bytes to send to Apple.
     package let receipt: [UInt8]
@@ -91,22 +89,18 @@ package enum SubmittedForm: String, Sendable, CaseIterable {
 
 /// The key of a running worker.
 package struct WorkerID: Hashable, Sendable {
-    /// The number.
     package let number: Int32
 }
 
 /// The number of receipts of one app and lane to claim.
 package struct Quota: Sendable, Hashable {
-    /// The app.
     package let app: App
-    /// The lane.
     package let lane: Lane
     /// The maximum number of receipts.
     package let receipts: Int
     /// The earliest due time to claim; nil for no limit.
     package let dueFrom: Instant?
 
-    /// Creates a quota.
     package init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
         self.app = app
         self.lane = lane
@@ -117,36 +111,18 @@ package struct Quota: Sendable, Hashable {
 
 /// The number of due receipts of one app and lane.
 package struct DueReceipts: Sendable, Hashable {
-    /// The app.
     package let appID: Int32
-    /// The lane.
     package let lane: Lane
     /// The number of receipts, counted up to the requested limit.
     package let receipts: Int
-
-    /// Creates a count.
-    package init(appID: Int32, lane: Lane, receipts: Int) {
-        self.appID = appID
-        self.lane = lane
-        self.receipts = receipts
-    }
 }
 
 /// The due time from which to look for due receipts of one app and lane.
 package struct DueMark: Sendable, Hashable {
-    /// The app.
     package let appID: Int32
-    /// The lane.
     package let lane: Lane
     /// Receipts due before this time are already claimed.
     package let dueAt: Instant
-
-    /// Creates a mark.
-    package init(appID: Int32, lane: Lane, dueAt: Instant) {
-        self.appID = appID
-        self.lane = lane
-        self.dueAt = dueAt
-    }
 }
 
 /// The result of a search of the schedule.

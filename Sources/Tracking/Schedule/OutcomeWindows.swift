@@ -41,7 +41,6 @@ struct OutcomeWindow: Sendable, Hashable {
         failure = failure ?? answer.answer.failureInFull
     }
 
-    /// Counts an answer.
     mutating func count(_ answer: Checked) {
         asked += 1
         if answer.isFailure { failed += 1 }

@@ -66,7 +66,6 @@ package struct ImportedPart: Sendable {
 
 /// Receipts of one app that wait for Apple's first answer.
 package struct WaitingReceipts: Sendable, Hashable {
-    /// The app.
     package let bundleID: BundleID
     /// The number of receipts.
     package let receipts: Int64
@@ -74,14 +73,6 @@ package struct WaitingReceipts: Sendable, Hashable {
     package let callsPerSecond: Double
     /// Whether any worker sent a heartbeat in the last two minutes.
     package let hasWorker: Bool
-
-    /// Creates a count.
-    package init(bundleID: BundleID, receipts: Int64, callsPerSecond: Double, hasWorker: Bool) {
-        self.bundleID = bundleID
-        self.receipts = receipts
-        self.callsPerSecond = callsPerSecond
-        self.hasWorker = hasWorker
-    }
 }
 
 extension LedgerIntake {

@@ -14,7 +14,6 @@ package struct ReceiptPurchases: Sendable {
         package let transactionID: String
         /// Every transaction id under which Apple listed it.
         package let transactionIDs: [String]
-        /// The product.
         package let productID: ProductID
         /// How many.
         package let quantity: Int32

@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// The key of a stored receipt.
 package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// The number.
     package let number: Int64
 
     /// Creates a receipt's key from its number.
@@ -43,18 +42,11 @@ package struct UploadClaim: Sendable, Hashable {
     package var customer: String?
     /// The order that it was sent for.
     package var orderID: String?
-
-    /// Creates the claim of an upload.
-    package init(customer: String?, orderID: String? = nil) {
-        self.customer = customer
-        self.orderID = orderID
-    }
 }
 
 /// A receipt as the ledger stores it, uploaded by a customer's device or brought by an import: its app is known and
 /// its bytes are decoded.
 package struct Upload: Sendable {
-    /// The app it is for.
     package var appID: Int32
     /// The operator's own id of the customer, 1 to 255 characters; nil where a device sends a receipt for an order.
     package var customer: String?
@@ -83,7 +75,6 @@ package struct Upload: Sendable {
     /// The customer's provisional product until Apple is asked.
     package var provisional: Provisional?
 
-    /// Creates an upload.
     package init(
         appID: Int32, customer: String?, receipt: [UInt8], imported: Bool, order: OrderReference? = nil,
         storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
@@ -120,14 +111,12 @@ package struct Provisional: Sendable, Hashable {
     /// The maximum duration of the access, counted from the first statement, in days.
     package static let daysMax: Int64 = 90
 
-    /// The product.
     package var productID: ProductID
     /// The end if Apple has not been asked by then; the ledger limits it to `daysMax`.
     package var until: Instant
     /// Apple's environment that the receipt appears to come from.
     package var environment: StoreEnvironment
 
-    /// Creates a statement for a product.
     package init(productID: ProductID, until: Instant, environment: StoreEnvironment = .production) {
         self.productID = productID
         self.until = until

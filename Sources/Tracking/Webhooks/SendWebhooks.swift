@@ -56,7 +56,6 @@ package struct WebhookLook: Sendable {
 
 /// An event as a webhook sends it.
 package struct WebhookMessage: Sendable {
-    /// Its stream.
     package let stream: WebhookStream
     /// Its position in the feed.
     package let position: Int64
@@ -81,25 +80,14 @@ package struct WebhookWindow: Sendable {
 /// A stream that begins to wait, or what became of one that waits.
 package struct WebhookLine: Sendable {
     let stream: WebhookStream
+    /// From where on it waits.
     let position: Int64
-    let done: Int64?
-    let attempts: Int
-    let seconds: Double?
-    let failure: WebhookFailure?
-
-    /// A stream that waits from an event on. What waited may be done up to `done`; where the event after it failed, it is sent
-    /// again in `seconds`.
-    package init(
-        _ stream: WebhookStream, from position: Int64, done: Int64? = nil, attempts: Int = 0, seconds: Double? = nil,
-        failure: WebhookFailure? = nil
-    ) {
-        self.stream = stream
-        self.position = position
-        self.done = done
-        self.attempts = attempts
-        self.seconds = seconds
-        self.failure = failure
-    }
+    /// Up to where it is done.
+    var done: Int64?
+    var attempts = 0
+    /// In how many seconds the event that failed is sent again.
+    var seconds: Double?
+    var failure: WebhookFailure?
 
     /// Whether it waits at a position or before it.
     package func isUpTo(_ end: Int64) -> Bool { position <= end }
@@ -108,18 +96,11 @@ package struct WebhookLine: Sendable {
 /// Why a call failed, in words for operators: never bytes of an answer.
 package struct WebhookFailure: Sendable, Hashable {
     /// The HTTP status; nil where none came.
-    package let status: Int?
+    package var status: Int?
     /// One sentence.
     package let reason: String
     /// The seconds that the receiver asks to wait, at most a day.
-    package let retryAfterSeconds: Double?
-
-    /// Creates a failure.
-    package init(status: Int? = nil, _ reason: String, retryAfterSeconds: Double? = nil) {
-        self.status = status
-        self.reason = reason
-        self.retryAfterSeconds = retryAfterSeconds
-    }
+    package var retryAfterSeconds: Double?
 }
 
 extension LedgerWebhooks {

@@ -72,15 +72,11 @@ package struct Webhook: Sendable, Hashable {
 
 /// The first undelivered event of a stream that waits.
 package struct WaitingEvent: Sendable, Hashable {
-    /// Its position.
     package let position: Int64
-    /// Its kind.
     package let kind: String
-    /// The app.
     package let bundleID: BundleID
     /// The subscription's or purchase's id; nil where the stream is a customer.
     package let originalTransactionID: String?
-    /// The customer.
     package let customer: String?
     /// The failed calls about it.
     package let attempts: Int
@@ -131,7 +127,6 @@ package struct WebhookSecret: Sendable, Hashable {
 
     /// The secret as receivers know it.
     package let text: String
-    /// Its bytes.
     package let bytes: [UInt8]
 
     /// Reads a secret; throws `invalid` for one of another form or length.
@@ -278,7 +273,7 @@ extension LedgerWebhooks {
             let stream = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
             try transaction.query(
                 Queries.settleWebhookLines,
-                held.parameters(about: [WebhookLine(stream, from: position, done: position)]))
+                held.parameters(about: [WebhookLine(stream: stream, position: position, done: position)]))
         }
     }
 

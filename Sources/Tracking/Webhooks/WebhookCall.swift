@@ -39,14 +39,6 @@ package struct WebhookCall: Sendable {
     /// The secrets that sign, the present one first.
     package let secrets: [WebhookSecret]
 
-    /// Creates a call.
-    package init(url: String, id: String, body: [UInt8], secrets: [WebhookSecret]) {
-        self.url = url
-        self.id = id
-        self.body = body
-        self.secrets = secrets
-    }
-
     /// Returns the value of `webhook-signature`: a signature of each secret, as Standard Webhooks has it.
     package func signature(at seconds: Int) -> String {
         let signed = Data("\(id).\(seconds).".utf8) + Data(body)
@@ -64,11 +56,6 @@ package struct WebhookSender: Sendable {
 
     /// Makes a call; never throws.
     package let send: @Sendable (WebhookCall) async -> WebhookOutcome
-
-    /// Creates a sender of another kind, for tests.
-    package init(send: @escaping @Sendable (WebhookCall) async -> WebhookOutcome) {
-        self.send = send
-    }
 }
 
 extension WebhookSender {
@@ -93,7 +80,7 @@ extension WebhookSender {
                     call.body, headers, to: address, within: .nanoseconds(Int64(callSeconds * 1e9)))
                 return Self.outcome(of: answer)
             } catch {
-                return .failed(WebhookFailure(Self.sentence(for: error)))
+                return .failed(WebhookFailure(reason: Self.sentence(for: error)))
             }
         }
     }
@@ -106,11 +93,11 @@ extension WebhookSender {
             .failed(
                 WebhookFailure(
                     status: answer.status,
-                    "It answered \(answer.status), a redirect, and none is followed; set its final URL."))
+                    reason: "It answered \(answer.status), a redirect, and none is followed; set its final URL."))
         default:
             .failed(
                 WebhookFailure(
-                    status: answer.status, "It answered \(answer.status).",
+                    status: answer.status, reason: "It answered \(answer.status).",
                     retryAfterSeconds: RetryAfter.seconds(in: answer.headers, now: Date()).map { min($0, 86_400) }))
         }
     }
@@ -162,7 +149,6 @@ package struct WebhookAddress: Sendable, Hashable {
     package let host: String
     /// Whether it is `https`.
     package let isSecure: Bool
-    /// The port.
     package let port: Int
     /// What a request asks for: the path with the query.
     package let target: String

@@ -13,10 +13,7 @@ package struct WebhookPace: Sendable {
     static let attemptsCounted = 3
 
     /// The divisor of all waits that no receiver asks for; only simulations have another one than 1.
-    let speedup: Double
-
-    /// Creates the pace of production.
-    package init(speedup: Double = 1) { self.speedup = speedup }
+    var speedup: Double = 1
 
     /// Returns the seconds until an event is sent again after `attempts` failed calls about it.
     func retry(after attempts: Int, _ failure: WebhookFailure) -> Double {
@@ -260,7 +257,8 @@ struct WebhookOwner {
                 waiting?.take(message)
             } else {
                 keep(
-                    try await ledger.settle(held, [WebhookLine(stream, from: message.position, done: message.position)])
+                    try await ledger.settle(
+                        held, [WebhookLine(stream: stream, position: message.position, done: message.position)])
                 )
             }
         case .gone: try await turnOff()
@@ -275,7 +273,11 @@ struct WebhookOwner {
                     let seconds = pace.retry(after: message.attempts + 1, failure)
                     keep(
                         try await ledger.settle(
-                            held, [WebhookLine(stream, from: message.position, seconds: seconds, failure: failure)]))
+                            held,
+                            [
+                                WebhookLine(
+                                    stream: stream, position: message.position, seconds: seconds, failure: failure)
+                            ]))
                 }
             }
         }
@@ -300,17 +302,17 @@ struct WebhookOwner {
     /// Commits what became of the window. It ends before the first event that was not sent, so that a receiver that is away
     /// leaves few lines.
     private mutating func close(_ window: OpenWindow) async throws {
-        var lines = window.leftOut.map { WebhookLine($0.key, from: $0.value) }
+        var lines = window.leftOut.map { WebhookLine(stream: $0.key, position: $0.value) }
         var end = window.end
         for (stream, queue) in window.queues {
             guard let head = queue.first else { continue }
             if let failure = window.failures[stream] {
                 lines.append(
                     WebhookLine(
-                        stream, from: head.position, attempts: 1, seconds: pace.retry(after: 1, failure),
+                        stream: stream, position: head.position, attempts: 1, seconds: pace.retry(after: 1, failure),
                         failure: failure))
             } else if inFlight[stream]?.message.position == head.position {
-                lines.append(WebhookLine(stream, from: head.position))
+                lines.append(WebhookLine(stream: stream, position: head.position))
             } else {
                 end = min(end, head.position - 1)
             }
@@ -327,7 +329,8 @@ struct WebhookOwner {
             if done == nil, failure == nil { return nil }
             let attempts = waiting.queues[stream]?.first?.attempts ?? 0
             return WebhookLine(
-                stream, from: line, done: done, seconds: failure.map { pace.retry(after: attempts + 1, $0) },
+                stream: stream, position: line, done: done,
+                seconds: failure.map { pace.retry(after: attempts + 1, $0) },
                 failure: failure)
         }
         if !lines.isEmpty { keep(try await ledger.settle(held, lines)) }
@@ -375,7 +378,7 @@ struct WebhookOwner {
         case .delivered:
             // An event ahead of the position is sent again, in its order.
             let (stream, position) = (answered.message.stream, answered.message.position)
-            keep(try await ledger.settle(held, [WebhookLine(stream, from: position, done: position)]))
+            keep(try await ledger.settle(held, [WebhookLine(stream: stream, position: position, done: position)]))
             keep(try await ledger.set(held, to: .on, because: nil))
         case .gone: try await turnOff()
         case .failed(let failure): try await rest((look?.rests ?? 0) + 1, because: failure)

@@ -1,6 +1,6 @@
 import Subscriptions
 import Testing
-import Tracking
+@testable import Tracking
 
 @testable import perennial
 

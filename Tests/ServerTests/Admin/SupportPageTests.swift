@@ -25,7 +25,7 @@ struct SupportPageTests {
             ServerAPIClient { [self] request in
                 state.withLock { state in
                     state.asked.append(request.question)
-                    return SupportAnswer(state.outcome)
+                    return SupportAnswer(outcome: state.outcome)
                 }
             } read: { _ in
                 AppStoreAnswer(environment: .production, server: .keyRefused, httpStatus: nil, calls: 0)

@@ -20,7 +20,8 @@ struct WebhookRouteTests {
             let tracker = Tracker(
                 ledger: served.ledger, appStore: .answering(nil), options: TrackerOptions(), logger: .quiet,
                 webhookSender: WebhookSender { call in
-                    call.url.contains("away") ? .failed(WebhookFailure(status: 503, "It answered 503.")) : .delivered
+                    call.url.contains("away")
+                        ? .failed(WebhookFailure(status: 503, reason: "It answered 503.")) : .delivered
                 })
             try await Serving.with(tracker) { client in try await body(served, client) }
         }

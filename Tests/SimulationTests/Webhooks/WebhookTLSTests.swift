@@ -1,7 +1,7 @@
 import AppStoreSimulator
 import NIOSSL
 import Testing
-import Tracking
+@testable import Tracking
 
 @Suite("A receiver shows a certificate to be believed before it gets a message") struct WebhookTLSTests {
     @Test(.timeLimit(.minutes(1)))

@@ -33,7 +33,8 @@ final class PretendReceiver: Sendable {
         WebhookSender { [self] call in
             watcher.withLock { $0 }(call)
             guard let heard = try? JSONDecoder().decode(Heard.self, from: Data(call.body)) else {
-                return .failed(WebhookFailure("The body is no message: \(String(decoding: call.body, as: UTF8.self))"))
+                return .failed(
+                    WebhookFailure(reason: "The body is no message: \(String(decoding: call.body, as: UTF8.self))"))
             }
             called.withLock { $0 += 1 }
             let answer = script.withLock { $0 }

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("A webhook delivers every event, and an event that fails holds back its own stream alone")
 struct WebhookTests {
-    private static let away = WebhookOutcome.failed(WebhookFailure(status: 503, "It answered 503."))
+    private static let away = WebhookOutcome.failed(WebhookFailure(status: 503, reason: "It answered 503."))
 
     @Test("Events come in the order of each stream, with the customer's state, and the mirror is right")
     func delivers() async throws {
@@ -347,7 +347,7 @@ struct WebhookTests {
 
     @Test("The waits are those of the documents, and a receiver that asks for more gets it")
     func pace() {
-        let (pace, failure) = (WebhookPace(), WebhookFailure("It answered 500."))
+        let (pace, failure) = (WebhookPace(), WebhookFailure(reason: "It answered 500."))
         let hours: [Double] = [0, 5 / 3_600, 5 / 60, 0.5, 2, 5, 10, 14, 20, 24, 24, 24]
         for (index, usual) in hours.enumerated() {
             for _ in 0..<20 {
@@ -356,7 +356,7 @@ struct WebhookTests {
             }
         }
         #expect((1...7).map { pace.rest($0, failure) } == [5, 15, 60, 300, 900, 900, 900])
-        let busy = WebhookFailure(status: 429, "It answered 429.", retryAfterSeconds: 3_000)
+        let busy = WebhookFailure(status: 429, reason: "It answered 429.", retryAfterSeconds: 3_000)
         #expect(pace.retry(after: 1, busy) == 3_000 && pace.rest(1, busy) == 3_000)
         #expect(WebhookPace(speedup: 1_000).rest(1, busy) == 3_000)
         #expect(WebhookPace(speedup: 1_000).rest(5, failure) == 0.9)
@@ -378,7 +378,7 @@ struct WebhookTests {
                 case 1:
                     lost.withLock { $0.answers += 1 }
                     receiver.memory.take("lost", heard)
-                    return .failed(WebhookFailure("It closed the connection without an answer."))
+                    return .failed(WebhookFailure(reason: "It closed the connection without an answer."))
                 case 2:
                     try? await Task.sleep(for: .milliseconds(30))
                     return .delivered
