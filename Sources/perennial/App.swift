@@ -94,13 +94,12 @@ struct AppAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let sealsSecret = sharedSecretFile != nil || previousSecretFile != nil
-        let settings = try flags.settings(needing: sealsSecret ? [.database, .masterKey] : [.database])
         let new = NewApp(
             bundleID: bundleId, name: name,
-            secret: try sharedSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
-            previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
+            secret: try sharedSecretFile.map { try SecretFile(file: InputFile(path: $0)).secret() },
+            previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile(path: $0)).secret() },
             sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
-        try await withLedger(settings) { try await $0.apps.add(new) }
+        try await flags.ledger(sealing: sealsSecret) { try await $0.apps.add(new) }
         printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
     }
 }
@@ -119,8 +118,7 @@ struct AppListCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        form.show(Listing(apps: try await withLedger(settings) { try await $0.apps.all() }))
+        form.show(Listing(apps: try await flags.ledger { try await $0.apps.all() }))
     }
 }
 
@@ -141,8 +139,7 @@ struct AppShowCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        form.show(Listing(apps: [try await withLedger(settings) { try await $0.apps.app(bundleID) }]))
+        form.show(Listing(apps: [try await flags.ledger { try await $0.apps.app(bundleID) }]))
     }
 }
 
@@ -249,7 +246,6 @@ struct AppSetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         var change = AppChange()
         change.name = name
         change.sandboxAllowed = sandbox.map { $0 == .allow }
@@ -265,7 +261,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.forcedBecause = reason
         change.appleAppID = appleAppId
         let final = change
-        try await withLedger(settings) { try await $0.apps.change(bundleID, final) }
+        try await flags.ledger { try await $0.apps.change(bundleID, final) }
         printLine("Changed \(bundleID).")
     }
 }
@@ -339,12 +335,11 @@ struct AppRemoveCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes || !eraseReceipts else {
             throw Failure("Nothing was erased: this cannot be undone; add --yes to erase all customers.")
         }
-        try await withLedger(settings) { ledger in
+        try await flags.ledger { ledger in
             if eraseReceipts {
                 try await ledger.apps.eraseCustomers(of: bundleID, deciding: decided) { count in
                     if count.isMultiple(of: 1_000) { printError("\(count) customers are erased.") }

@@ -31,18 +31,16 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
-        let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
-        let trial = try await withLedger(settings) { ledger in
-            let app = try await ledger.apps.app(bundleID)
-            return try await withTracker(settings, ledger: ledger) { tracker in
-                let trial = try await tracker.probeSecret(secret, of: app)
-                if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
-                try await ledger.apps.rotateSecret(of: bundleID, to: secret)
-                // A pause ends by a trial alone.
-                await tracker.trySecrets(of: app)
-                return trial
-            }
+        let secret = try SecretFile(file: InputFile(path: sharedSecretFile)).secret()
+        let trial = try await flags.tracker(apple) { tracker in
+            let apps = tracker.ledger.apps
+            let app = try await apps.app(bundleID)
+            let trial = try await tracker.probeSecret(secret, of: app)
+            if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
+            try await apps.rotateSecret(of: bundleID, to: secret)
+            // A pause ends by a trial alone.
+            await tracker.trySecrets(of: app)
+            return trial
         }
         printLine("Replaced the shared secret of \(bundleID). \(trial.sentence)")
     }
@@ -73,6 +71,41 @@ extension SecretProbe {
     }
 }
 
+/// A key of App Store Connect that a command stores or takes away.
+struct ConnectKeyFlags: ParsableArguments {
+    /// The most bytes of a key's file; Apple's have about 260.
+    private static let bytesMax = 8_192
+
+    @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
+    var keyFile: String?
+
+    @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
+    var keyId: String?
+
+    @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
+    var issuerId: String?
+
+    @ArgumentParser.Flag(help: "Take the key away.")
+    var remove = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    /// Stores the key of an app, or takes it away, and says so. `name` is its kind in words.
+    func run(
+        _ name: String, of app: BundleID, store: (ConnectKey, LedgerApps) async throws -> Void,
+        remove: (LedgerApps) async throws -> Void
+    ) async throws {
+        guard let keyFile, let keyId else {
+            try await flags.ledger { try await remove($0.apps) }
+            return printLine("\(app) has no \(name) any more.")
+        }
+        let text = String(decoding: try InputFile(path: keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
+        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
+        try await flags.ledger(sealing: true) { try await store(key, $0.apps) }
+        printLine("Stored the \(name) \(keyId) of \(app)\(issuerId == nil ? ", without an issuer" : "").")
+    }
+}
+
 /// `perennial app server-key`
 struct AppServerKeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -88,43 +121,24 @@ struct AppServerKeyCommand: AsyncParsableCommand {
                   --issuer-id 57246542-96fe-1a63-e053-0824d011072a --key-file SubscriptionKey_2X9R4HXF34.p8
             """)
 
-    /// The most bytes of a key's file; Apple's have about 260.
-    private static let bytesMax = 8_192
-
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
 
-    @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
-    var keyId: String?
-
-    @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
-    var issuerId: String?
-
-    @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
-    var keyFile: String?
-
-    @ArgumentParser.Flag(help: "Take the key away.")
-    var remove = false
-
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var key: ConnectKeyFlags
 
     func validate() throws {
-        let given = [keyFile, keyId, issuerId].compactMap(\.self).count
-        guard remove ? given == 0 : given == 3 else {
+        let given = [key.keyFile, key.keyId, key.issuerId].compactMap(\.self).count
+        guard key.remove ? given == 0 : given == 3 else {
             throw ValidationError("Give --key-id, --issuer-id and --key-file, or --remove alone.")
         }
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: remove ? [.database] : [.database, .masterKey])
-        guard let keyFile, let keyId else {
-            try await withLedger(settings) { try await $0.apps.removeServerKey(of: app) }
-            return printLine("\(app) has no server key any more.")
+        try await key.run("server key", of: app) {
+            try await $1.storeServerKey($0, of: app)
+        } remove: {
+            try await $0.removeServerKey(of: app)
         }
-        let text = String(decoding: try InputFile(keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
-        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
-        try await withLedger(settings) { try await $0.apps.storeServerKey(key, of: app) }
-        printLine("Stored the server key \(keyId) of \(app).")
     }
 }
 
@@ -142,44 +156,25 @@ struct AppOfferKeyCommand: AsyncParsableCommand {
               perennial app offer-key com.example.app --key-file SubscriptionKey_2X9R4HXF34.p8 --key-id 2X9R4HXF34
             """)
 
-    /// The most bytes of a key's file; Apple's have about 260.
-    private static let bytesMax = 8_192
-
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
 
-    @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
-    var keyFile: String?
-
-    @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
-    var keyId: String?
-
-    @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
-    var issuerId: String?
-
-    @ArgumentParser.Flag(help: "Take the key away.")
-    var remove = false
-
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var key: ConnectKeyFlags
 
     func validate() throws {
-        let isKeyGiven = [keyFile, keyId, issuerId].contains { $0 != nil }
-        guard remove || (keyFile != nil && keyId != nil) else {
-            throw ValidationError("Give --key-file and --key-id, or --remove.")
+        let isWhole = key.keyFile != nil && key.keyId != nil
+        let isGiven = [key.keyFile, key.keyId, key.issuerId].contains { $0 != nil }
+        guard key.remove ? !isGiven : isWhole else {
+            throw ValidationError("Give --key-file and --key-id, or --remove alone.")
         }
-        guard !remove || !isKeyGiven else { throw ValidationError("--remove goes with no other flag.") }
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: remove ? [.database] : [.database, .masterKey])
-        guard let keyFile, let keyId else {
-            try await withLedger(settings) { try await $0.apps.removeOfferKey(of: bundleID) }
-            return printLine("\(bundleID) has no offer key any more.")
+        try await key.run("offer key", of: bundleID) {
+            try await $1.storeOfferKey($0, of: bundleID)
+        } remove: {
+            try await $0.removeOfferKey(of: bundleID)
         }
-        let text = String(decoding: try InputFile(keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
-        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
-        try await withLedger(settings) { try await $0.apps.storeOfferKey(key, of: bundleID) }
-        printLine("Stored the offer key \(keyId) of \(bundleID)\(issuerId == nil ? ", without an issuer" : "").")
     }
 }
 
@@ -206,12 +201,11 @@ struct AppNotificationsCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         guard !off else {
-            try await withLedger(settings) { try await $0.apps.closeNotifications(of: bundleID) }
+            try await flags.ledger { try await $0.apps.closeNotifications(of: bundleID) }
             return printLine("\(bundleID) takes no notifications any more.")
         }
-        let token = try await withLedger(settings) { try await $0.apps.openNotifications(of: bundleID) }
+        let token = try await flags.ledger { try await $0.apps.openNotifications(of: bundleID) }
         printLine("/v1/notifications/\(token.text)")
     }
 }
@@ -242,12 +236,11 @@ struct AppClaimsCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         guard let claim else {
             return form.show(
-                Listing(claims: try await withLedger(settings) { try await $0.intake.unreadClaims(of: bundleID) }))
+                Listing(claims: try await flags.ledger { try await $0.intake.unreadClaims(of: bundleID) }))
         }
-        let example = try await withLedger(settings) { try await $0.intake.unreadExample(of: claim, app: bundleID) }
+        let example = try await flags.ledger { try await $0.intake.unreadExample(of: claim, app: bundleID) }
         guard let example else {
             throw Failure("No text that states \(claim) is kept; the next one will be.")
         }

@@ -41,9 +41,8 @@ struct CatalogApplyCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let catalog = try read(InputFile(file))
-        let hasWebhooks = try await withLedger(settings) { ledger in
+        let catalog = try read(InputFile(path: file))
+        let hasWebhooks = try await flags.ledger { ledger in
             try await ledger.apps.applyCatalog(catalog.products, to: catalog.bundleID)
             return try await !ledger.webhooks.all().isEmpty
         }
@@ -91,8 +90,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let catalog = try await withLedger(settings) { ledger in
+        let catalog = try await flags.ledger { ledger in
             let bundleID = try await chosenApp(ledger)
             return CatalogFile(bundleID: bundleID, products: try await ledger.apps.catalog(of: bundleID))
         }

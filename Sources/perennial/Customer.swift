@@ -33,9 +33,6 @@ struct CustomerAssignCommand: AsyncParsableCommand {
                 --reason "taken over on a shared device"
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @Option(help: ArgumentHelp("Your own id of the new owner.", valueName: "C"))
     var to: String
 
@@ -43,14 +40,13 @@ struct CustomerAssignCommand: AsyncParsableCommand {
     var originalTransactionId: String
 
     @OptionGroup var decision: DecisionFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
-        let things = try await withLedger(settings) { ledger in
+        let things = try await flags.ledger { ledger in
             try await ledger.customers.assign(
-                OriginalTransactionID(originalTransactionId), to: to, of: app, deciding: decided)
+                OriginalTransactionID(originalTransactionId), to: to, of: flags.app, deciding: decided)
         }
         printLine(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
     }
@@ -70,9 +66,6 @@ struct CustomerMergeCommand: AsyncParsableCommand {
               perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @Option(help: ArgumentHelp("The customer to merge: the old name.", valueName: "C"))
     var from: String
 
@@ -80,13 +73,12 @@ struct CustomerMergeCommand: AsyncParsableCommand {
     var into: String
 
     @OptionGroup var decision: DecisionFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
-        let merge = try await withLedger(settings) { ledger in
-            try await ledger.customers.merge(from, into: into, of: app, deciding: decided)
+        let merge = try await flags.ledger { ledger in
+            try await ledger.customers.merge(from, into: into, of: flags.app, deciding: decided)
         }
         let things = merge.things.of("subscription or purchase", "subscriptions and purchases")
         printLine(
@@ -109,20 +101,16 @@ struct CustomerSplitCommand: AsyncParsableCommand {
               perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @Option(help: ArgumentHelp("The name that was merged.", valueName: "C"))
     var customer: String
 
     @OptionGroup var decision: DecisionFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
-        let split = try await withLedger(settings) {
-            try await $0.customers.split(customer, of: app, deciding: decided)
+        let split = try await flags.ledger {
+            try await $0.customers.split(customer, of: flags.app, deciding: decided)
         }
         let things = split.things.of("subscription or purchase", "subscriptions and purchases")
         printLine("\(customer) is not \(split.from) any more; \(things) went back.")
@@ -146,26 +134,19 @@ struct CustomerEraseCommand: AsyncParsableCommand {
               perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @ArgumentParser.Flag(help: "Do it; without this flag the command changes nothing.")
     var yes = false
 
     @OptionGroup var decision: DecisionFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: CustomerFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes else {
-            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase \(customer).")
+            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase \(flags.customer).")
         }
-        let erasure = try await withLedger(settings) {
-            try await $0.customers.erase(customer, of: app, deciding: decided)
+        let erasure = try await flags.ledger {
+            try await $0.customers.erase(flags.customer, of: flags.app, deciding: decided)
         }
         printLine(
             """
@@ -189,26 +170,13 @@ struct CustomerShowCommand: AsyncParsableCommand {
               perennial customer show --app com.example.app --customer c1
             """)
 
-    /// The formats of a customer.
-    enum Form: String, ExpressibleByArgument, CaseIterable {
-        case table
-        case json
-    }
-
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @Option(help: "table for people, or json, which is stable.")
-    var format = Form.table
+    var format = TableForm.table
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: CustomerFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let file = try await withLedger(settings) { try await $0.customers.export(customer, of: app) }
+        let file = try await flags.ledger { try await $0.customers.export(flags.customer, of: flags.app) }
         switch format {
         case .table: printLine(file.text)
         case .json: printExactly(file.json.rendered(pretty: true))

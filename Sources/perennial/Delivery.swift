@@ -31,9 +31,6 @@ struct DeliveryListCommand: AsyncParsableCommand {
               perennial delivery list --app com.example.app --state due --customer c1
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @Option(help: "Only deliveries in this state: due, acknowledged or skipped.")
     var state: Delivery.State?
 
@@ -50,18 +47,17 @@ struct DeliveryListCommand: AsyncParsableCommand {
     var limit = 1_000
 
     @OptionGroup var form: FormatFlag
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func validate() throws {
         guard limit > 0, after >= 0 else { throw ValidationError("--limit is at least 1, --after at least 0.") }
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let filter = DeliveryFilter(
             state: state, customer: customer, environment: sandbox ? .sandbox : .production)
-        let page = try await withLedger(settings) {
-            try await $0.deliveries.read(of: app, filter, after: after, limit: limit)
+        let page = try await flags.ledger {
+            try await $0.deliveries.read(of: flags.app, filter, after: after, limit: limit)
         }
         form.show(Listing(page.deliveries))
     }
@@ -82,14 +78,10 @@ struct DeliveryAcknowledgeCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The deliveries' ids.", valueName: "ID"))
     var ids: [Int64]
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let results = try await withLedger(settings) { try await $0.deliveries.acknowledge(ids, of: app) }
+        let results = try await flags.ledger { try await $0.deliveries.acknowledge(ids, of: flags.app) }
         for result in results {
             let first = result.isFirst ? "" : " already"
             printLine("\(result.id): \(result.state.map { "\($0.rawValue)\(first)" } ?? "unknown")")
@@ -114,17 +106,13 @@ struct DeliverySkipCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The delivery's id.", valueName: "ID"))
     var id: Int64
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
     var reason: String
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let result = try await withLedger(settings) { try await $0.deliveries.skip(id, of: app, because: reason) }
+        let result = try await flags.ledger { try await $0.deliveries.skip(id, of: flags.app, because: reason) }
         printLine(result.isFirst ? "Skipped delivery \(id)." : "Delivery \(id) was skipped before.")
     }
 }

@@ -38,13 +38,12 @@ struct FeedRenewCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         guard yes else {
             throw Failure(
                 "Nothing was changed: every consumer of the feed would read anew what it mirrors; add --yes if the database "
                     + "went back to an earlier time.")
         }
-        let renewal = try await withLedger(settings) { try await $0.feed.renew(insteadOf: insteadOf) }
+        let renewal = try await flags.ledger { try await $0.feed.renew(insteadOf: insteadOf) }
         printLine(
             renewal?.text ?? "The feed has another id than \(insteadOf ?? "that one") already; nothing was changed.")
     }

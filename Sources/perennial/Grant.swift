@@ -7,16 +7,11 @@ import struct Subscriptions.Instant
 
 /// The entitlement and customer of a command, the person who decides and the reason.
 struct GrantFlags: ParsableArguments {
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @Option(help: ArgumentHelp("The entitlement, as the catalog names it.", valueName: "E"))
     var entitlement: String
 
     @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: CustomerFlags
 }
 
 /// The person who decides manually, and the reason.
@@ -56,22 +51,19 @@ struct GrantCommand: AsyncParsableCommand {
     @Flag(help: "Grant an entitlement that no product of the app grants yet.")
     var force = false
 
-    @OptionGroup var flags: SettingsFlags
-
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decision = try grant.decision.decision
-        let given = try await withLedger(settings) { ledger in
-            _ = try await ledger.apps.app(grant.app)
+        let given = try await grant.flags.ledger { ledger in
+            _ = try await ledger.apps.app(grant.flags.app)
             if !force {
                 try await ledger.apps.requireKnownEntitlement(
-                    grant.entitlement, of: grant.app, orElse: "Say --force for a name to come.")
+                    grant.entitlement, of: grant.flags.app, orElse: "Say --force for a name to come.")
             }
             return try await ledger.customers.grant(
-                grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
+                grant.entitlement, to: grant.flags.customer, of: grant.flags.app, until: until, deciding: decision)
         }
         printLine(
-            "\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
+            "\(grant.flags.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
         )
     }
 }
@@ -89,18 +81,16 @@ struct RevokeGrantCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var grant: GrantFlags
-    @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let decision = try grant.decision.decision
-        let ended = try await withLedger(settings) { ledger in
+        let ended = try await grant.flags.ledger { ledger in
             try await ledger.customers.revokeGrant(
-                of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
+                of: grant.entitlement, from: grant.flags.customer, of: grant.flags.app, deciding: decision)
         }
         printLine(
             """
-            \(grant.customer) has no manual grant of \(ended.entitlement) any more; \(ended.givenBy) gave it: \
+            \(grant.flags.customer) has no manual grant of \(ended.entitlement) any more; \(ended.givenBy) gave it: \
             \(ended.reason)
             """)
     }

@@ -46,9 +46,8 @@ struct KeyCreateCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let allowed = RequestRate(perSecond: rate ?? RequestRate.usual.perSecond, burst: burst)
-        let key = try await withLedger(settings) { try await $0.apps.createKey(scope: scope, for: app, rate: allowed) }
+        let key = try await flags.ledger { try await $0.apps.createKey(scope: scope, for: app, rate: allowed) }
         printError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
         printLine(key.secret)
     }
@@ -68,8 +67,7 @@ struct KeyListCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        form.show(Listing(keys: try await withLedger(settings) { try await $0.apps.keys() }))
+        form.show(Listing(keys: try await flags.ledger { try await $0.apps.keys() }))
     }
 }
 
@@ -91,8 +89,7 @@ struct KeyRevokeCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) { try await $0.apps.revokeKey(id) }
+        try await flags.ledger { try await $0.apps.revokeKey(id) }
         printLine("Revoked key \(id).")
     }
 }

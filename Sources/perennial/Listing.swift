@@ -120,6 +120,12 @@ struct Listing {
     }
 }
 
+/// A form of what people read as text.
+enum TextForm: String, ExpressibleByArgument, CaseIterable { case text, json }
+
+/// A form of what people read as a table.
+enum TableForm: String, ExpressibleByArgument, CaseIterable { case table, json }
+
 /// A format of a listing.
 enum ListingFormat: String {
     /// Aligned columns for human readers.

@@ -17,12 +17,6 @@ struct EntitlementsCommand: AsyncParsableCommand {
               perennial entitlements --app com.example.app --customer c1 --at 2026-01-31T12:00:00Z
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @Option(help: ArgumentHelp("The moment asked about, in ISO 8601; now unless given.", valueName: "T"))
     var at: Instant?
 
@@ -30,13 +24,13 @@ struct EntitlementsCommand: AsyncParsableCommand {
     var knownAt: Instant?
 
     @OptionGroup var form: FormatFlag
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: CustomerFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let entitlements = try await withLedger(settings) { ledger in
-            _ = try await ledger.apps.app(app)
-            return try await ledger.customers.entitlements(app: app, customer: customer, at: at, knownAt: knownAt)
+        let entitlements = try await flags.ledger { ledger in
+            _ = try await ledger.apps.app(flags.app)
+            return try await ledger.customers.entitlements(
+                app: flags.app, customer: flags.customer, at: at, knownAt: knownAt)
         }
         var listing = Listing(columns: [
             "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis", "as_of",
@@ -77,12 +71,6 @@ struct ExplainCommand: AsyncParsableCommand {
               perennial explain --signed notification.json
             """)
 
-    /// The formats of an explanation.
-    enum Form: String, ExpressibleByArgument, CaseIterable {
-        case text
-        case json
-    }
-
     @Option(help: ArgumentHelp("Explain a stored customer of this app.", valueName: "B"))
     var app: BundleID?
 
@@ -109,7 +97,7 @@ struct ExplainCommand: AsyncParsableCommand {
     var at: Instant?
 
     @Option(help: "text for people, or json, which is stable.")
-    var format = Form.text
+    var format = TextForm.text
 
     @Option(
         help: ArgumentHelp("With --response: an earlier answer, to show what changed since.", valueName: "FILE"))
@@ -137,8 +125,7 @@ struct ExplainCommand: AsyncParsableCommand {
         if let response { return try explain(response) }
         if let signed { return try await explain(signed: signed) }
         guard let app, let customer else { return }
-        let settings = try flags.settings(needing: [.database])
-        let explanation = try await withLedger(settings) { ledger in
+        let explanation = try await flags.ledger { ledger in
             let explanation = try await CustomerExplanation(
                 in: ledger, app: app, customer: customer, entitlement: entitlement, at: at)
             if let entitlement, !explanation.namesRights {
@@ -152,14 +139,14 @@ struct ExplainCommand: AsyncParsableCommand {
 
     private func explain(_ response: String) throws {
         let explanation = Explanation(
-            body: try InputFile(response).contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
-            previous: try previous.map { try InputFile($0).contents(bytesMax: Self.bytesMax) },
+            body: try InputFile(path: response).contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
+            previous: try previous.map { try InputFile(path: $0).contents(bytesMax: Self.bytesMax) },
             now: .wallClock)
         show(text: explanation.text, json: explanation.json)
     }
 
     private func explain(signed file: String) async throws {
-        let body = try InputFile(file).contents(bytesMax: Self.bytesMax)
+        let body = try InputFile(path: file).contents(bytesMax: Self.bytesMax)
         let roots = try flags.settings(needing: []).appStoreRoots
         let verifier = SignedTextVerifier(trusting: try roots.map(SigningRoot.init) ?? .apple)
         let explanation = await SignedExplanation(body: body, by: verifier)

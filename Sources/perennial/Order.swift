@@ -29,12 +29,6 @@ struct OrderListCommand: AsyncParsableCommand {
               perennial order list --app com.example.app --customer c1 --state paid
             """)
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @Option(help: "Only orders in this state.")
     var state: OrderState?
 
@@ -42,16 +36,15 @@ struct OrderListCommand: AsyncParsableCommand {
     var limit = 1_000
 
     @OptionGroup var form: FormatFlag
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: CustomerFlags
 
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit is at least 1.") }
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let orders = try await withLedger(settings) {
-            try await $0.orders.read(of: customer, in: app, state: state, limit: limit)
+        let orders = try await flags.ledger {
+            try await $0.orders.read(of: flags.customer, in: flags.app, state: state, limit: limit)
         }
         form.show(Listing(orders))
     }
@@ -72,16 +65,12 @@ struct OrderShowCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
     var id: String
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @OptionGroup var form: FormatFlag
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        guard let order = try await withLedger(settings, { try await $0.orders.read(id, of: app) }) else {
-            throw Failure("\(app) has no order \(id).")
+        guard let order = try await flags.ledger({ try await $0.orders.read(id, of: flags.app) }) else {
+            throw Failure("\(flags.app) has no order \(id).")
         }
         form.show(Listing([order]))
     }
@@ -102,14 +91,10 @@ struct OrderCancelCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
     var id: String
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let order = try await withLedger(settings) { try await $0.orders.cancel(id, of: app) }
+        let order = try await flags.ledger { try await $0.orders.cancel(id, of: flags.app) }
         printLine("Order \(order.id) is \(order.state.rawValue).")
     }
 }

@@ -203,17 +203,11 @@ enum LogFormat: String, CaseIterable, Sendable {
 
 /// A log handler that writes each line to standard error in one piece, so that lines of several threads never mix.
 struct LineLogHandler: LogHandler {
+    let label: String
     var logLevel: Logger.Level
+    let format: LogFormat
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
-    let label: String
-    let format: LogFormat
-
-    init(label: String, level: Logger.Level, format: LogFormat) {
-        self.label = label
-        self.logLevel = level
-        self.format = format
-    }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
@@ -234,7 +228,7 @@ struct LineLogHandler: LogHandler {
 
 /// Makes `LineLogHandler` the log of the whole process; called once, by the command that runs.
 func startLogging(level: Logger.Level, format: LogFormat) {
-    LoggingSystem.bootstrap { LineLogHandler(label: $0, level: level, format: format) }
+    LoggingSystem.bootstrap { LineLogHandler(label: $0, logLevel: level, format: format) }
 }
 
 extension Settings {

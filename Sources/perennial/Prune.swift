@@ -55,8 +55,7 @@ struct PruneCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) { ledger in
+        try await flags.ledger { ledger in
             let now = try await ledger.now()
             let cutoff = try Self.start(ofMonth: keepMonths, before: now)
             // Recorded before it begins, so that an interrupted one is known too; `ledger.pruned_receipt` counts the

@@ -43,9 +43,8 @@ struct RebuildCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let scope = RebuildScope(app: app, customer: customer)
-        let sum = try await withLedger(settings) { ledger in
+        let sum = try await flags.ledger { ledger in
             if let app { _ = try await ledger.apps.app(app) }
             // Recorded before the rebuild begins, so that an interrupted one is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
@@ -89,10 +88,6 @@ struct RebuildSum {
     private(set) var corrected = 0
     private(set) var differences = 0
     private(set) var gaps = 0
-
-    init(total: Int) {
-        self.total = total
-    }
 
     mutating func add(_ batch: RebuildBatch) {
         examined += batch.examined

@@ -22,12 +22,6 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     /// The most bytes of a signed transaction's file.
     private static let signedBytesMax = 1 << 18
 
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
-    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
-    var customer: String
-
     @Argument(help: ArgumentHelp("The receipt's file, or - for standard input.", valueName: "FILE|-"))
     var file: String?
 
@@ -38,7 +32,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     var transactionId: String?
 
     @OptionGroup var apple: AppleFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: CustomerFlags
 
     func validate() throws {
         guard [file, signedTransaction, transactionId].compactMap(\.self).count == 1 else {
@@ -48,12 +42,9 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
         let subject = try subject
-        let answer = try await withLedger(settings) { ledger in
-            try await withTracker(settings, ledger: ledger) { tracker in
-                try await tracker.submit(Submission(bundleID: app, customer: customer, subject: subject))
-            }
+        let answer = try await flags.tracker(apple) {
+            try await $0.submit(Submission(bundleID: flags.app, customer: flags.customer, subject: subject))
         }
         switch answer {
         case .settled(let settled, customer: _):
@@ -69,10 +60,11 @@ struct ReceiptAddCommand: AsyncParsableCommand {
             if let transactionId { return .transactionID(transactionId) }
             if let signedTransaction {
                 let text = String(
-                    decoding: try InputFile(signedTransaction).contents(bytesMax: Self.signedBytesMax), as: UTF8.self)
+                    decoding: try InputFile(path: signedTransaction).contents(bytesMax: Self.signedBytesMax),
+                    as: UTF8.self)
                 return .signedTransaction(text.trimmingCharacters(in: .whitespacesAndNewlines))
             }
-            return .receipt(try ReceiptFile(file: InputFile(file ?? "-")).receipt())
+            return .receipt(try ReceiptFile(file: InputFile(path: file ?? "-")).receipt())
         }
     }
 }
@@ -112,19 +104,15 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
-        let failures = try await withLedger(settings) { ledger in
-            let receipts = try await receipts(in: ledger)
-            return try await withTracker(settings, ledger: ledger) { tracker in
-                var failures: [Failure] = []
-                for receipt in receipts {
-                    let settled = try await tracker.check(receipt)
-                    try await ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
-                    printLine(settled.text)
-                    if let failure = settled.failure { failures.append(failure) }
-                }
-                return failures
+        let failures = try await flags.tracker(apple) { tracker in
+            var failures: [Failure] = []
+            for receipt in try await receipts(in: tracker.ledger) {
+                let settled = try await tracker.check(receipt)
+                try await tracker.ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
+                printLine(settled.text)
+                if let failure = settled.failure { failures.append(failure) }
             }
+            return failures
         }
         if !failures.isEmpty { throw Failure(failures.map(\.description).joined(separator: " ")) }
     }
@@ -187,10 +175,9 @@ struct ReceiptListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         form.show(
             Listing(
-                receipts: try await withLedger(settings) {
+                receipts: try await flags.ledger {
                     try await $0.customers.receipts(app: app, customer: customer, limit: limit)
                 }))
     }
@@ -213,8 +200,7 @@ struct ReceiptShowCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let receipts = try await withLedger(settings) { try await $0.customers.receipts(id: ReceiptID(id), limit: 1) }
+        let receipts = try await flags.ledger { try await $0.customers.receipts(id: ReceiptID(id), limit: 1) }
         guard !receipts.isEmpty else { throw Failure("There is no receipt \(id); see `perennial receipt list`.") }
         form.show(Listing(receipts: receipts))
     }

@@ -146,7 +146,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         let epoch = epoch?.milliseconds ?? SimulatorClock.system.milliseconds()
         options.epochMilliseconds = epoch
         if let sharedSecretFile {
-            options.sharedSecret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
+            options.sharedSecret = try SecretFile(file: InputFile(path: sharedSecretFile)).secret()
         }
         let logger = Logger(label: "perennial.simulator")
         let identity = try https.identity(ofStoreAt: host)

@@ -20,12 +20,6 @@ struct StatusCommand: AsyncParsableCommand {
     /// The default number of seconds between two looks with `--watch`.
     private static let intervalSeconds = 2
 
-    /// The formats of a status.
-    enum Form: String, ExpressibleByArgument, CaseIterable {
-        case table
-        case json
-    }
-
     @Flag(help: "Show it again and again until Ctrl-C; an outage of the database is shown too.")
     var watch = false
 
@@ -34,7 +28,7 @@ struct StatusCommand: AsyncParsableCommand {
     var interval: Int?
 
     @Option(help: "table for people, or json, which is stable.")
-    var format = Form.table
+    var format = TableForm.table
 
     @OptionGroup var flags: SettingsFlags
 

@@ -309,7 +309,6 @@ extension TodaySoFar {
 }
 
 extension Overview.Revenue {
-    /// The amount of now.
     fileprivate var now: (currency: String, amount: Milliunits)? {
         days.last.map { (currency, Milliunits($0.milliunits)) }
     }

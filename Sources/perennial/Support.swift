@@ -28,26 +28,18 @@ struct SupportCommand: AsyncParsableCommand {
 
 /// What every support call needs: the app, the environment, a form of output and the settings.
 struct SupportFlags: ParsableArguments {
-    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
-    var app: BundleID
-
     @ArgumentParser.Flag(help: "Ask Apple's sandbox instead of production.")
     var sandbox = false
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var apple: AppleFlags
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var flags: AppFlags
 
     /// Where Apple is asked.
     var environment: StoreEnvironment { sandbox ? .sandbox : .production }
 
-    /// Runs `body` with a tracker and the app.
     func run<Result: Sendable>(_ body: (Tracker, App) async throws -> Result) async throws -> Result {
-        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
-        return try await withLedger(settings) { ledger in
-            let app = try await ledger.apps.app(app)
-            return try await withTracker(settings, ledger: ledger) { try await body($0, app) }
-        }
+        try await flags.tracker(apple) { try await body($0, try await $0.ledger.apps.app(flags.app)) }
     }
 
     /// Asks a question and returns what Apple answered.

@@ -21,7 +21,6 @@ struct ExtensionFlags: ParsableArguments {
         guard RenewalExtension.days.contains(days) else { throw ValidationError("--days is a number from 1 to 90.") }
     }
 
-    /// The extension.
     var wanted: RenewalExtension {
         get throws {
             guard let wanted = RenewalExtension(days: days, reason: reason) else {

@@ -20,12 +20,6 @@ struct VerifyCommand: AsyncParsableCommand {
               perennial verify --format json
             """)
 
-    /// The formats of the result.
-    enum Form: String, ExpressibleByArgument, CaseIterable {
-        case text
-        case json
-    }
-
     @ArgumentParser.Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")
     var repair = false
 
@@ -33,7 +27,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var check: [Invariant] = []
 
     @Option(help: "text for people, or json, which is stable.")
-    var format = Form.text
+    var format = TextForm.text
 
     @OptionGroup var flags: SettingsFlags
 
@@ -83,12 +77,8 @@ extension Invariant: ExpressibleByArgument {}
 struct VerifySum {
     /// The invariants that are verified.
     let invariants: Set<Invariant>
-    private var keys: Int64 = 0
-    private var found: [(violation: Violation, isRepaired: Bool)] = []
-
-    init(invariants: Set<Invariant>) {
-        self.invariants = invariants
-    }
+    private(set) var keys: Int64 = 0
+    private(set) var found: [(violation: Violation, isRepaired: Bool)] = []
 
     mutating func add(_ step: VerifyStep) { keys += step.keys }
 

@@ -65,10 +65,9 @@ struct WebhookAddCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey])
         let start = try WebhookStart(from)
-        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile($0)).secret()) }
-        let (webhook, secret) = try await withLedger(settings) {
+        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile(path: $0)).secret()) }
+        let (webhook, secret) = try await flags.ledger(sealing: true) {
             try await $0.webhooks.add(
                 url: url, app: app, kinds: kinds.map { $0.split(separator: ",").map(String.init) },
                 environment: environment, concurrency: concurrency, secret: own, from: start)
@@ -92,8 +91,7 @@ struct WebhookListCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        form.show(Listing(try await withLedger(settings) { try await $0.webhooks.all() }))
+        form.show(Listing(try await flags.ledger { try await $0.webhooks.all() }))
     }
 }
 
@@ -115,8 +113,7 @@ struct WebhookShowCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        let (found, waiting) = try await withLedger(settings) {
+        let (found, waiting) = try await flags.ledger {
             (try await $0.webhooks.webhook(webhook.id), try await $0.webhooks.waiting(for: webhook.id, limit: 1_000))
         }
         printError(
@@ -162,8 +159,7 @@ struct WebhookSetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) {
+        try await flags.ledger {
             try await $0.webhooks.set(
                 webhook.id, url: url, concurrency: concurrency, isOn: on ? true : off ? false : nil)
         }
@@ -185,8 +181,7 @@ struct WebhookRemoveCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) { try await $0.webhooks.remove(webhook.id) }
+        try await flags.ledger { try await $0.webhooks.remove(webhook.id) }
         printLine("Removed webhook \(webhook.id).")
     }
 }
@@ -220,9 +215,8 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey])
-        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile($0)).secret()) }
-        let secret = try await withLedger(settings) {
+        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile(path: $0)).secret()) }
+        let secret = try await flags.ledger(sealing: true) {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }
         printLine(secret?.text ?? "Only the newest secret of webhook \(webhook.id) signs now.")
@@ -243,10 +237,7 @@ struct WebhookTestCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey])
-        let outcome = try await withLedger(settings) { ledger in
-            try await withTracker(settings, ledger: ledger) { try await $0.testWebhook(webhook.id) }
-        }
+        let outcome = try await flags.tracker { try await $0.testWebhook(webhook.id) }
         guard case .delivered = outcome else { throw Failure("The test failed: \(outcome.sentence)") }
         printLine(outcome.sentence)
     }
@@ -273,8 +264,7 @@ struct WebhookSkipCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) { try await $0.webhooks.skip(position, of: webhook.id, because: reason) }
+        try await flags.ledger { try await $0.webhooks.skip(position, of: webhook.id, because: reason) }
         printLine("Skipped the event at position \(position) for webhook \(webhook.id).")
     }
 }
@@ -300,9 +290,8 @@ struct WebhookReplayCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database])
         let start = try WebhookStart(from)
-        try await withLedger(settings) { try await $0.webhooks.replay(webhook.id, from: start) }
+        try await flags.ledger { try await $0.webhooks.replay(webhook.id, from: start) }
         printLine("Webhook \(webhook.id) sends the feed again from there on.")
     }
 }

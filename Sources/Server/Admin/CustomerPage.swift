@@ -198,55 +198,21 @@ struct ReasonViews {
 
     /// Creates the views. `bodies` has Apple's answers by their numbers.
     init(_ explanation: CustomerExplanation, bodies: [Int64: [UInt8]]) {
-        let reasons = explanation.reasons
         summary = explanation.summary.joined(separator: " ")
         rights = explanation.rights.map { right in
-            let winner = right.winner
-            let until = winner.until.map { "until \(readable($0)) unless something changes" } ?? "without an end"
+            let words = explanation.words(of: right)
             return Right(
-                name: right.name, answer: winner.granted ? "yes, \(until)" : "no",
-                style: winner.granted ? "yes" : "no",
-                source: "\(winner.granted ? "It comes from" : "What decides is") \(explanation.name(of: winner))."
-                    .withReadableInstants,
-                losers: right.losers.map {
-                    "Not from \(explanation.name(of: $0)): \($0.loss(to: winner)).".withReadableInstants
-                })
+                name: right.name, answer: words.answer.withReadableInstants,
+                style: right.winner.granted ? "yes" : "no", source: words.source.withReadableInstants,
+                losers: words.losses.map(\.withReadableInstants))
         }
-        things =
-            explanation.subscriptions.map { Thing($0, explanation, bodies) }
-            + explanation.purchases.map { Thing($0, at: reasons.at, for: reasons.customer, bodies) }
-        receipts = reasons.receipts.map { $0.sentence.withReadableInstants }
-    }
-}
-
-extension ReasonViews.Thing {
-    fileprivate init(
-        _ one: SubscriptionReasons, _ explanation: CustomerExplanation, _ bodies: [Int64: [UInt8]]
-    ) {
-        let reasons = explanation.reasons
-        let verdict = one.verdict(at: reasons.at)
-        let rule = one.rule(of: verdict).map { " (The rule: \($0).)" } ?? ""
-        let owner = one.ownership.sentence(for: reasons.customer, accountToken: one.state.facts.appAccountToken)
-        let clocks =
-            "Known as of Apple's clock \(readable(one.state.asOf)); the last answer came at "
-            + "\(readable(one.checkedAt))."
-        title =
-            "Subscription \(one.state.facts.originalTransactionID): \(verdict.productID), "
-            + one.environment.rawValue
-        conclusion = (one.conclusion(of: verdict) + rule).withReadableInstants
-        steps = one.steps(of: verdict).map { ReasonViews.Step($0, bodies) }
-        notes = [one.gap, owner, explanation.next(of: one, verdict), clocks].compactMap { $0?.withReadableInstants }
-    }
-
-    fileprivate init(
-        _ one: PurchaseReasons, at instant: Instant, for customer: String, _ bodies: [Int64: [UInt8]]
-    ) {
-        let facts = one.state.facts
-        title = "Purchase \(one.state.transactionID): \(facts.key.productID), \(one.environment.rawValue)"
-        conclusion = one.conclusion(at: instant).withReadableInstants
-        steps = one.steps(at: instant).map { ReasonViews.Step($0, bodies) }
-        let owner = one.ownership.sentence(for: customer, accountToken: facts.appAccountToken?.value)
-        notes = [one.gap, owner].compactMap { $0?.withReadableInstants }
+        things = explanation.things.map { thing in
+            Thing(
+                title: thing.title, conclusion: thing.says.withReadableInstants,
+                steps: thing.steps.map { Step($0, bodies) },
+                notes: [thing.gap, thing.owner, thing.expected, thing.clocks].compactMap { $0?.withReadableInstants })
+        }
+        receipts = explanation.reasons.receipts.map { $0.sentence.withReadableInstants }
     }
 }
 
@@ -269,10 +235,7 @@ extension ReasonViews.Step {
 extension CustomerExplanation {
     /// The numbers of the answers that decided.
     var observations: Set<Int64> {
-        let steps =
-            subscriptions.flatMap { $0.steps(of: $0.verdict(at: reasons.at)) }
-            + purchases.flatMap { $0.steps(at: reasons.at) }
-        return Set(steps.compactMap { $0.observation?.id })
+        Set(things.flatMap(\.steps).compactMap { $0.observation?.id })
     }
 }
 

@@ -47,14 +47,10 @@ extension CustomerExplanation {
     }
 
     private func json(of one: SubscriptionReasons) -> JSONValue {
-        let verdict = one.verdict(at: reasons.at)
+        let (thing, verdict) = (thing(of: one), one.verdict(at: reasons.at))
         let explained = Explanation.ExplainedSubscription(
             state: one.state, groupID: one.state.facts.groupID, verdict: verdict)
-        var fields: [String: JSONValue] =
-            switch explained.json {
-            case .object(let fields): fields
-            case .null, .bool, .integer, .string, .array: [:]
-            }
+        var fields = explained.members
         let isAllowed = one.allowedUntil != nil
         if isAllowed {
             fields["state"] = .string(State.awaitingRenewal.rawValue)
@@ -68,38 +64,32 @@ extension CustomerExplanation {
         fields["checked_at"] = .string(one.checkedAt.iso8601)
         fields["next_check_at"] = .optional(one.nextCheckAt?.iso8601)
         fields["next_check_of_receipt"] = .optional(one.polledBy?.description)
-        fields["expected"] = .string(next(of: one, verdict))
-        fields["gap"] = .optional(one.gap)
-        fields["ownership"] = json(of: one.ownership, accountToken: one.state.facts.appAccountToken)
-        fields["rule"] = .optional(one.rule(of: verdict))
-        fields["says"] = .string(one.conclusion(of: verdict))
-        fields["because"] = .array(one.steps(of: verdict).map(\.json))
+        fields["expected"] = .optional(thing.expected)
+        fields["gap"] = .optional(thing.gap)
+        fields["ownership"] = json(of: one.ownership, thing)
+        fields["rule"] = .optional(thing.rule)
+        fields["says"] = .string(thing.conclusion)
+        fields["because"] = .array(thing.steps.map(\.json))
         return .object(fields)
     }
 
     private func json(of one: PurchaseReasons) -> JSONValue {
-        let state = one.state
-        return [
-            "transaction_id": .string(state.transactionID.text),
-            "original_transaction_id": .string(state.facts.key.originalTransactionID.text),
-            "product_id": .string(state.facts.key.productID.text),
-            "quantity": .integer(Int64(state.quantity)),
-            "purchased_at": .string(state.purchasedAt.iso8601),
-            "revoked_at": .optional(state.revokedAt?.iso8601),
-            "environment": .string(one.environment.rawValue),
-            "gap": .optional(one.gap),
-            "ownership": json(of: one.ownership, accountToken: state.facts.appAccountToken?.value),
-            "says": .string(one.conclusion(at: reasons.at)),
-            "because": .array(one.steps(at: reasons.at).map(\.json)),
-        ]
+        let thing = thing(of: one)
+        var fields = one.state.members
+        fields["environment"] = .string(one.environment.rawValue)
+        fields["gap"] = .optional(thing.gap)
+        fields["ownership"] = json(of: one.ownership, thing)
+        fields["says"] = .string(thing.conclusion)
+        fields["because"] = .array(thing.steps.map(\.json))
+        return .object(fields)
     }
 
-    private func json(of ownership: Reasons.Ownership, accountToken: String?) -> JSONValue {
+    private func json(of ownership: Reasons.Ownership, _ thing: Thing) -> JSONValue {
         [
             "owner": .optional(ownership.owner),
             "is_customer": .bool(ownership.isCustomer),
             "since": .optional(ownership.since?.iso8601),
-            "says": .string(ownership.sentence(for: reasons.customer, accountToken: accountToken)),
+            "says": .string(thing.owner),
         ]
     }
 }
@@ -172,8 +162,8 @@ extension Explanation {
             "environment": .optional(environment?.rawValue),
             "bundle_id": .optional(bundleID?.text),
             "at": .string(at.iso8601),
-            "subscriptions": .array(subscriptions.map(\.json)),
-            "purchases": .array(purchases.map(\.json)),
+            "subscriptions": .array(subscriptions.map { .object($0.members) }),
+            "purchases": .array(purchases.map { .object($0.members) }),
         ]
         if let events { fields["events"] = .array(events.map(\.json)) }
         if let held { fields["held"] = .array(held.map(\.json)) }
@@ -182,7 +172,7 @@ extension Explanation {
 }
 
 extension Explanation.ExplainedSubscription {
-    var json: JSONValue {
+    fileprivate var members: [String: JSONValue] {
         let runs = verdict.state != .expired && verdict.state != .revoked
         return [
             "original_transaction_id": .string(state.facts.originalTransactionID.text),
@@ -213,7 +203,7 @@ extension Explanation.ExplainedSubscription {
 }
 
 extension PurchaseState {
-    fileprivate var json: JSONValue {
+    fileprivate var members: [String: JSONValue] {
         [
             "transaction_id": .string(transactionID.text),
             "original_transaction_id": .string(facts.key.originalTransactionID.text),

@@ -121,13 +121,57 @@ extension PurchaseReasons {
 }
 
 extension CustomerExplanation {
+    /// A subscription or purchase with its reasons, in the words of every form of the explanation.
+    package struct Thing: Sendable {
+        package let title: String
+        package let conclusion: String
+        /// The rule that decided a subscription.
+        package var rule: String?
+        /// How a subscription is paid.
+        var paid: String?
+        package let steps: [Step]
+        package let gap: String?
+        /// Who owns it, and how they came to own it.
+        package let owner: String
+        /// What happens to a subscription if no further answer comes, and when Apple is asked.
+        package var expected: String?
+        /// Apple's clock and when the last answer about a subscription came.
+        package var clocks: String?
+
+        /// The conclusion with its rule.
+        package var says: String { conclusion + (rule.map { " (The rule: \($0).)" } ?? "") }
+    }
+
+    /// The subscriptions, then the purchases.
+    package var things: [Thing] { subscriptions.map(thing(of:)) + purchases.map(thing(of:)) }
+
+    package func thing(of one: SubscriptionReasons) -> Thing {
+        let (state, verdict) = (one.state, one.verdict(at: reasons.at))
+        return Thing(
+            title:
+                "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(one.environment.rawValue)",
+            conclusion: one.conclusion(of: verdict), rule: one.rule(of: verdict), paid: state.sale.words,
+            steps: one.steps(of: verdict), gap: one.gap,
+            owner: one.ownership.sentence(for: reasons.customer, accountToken: state.facts.appAccountToken),
+            expected: next(of: one, verdict),
+            clocks: "Known as of Apple's clock \(state.asOf.iso8601); the last answer came at \(one.checkedAt.iso8601)."
+        )
+    }
+
+    package func thing(of one: PurchaseReasons) -> Thing {
+        let (state, facts) = (one.state, one.state.facts)
+        return Thing(
+            title: "Purchase \(state.transactionID): \(facts.key.productID), \(one.environment.rawValue)",
+            conclusion: one.conclusion(at: reasons.at), steps: one.steps(at: reasons.at), gap: one.gap,
+            owner: one.ownership.sentence(for: reasons.customer, accountToken: facts.appAccountToken?.value))
+    }
+
     /// The explanation in lines, for a reader who has never seen a receipt.
     package var text: String {
         var lines = ["\(reasons.customer) in \(reasons.bundleID) at \(reasons.at.iso8601)", ""]
         lines += summary
         for right in rights { lines += [""] + self.lines(of: right) }
-        for subscription in subscriptions { lines += [""] + self.lines(of: subscription) }
-        for purchase in purchases { lines += [""] + self.lines(of: purchase) }
+        for thing in things { lines += [""] + self.lines(of: thing) }
         if !reasons.receipts.isEmpty { lines += [""] + reasons.receipts.map(\.sentence) }
         return lines.map(\.visible).joined(separator: "\n")
     }
@@ -161,16 +205,23 @@ extension CustomerExplanation {
     }
 
     private func lines(of right: Right) -> [String] {
+        let words = words(of: right)
+        return ["\(right.name): \(words.answer)."] + ([words.source] + words.losses).map { "  " + $0 }
+    }
+
+    /// Returns the answer about an entitlement, where it comes from, and why not from elsewhere.
+    package func words(of right: Right) -> (answer: String, source: String, losses: [String]) {
         let winner = right.winner
         let until = winner.until.map { "until \($0.iso8601) unless something changes" } ?? "without an end"
-        let head = winner.granted ? "\(right.name): yes, \(until)." : "\(right.name): no."
-        let verb = winner.granted ? "It comes from" : "What decides is"
-        return [head, "  \(verb) \(name(of: winner))."]
-            + right.losers.map { "  Not from \(name(of: $0)): \($0.loss(to: winner))." }
+        return (
+            winner.granted ? "yes, \(until)" : "no",
+            "\(winner.granted ? "It comes from" : "What decides is") \(name(of: winner)).",
+            right.losers.map { "Not from \(name(of: $0)): \($0.loss(to: winner))." }
+        )
     }
 
     /// Returns the name of a source in the words of a reader.
-    package func name(of source: Reasons.Source) -> String {
+    private func name(of source: Reasons.Source) -> String {
         if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
             return
                 "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"
@@ -187,28 +238,11 @@ extension CustomerExplanation {
         [source.productID?.text, source.environment.rawValue].compactMap(\.self).joined(separator: ", ")
     }
 
-    private func lines(of subscription: SubscriptionReasons) -> [String] {
-        let verdict = subscription.verdict(at: reasons.at)
-        let state = subscription.state
-        var lines = [
-            "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(subscription.environment.rawValue)"
-        ]
-        if let rule = subscription.rule(of: verdict) {
-            lines.append("  \(subscription.conclusion(of: verdict)) (The rule: \(rule).)")
-        }
-        if let words = state.sale.words { lines.append("  Paid: \(words).") }
-        lines.append("  Why:")
-        lines += subscription.steps(of: verdict).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
-        if let gap = subscription.gap { lines.append("  From stored facts: \(gap)") }
-        lines.append(
-            "  "
-                + subscription.ownership.sentence(
-                    for: reasons.customer, accountToken: state.facts.appAccountToken))
-        lines.append("  " + next(of: subscription, verdict))
-        lines.append(
-            "  Known as of Apple's clock \(state.asOf.iso8601); the last answer came at \(subscription.checkedAt.iso8601)."
-        )
-        return lines
+    private func lines(of thing: Thing) -> [String] {
+        let head = [thing.says, thing.paid.map { "Paid: \($0)." } ?? "", "Why:"].filter { !$0.isEmpty }
+        let steps = thing.steps.enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
+        let tail = [thing.gap.map { "From stored facts: \($0)" }, thing.owner, thing.expected, thing.clocks]
+        return [thing.title] + head.map { "  " + $0 } + steps + tail.compactMap { $0.map { "  " + $0 } }
     }
 
     private func lines(of step: Step, number: Int) -> [String] {
@@ -220,8 +254,7 @@ extension CustomerExplanation {
         return ["    \(number). \(step.sentence)", "       \(step.path) = \(step.value), in \(source)"]
     }
 
-    /// Returns what happens if no further answer comes, and when Apple is asked.
-    package func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+    private func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
         let ask =
             subscription.nextCheckAt.map { at in
                 "Apple is asked again at \(at.iso8601)\(subscription.polledBy.map { " about receipt \($0)" } ?? "")"
@@ -240,22 +273,6 @@ extension CustomerExplanation {
         case .awaitingRenewal: return "news is due any moment, and access ends at \(until.iso8601) if it is not good"
         case .billingRetry, .expired, .revoked: return "without news it stays as it is"
         }
-    }
-
-    private func lines(of purchase: PurchaseReasons) -> [String] {
-        let state = purchase.state
-        var lines = [
-            "Purchase \(state.transactionID): \(state.facts.key.productID), \(purchase.environment.rawValue)",
-            "  " + purchase.conclusion(at: reasons.at),
-            "  Why:",
-        ]
-        lines += purchase.steps(at: reasons.at).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
-        if let gap = purchase.gap { lines.append("  From stored facts: \(gap)") }
-        lines.append(
-            "  "
-                + purchase.ownership.sentence(
-                    for: reasons.customer, accountToken: state.facts.appAccountToken?.value))
-        return lines
     }
 }
 

@@ -119,7 +119,6 @@ struct LineBlock: Sendable {
     /// Its lines, at least one.
     let lines: [Line]
 
-    /// The numbers of its lines.
     var numbers: Range<Int> { firstNumber..<(firstNumber + lines.count) }
 }
 
@@ -138,10 +137,6 @@ struct LineLimits: Sendable {
 /// A file named on the command line; `-` is standard input.
 struct InputFile: Sendable {
     let path: String
-
-    init(_ path: String) {
-        self.path = path
-    }
 
     /// The name for messages.
     var name: String { path == "-" ? "standard input" : path }

@@ -49,7 +49,7 @@ struct ImportCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         try await withLedger(settings) { ledger in
             try await withTracker(settings, ledger: ledger) { tracker in
-                var run = ImportRun(tracker: tracker, input: InputFile(file), fromLine: fromLine, again: again)
+                var run = ImportRun(tracker: tracker, input: InputFile(path: file), fromLine: fromLine, again: again)
                 try await run.run()
             }
         }
@@ -178,14 +178,7 @@ struct Importer: Sendable {
     let ongoing: Import?
     /// The first line to store; those before it are skipped.
     let fromLine: Int
-    let limits: LineLimits
-
-    init(tracker: Tracker, ongoing: Import?, fromLine: Int, limits: LineLimits = LineLimits()) {
-        self.tracker = tracker
-        self.ongoing = ongoing
-        self.fromLine = fromLine
-        self.limits = limits
-    }
+    var limits = LineLimits()
 
     /// Stores every line and reports each block to `progress` in the order of the file. Throws when the file cannot be
     /// read or the database stays unreachable.

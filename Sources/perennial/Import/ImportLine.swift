@@ -66,10 +66,6 @@ struct QuickLine {
         return reader.object()
     }
 
-    private init(bytes: UnsafeRawBufferPointer) {
-        self.bytes = bytes
-    }
-
     /// Reads the whole object, and takes the values of the known keys.
     private mutating func object() -> ImportLine? {
         var texts = Fields()

@@ -25,14 +25,8 @@ struct DoctorCommand: AsyncParsableCommand {
               perennial doctor --format json
             """)
 
-    /// The formats of the result.
-    enum Form: String, ExpressibleByArgument, CaseIterable {
-        case text
-        case json
-    }
-
     @Option(help: "text for people, or json, which is stable.")
-    var format = Form.text
+    var format = TextForm.text
 
     @OptionGroup var apple: AppleFlags
     @OptionGroup var flags: SettingsFlags
@@ -69,14 +63,10 @@ struct DoctorFinding: Sendable, Hashable {
 
 /// The findings of one examination, in the order in which they were made.
 struct Diagnosis {
-    private let settings: Settings
-    private let shows: Bool
+    let settings: Settings
+    /// Whether each finding is printed at once.
+    let shows: Bool
     private(set) var findings: [DoctorFinding] = []
-
-    /// Creates one without findings. With `shows`, each finding is printed at once.
-    init(settings: Settings, shows: Bool) {
-        (self.settings, self.shows) = (settings, shows)
-    }
 
     /// How many checks found something wrong.
     var wrong: Int { findings.count { !$0.isFine } }

@@ -25,19 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
-        try await withUncheckedLedger(settings) { ledger in
-            try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry(version: Perennial.version)
-            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
-                try await runServices(
-                    [
-                        MinuteLog(tracker), CheckerHeartbeat(tracker),
-                        ListeningServer(
-                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
-                    ],
-                    logger: settings.logger)
-            }
-        }
+        try await start(settings) { [CheckerHeartbeat($0), http.server(of: $0, counting: $1, settings)] }
     }
 }
 
@@ -59,45 +47,68 @@ struct AllCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
-        try await withUncheckedLedger(settings) { ledger in
-            try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry(version: Perennial.version)
-            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
-                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
-                try await runServices(
-                    [
-                        MinuteLog(tracker), CheckerHeartbeat(tracker), worker,
-                        ListeningServer(
-                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
-                    ],
-                    logger: settings.logger)
-            }
+        try await start(settings) {
+            [CheckerHeartbeat($0), DatabaseWait(workerOf: $0), http.server(of: $0, counting: $1, settings)]
         }
     }
 }
 
-/// The API on the address in the settings. It logs the address once it listens, and throws the reason when it cannot.
-struct ListeningServer: Service {
-    let tracker: Tracker
-    let metrics: MetricsRegistry
-    let settings: Settings
-    let servesAdmin: Bool
+/// Runs a process that goes on until a signal: the services that `body` names for a tracker and its metrics.
+private func start(
+    _ settings: Settings, _ body: (Tracker, MetricsRegistry) -> [any Service]
+) async throws {
+    try await withUncheckedLedger(settings) { ledger in
+        try await refuseOtherSchema(ledger, logger: settings.logger)
+        let metrics = MetricsRegistry(version: Perennial.version)
+        try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
+            try await runServices([MinuteLog(tracker)] + body(tracker, metrics), logger: settings.logger)
+        }
+    }
+}
+
+extension DatabaseWait {
+    fileprivate init(workerOf tracker: Tracker) {
+        self.init(ledger: tracker.ledger, logger: tracker.logger, service: Worker(tracker))
+    }
+}
+
+extension HTTPFlags {
+    /// The API on the address in the settings.
+    fileprivate func server(of tracker: Tracker, counting metrics: MetricsRegistry, _ settings: Settings) -> Listener {
+        let (host, port, logger) = (settings.httpHost, settings.httpPort, settings.logger)
+        return Listener(
+            name: "server", host: host, port: port, remedy: "set PERENNIAL_HTTP_PORT", said: "listening",
+            path: "", logger: logger
+        ) { [noAdmin = noAdmin, proxies = settings.trustedProxies] onListening in
+            HTTPServer(
+                tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, files: .raised(),
+                trustedProxies: proxies, servesAdmin: !noAdmin, onListening: onListening)
+        }
+    }
+}
+
+/// A server on an address. It logs the address once it listens, and throws the reason when it cannot.
+private struct Listener: Service {
+    /// What it is, for a failure.
+    let name: String
+    let host: String
+    let port: Int
+    /// What to do where another program listens.
+    let remedy: String
+    /// What the log says before the address, and the path after it.
+    let said: String
+    let path: String
+    let logger: Logger
+    let server: @Sendable (_ onListening: @escaping @Sendable (Int) async -> Void) -> any Service
 
     func run() async throws {
-        let logger = settings.logger
-        let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
-        let server = HTTPServer(
-            tracker: tracker, metrics: metrics, host: settings.httpHost, port: settings.httpPort, logger: logger,
-            files: .raised(), trustedProxies: settings.trustedProxies, servesAdmin: servesAdmin
-        ) { port in
-            logger.info("listening on http://\(host):\(port)")
-        }
+        let shown = host.contains(":") ? "[\(host)]" : host
         do {
-            try await server.run()
+            try await server { port in logger.info("\(said) on http://\(shown):\(port)\(path)") }.run()
         } catch {
             throw Failure(
-                "The server on \(host):\(settings.httpPort) stopped: \(ExitStatus.sentence(for: error)); "
-                    + "if another program listens there, set PERENNIAL_HTTP_PORT.")
+                "The \(name) on \(shown):\(port) stopped: \(ExitStatus.sentence(for: error)); if another program listens "
+                    + "there, \(remedy).")
         }
     }
 }
@@ -149,7 +160,8 @@ struct WorkerCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
-        if once { try await checkWhatIsDue(settings) } else { try await keepChecking(settings) }
+        guard !once else { return try await checkWhatIsDue(settings) }
+        try await start(settings) { [DatabaseWait(workerOf: $0)] + serving($1, of: $0, logger: settings.logger) }
     }
 
     private func checkWhatIsDue(_ settings: Settings) async throws {
@@ -165,46 +177,17 @@ struct WorkerCommand: AsyncParsableCommand {
         if let failure = report.failure { throw failure }
     }
 
-    private func keepChecking(_ settings: Settings) async throws {
-        try await withUncheckedLedger(settings) { ledger in
-            try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry(version: Perennial.version)
-            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
-                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
-                try await runServices(
-                    [MinuteLog(tracker), worker] + serving(metrics, of: tracker, logger: settings.logger),
-                    logger: settings.logger)
-            }
-        }
-    }
-
     private func serving(_ metrics: MetricsRegistry, of tracker: Tracker, logger: Logger) -> [any Service] {
         guard let metricsPort else { return [] }
+        let host = metricsHost
         return [
-            ListeningMetrics(tracker: tracker, metrics: metrics, host: metricsHost, port: metricsPort, logger: logger)
+            Listener(
+                name: "metrics", host: host, port: metricsPort, remedy: "choose another --metrics-port",
+                said: "metrics", path: "/metrics", logger: logger
+            ) {
+                MetricsServer(tracker: tracker, metrics: metrics, host: host, port: metricsPort, onListening: $0)
+            }
         ]
-    }
-}
-
-/// A worker's metrics on their address. It logs the address once it listens, and throws the reason when it cannot.
-private struct ListeningMetrics: Service {
-    let tracker: Tracker
-    let metrics: MetricsRegistry
-    let host: String
-    let port: Int
-    let logger: Logger
-
-    func run() async throws {
-        let shown = host.contains(":") ? "[\(host)]" : host
-        do {
-            try await MetricsServer(tracker: tracker, metrics: metrics, host: host, port: port) { port in
-                logger.info("metrics on http://\(shown):\(port)/metrics")
-            }.run()
-        } catch {
-            throw Failure(
-                "The metrics on \(shown):\(port) stopped: \(ExitStatus.sentence(for: error)); "
-                    + "if another program listens there, choose another --metrics-port.")
-        }
     }
 }
 

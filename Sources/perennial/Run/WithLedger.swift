@@ -1,4 +1,5 @@
 import AppStore
+import ArgumentParser
 import AsyncHTTPClient
 import Foundation
 import Logging
@@ -53,6 +54,29 @@ func withLedger<Result: Sendable>(
     try await withUncheckedLedger(settings, isBrief: true) { ledger in
         try await ledger.operations.requireMigrated()
         return try await body(ledger.acting(as: .user(NSUserName())))
+    }
+}
+
+/// The flags of a one-shot command: its settings, and what it is about.
+protocol LedgerFlags: ParsableArguments {
+    /// The settings.
+    var base: SettingsFlags { get }
+}
+
+extension LedgerFlags {
+    /// Opens the database of the settings for `body`; with `sealing` the master key is needed too.
+    func ledger<Result: Sendable>(
+        sealing: Bool = false, _ body: (SubscriptionLedger) async throws -> Result
+    ) async throws -> Result {
+        try await withLedger(try base.settings(needing: sealing ? [.database, .masterKey] : [.database]), body)
+    }
+
+    /// Opens the database of the settings for `body`, which asks Apple.
+    func tracker<Result: Sendable>(
+        _ apple: AppleFlags? = nil, _ body: (Tracker) async throws -> Result
+    ) async throws -> Result {
+        let settings = try base.settings(needing: [.database, .masterKey], apple?.values ?? [:])
+        return try await withLedger(settings) { try await withTracker(settings, ledger: $0, body) }
     }
 }
 

@@ -216,7 +216,7 @@ struct SettingsSources {
 
     /// Returns the text of a small file.
     @Sendable static func textOfFile(_ path: String) throws -> String {
-        let bytes = try InputFile(path).contents(bytesMax: SettingsFile.bytesMax)
+        let bytes = try InputFile(path: path).contents(bytesMax: SettingsFile.bytesMax)
         return String(decoding: bytes, as: UTF8.self)
     }
 }

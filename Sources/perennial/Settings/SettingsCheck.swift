@@ -10,10 +10,6 @@ struct SettingsCheck {
     let values: SettingsValues
     private(set) var mistakes: [String] = []
 
-    init(values: SettingsValues) {
-        self.values = values
-    }
-
     /// Returns the location of the database; empty when the `PG*` variables are sufficient.
     mutating func database(isNeeded: Bool) -> String {
         if values[.databaseURL] != nil { return connectionString(.databaseURL) ?? "" }
@@ -195,6 +191,29 @@ struct SettingsFlags: ParsableArguments {
         for warning in warnings { settings.logger.warning("\(warning)") }
         return settings
     }
+}
+
+extension SettingsFlags: LedgerFlags {
+    var base: SettingsFlags { self }
+}
+
+/// The app of a command, and its settings.
+struct AppFlags: LedgerFlags {
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @OptionGroup var base: SettingsFlags
+}
+
+/// The customer of a command, and its settings.
+struct CustomerFlags: LedgerFlags {
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @OptionGroup var base: SettingsFlags
 }
 
 /// Flags of the commands that ask Apple.
