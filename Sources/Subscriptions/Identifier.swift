@@ -14,7 +14,6 @@ package struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStr
         self.text = text
     }
 
-    /// Creates an identifier from a literal.
     package init(stringLiteral text: String) {
         self.text = text
     }
@@ -146,4 +145,19 @@ package enum AppleStatus: Int, Sendable, Hashable, CaseIterable {
     case gracePeriod = 4
     /// It was refunded, or revoked from the family.
     case revoked = 5
+}
+
+/// The bytes of ids, keys and numbers.
+extension UInt8 {
+    /// Whether it is an ASCII digit.
+    package var isDigit: Bool { self &- 48 < 10 }
+    /// Whether it is an ASCII letter.
+    package var isLetter: Bool { (self | 0x20) &- 97 < 26 }
+    /// Whether it is a hexadecimal digit in lower case.
+    package var isLowerHex: Bool { isDigit || self &- 97 < 6 }
+}
+
+extension String {
+    /// Whether it has the form of an ISO 4217 code, in either case.
+    package var isCurrency: Bool { utf8.count == 3 && utf8.allSatisfy(\.isLetter) }
 }

@@ -181,7 +181,7 @@ private struct DateReader {
         guard rest.count >= digits else { return nil }
         var value: Int64 = 0
         for byte in rest.prefix(digits) {
-            guard (48...57).contains(byte) else { return nil }
+            guard byte.isDigit else { return nil }
             value = value * 10 + Int64(byte - 48)
         }
         rest.removeFirst(digits)

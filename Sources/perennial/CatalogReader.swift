@@ -98,7 +98,7 @@ struct CatalogReader {
                 "'\(price)' is no price; write 4.99, with at most 3 decimals", at: "\(place).price",
                 fields["price"] ?? node)
         }
-        let isCurrency = currency.map { $0.count == 3 && $0.allSatisfy { ("A"..."Z").contains($0) } } ?? true
+        let isCurrency = currency.map { $0.isCurrency && $0 == $0.uppercased() } ?? true
         if let currency, !isCurrency {
             note("'\(currency)' is no currency; write USD", at: "\(place).currency", fields["currency"] ?? node)
         }
@@ -143,7 +143,6 @@ extension CatalogReader {
         return fields
     }
 
-    /// Returns a required text.
     mutating func requiredText(_ key: String, in fields: [String: Node], of node: Node, at place: String) -> String? {
         if fields[key] == nil { note("\(key) is missing", at: place, node) }
         return text(key, in: fields, at: place)

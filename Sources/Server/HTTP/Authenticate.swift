@@ -212,9 +212,7 @@ final class KeyCache: Sendable {
     private static func couldBeSecret(_ text: String) -> Bool {
         let prefix = "perennial_"
         guard text.hasPrefix(prefix), text.utf8.count == prefix.utf8.count + 64 else { return false }
-        return text.utf8.dropFirst(prefix.utf8.count).allSatisfy {
-            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-        }
+        return text.utf8.dropFirst(prefix.utf8.count).allSatisfy(\.isLowerHex)
     }
 }
 

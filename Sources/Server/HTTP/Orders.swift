@@ -99,7 +99,7 @@ private struct OrderBody: KnownFields {
 
     var request: OrderRequest {
         get throws {
-            guard currency.map({ $0.utf8.count == 3 && $0.allSatisfy { $0.isASCII && $0.isLetter } }) ?? true else {
+            guard currency?.isCurrency ?? true else {
                 throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
             }
             return OrderRequest(

@@ -104,7 +104,6 @@ extension PostReceipt {
         let receipt: String?
         /// A signed transaction of StoreKit 2 in compact form.
         let signedTransaction: String?
-        /// The id of a transaction.
         let transactionID: String?
         /// The storefront the device saw.
         let storefront: String?
@@ -148,7 +147,7 @@ extension PostReceipt {
 
         /// Returns the submission for an app. Throws a problem when a field cannot be stored.
         func submission(for bundleID: BundleID) throws -> Submission {
-            guard currency.map(Self.isCurrency) ?? true else {
+            guard currency?.isCurrency ?? true else {
                 throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
             }
             guard storefront.map(Self.isStorefront) ?? true else {
@@ -163,10 +162,6 @@ extension PostReceipt {
             return Submission(
                 bundleID: bundleID, customer: customer, subject: subject, storefront: storefront,
                 priceMilliunits: price?.count, currency: currency?.uppercased())
-        }
-
-        private static func isCurrency(_ text: String) -> Bool {
-            text.utf8.count == 3 && text.utf8.allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20) }
         }
 
         private static func isTransactionID(_ text: String) -> Bool {

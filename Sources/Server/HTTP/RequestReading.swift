@@ -136,8 +136,7 @@ extension Request {
     func number(_ name: String, from lowest: Int64, upTo highest: Int64) throws -> Int64? {
         guard let text = uri.queryParameters.get(name) else { return nil }
         guard !text.isEmpty, text.utf8.count <= 18,
-            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let number = Int64(text), number >= lowest
+            text.utf8.allSatisfy(\.isDigit), let number = Int64(text), number >= lowest
         else {
             throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.")
         }

@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 package import NIOCore
+import Subscriptions
 import Tracking
 
 /// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
@@ -11,7 +12,9 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
     private let bytes: [UInt8]
     /// Whether the source is this machine.
     let isLoopback: Bool
+}
 
+extension SourceAddress {
     /// Creates the source of a socket's address.
     init(_ address: SocketAddress?) { self.init(ip: address?.ipBytes ?? []) }
 
@@ -28,11 +31,6 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
     init?(_ text: String) {
         guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
         self.init(address)
-    }
-
-    private init(bytes: [UInt8], isLoopback: Bool) {
-        self.bytes = bytes
-        self.isLoopback = isLoopback
     }
 
     private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
@@ -65,7 +63,6 @@ package struct TrustedProxies: Sendable {
 
     /// A part of the setting that is neither an address nor a range.
     package struct UnknownRange: Error {
-        /// The part.
         package let text: String
     }
 
@@ -82,7 +79,7 @@ package struct TrustedProxies: Sendable {
                 (self.first, bits) = (first, most)
                 return
             }
-            guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy(\.isDigit),
                 let bits = Int(parts[1]), bits <= most
             else { return nil }
             (self.first, self.bits) = (first, bits)
@@ -177,13 +174,7 @@ package struct OpenFiles: Sendable, Hashable {
 
     /// The limit of open files.
     package let count: Int
-    private let processors: Int
-
-    /// Creates the limit of a machine with `processors` processors.
-    init(count: Int, processors: Int = System.coreCount) {
-        self.count = count
-        self.processors = processors
-    }
+    var processors = System.coreCount
 
     /// Raises the limit of this process as far as the system allows, at most to `wanted`; never lowers it.
     package static func raised() -> OpenFiles {

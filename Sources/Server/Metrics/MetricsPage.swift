@@ -61,7 +61,9 @@ actor MetricsPage {
     private func read() async {
         do {
             let ledger = ledger
-            show(try await within(Self.secondsMax) { try await ledger.operations.gauges() })
+            guard let gauges = try await within(.seconds(Self.secondsMax), { try await ledger.operations.gauges() })
+            else { throw CancellationError() }
+            show(gauges)
             registry.gauge(.databaseUp).set(1)
         } catch {
             logger.debug("the database gave no metrics: \(error)")
@@ -74,7 +76,11 @@ actor MetricsPage {
         let ledger = ledger
         let found: [BusinessGauge]
         do {
-            found = try await within(Self.businessSecondsMax) { try await ledger.operations.businessGauges() }
+            let read = try await within(.seconds(Self.businessSecondsMax)) {
+                try await ledger.operations.businessGauges()
+            }
+            guard let read else { throw CancellationError() }
+            found = read
         } catch {
             logger.debug("the database gave no figures of the business: \(error)")
             found = []
@@ -86,21 +92,6 @@ actor MetricsPage {
             let currency = gauge.currency.isEmpty ? [] : [("currency", gauge.currency)]
             let labels = [("app", gauge.bundleID.text), ("environment", gauge.environment.rawValue)] + currency
             registry.gauge(gauge.figure.metric, labels).set(gauge.value)
-        }
-    }
-
-    private func within<Value: Sendable>(
-        _ seconds: Int, _ read: @escaping @Sendable () async throws -> Value
-    ) async throws -> Value {
-        try await withThrowingTaskGroup { group in
-            group.addTask { try await read() }
-            group.addTask {
-                try await Task.sleep(for: .seconds(seconds))
-                throw CancellationError()
-            }
-            defer { group.cancelAll() }
-            guard let first = try await group.next() else { throw CancellationError() }
-            return first
         }
     }
 

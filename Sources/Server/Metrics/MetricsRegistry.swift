@@ -1,4 +1,5 @@
 package import Metrics
+import Subscriptions
 import Synchronization
 import Tracking
 
@@ -101,7 +102,6 @@ package final class MetricsRegistry: MetricsFactory {
 /// The requirements of swift-metrics for a factory. The label of swift-metrics is the name of a metric here. A series
 /// lives as long as the process.
 extension MetricsRegistry {
-    /// Returns a counter.
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         value(label, dimensions, .counter)
     }
@@ -196,7 +196,6 @@ enum MetricsText {
     /// The content type for scrapers.
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Returns the metrics as text.
     static func text(of families: [MetricsRegistry.Family]) -> String {
         var text = ""
         for family in families {
@@ -252,11 +251,8 @@ enum MetricName {
     static func label(_ text: String) -> String { cleaned(text, also: []) }
 
     private static func cleaned(_ text: String, also extra: [UInt8]) -> String {
-        let letters = (UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"))
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         let bytes = text.utf8.enumerated().map { place, byte -> UInt8 in
-            let isDigit = digits.contains(byte) && place > 0
-            let isAllowed = letters.0.contains(byte) || letters.1.contains(byte) || isDigit || extra.contains(byte)
+            let isAllowed = byte.isLetter || byte.isDigit && place > 0 || extra.contains(byte)
             return isAllowed ? byte : UInt8(ascii: "_")
         }
         return bytes.isEmpty ? "_" : String(decoding: bytes, as: UTF8.self)

@@ -80,7 +80,6 @@ extension LedgerApps {
 }
 
 extension CatalogProduct {
-    /// Returns the products of rows, each with its offers.
     static func all(_ products: [Row], offers: [Row]) throws -> [CatalogProduct] {
         let offers = try offers.reduce(into: [String: [PromotionalOffer]]()) { offers, row in
             offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
@@ -129,7 +128,6 @@ package struct CatalogProduct: Sendable, Hashable {
         /// The number of units that one of it adds.
         package var units: Int32
 
-        /// Creates a credit.
         package init(name: String, units: Int32) {
             (self.name, self.units) = (name, units)
         }
@@ -142,13 +140,11 @@ package struct CatalogProduct: Sendable, Hashable {
         /// The place; 1 is offered first.
         package var place: Int32
 
-        /// Creates a place in a slot.
         package init(name: String, place: Int32) {
             (self.name, self.place) = (name, place)
         }
     }
 
-    /// The product.
     package var id: ProductID
     /// What the product is; nil: the catalog does not say, so a purchase of it is kept for good and delivers nothing.
     package var kind: ProductKind?
@@ -170,10 +166,8 @@ package struct CatalogProduct: Sendable, Hashable {
     package var currency: String?
     /// The entitlements it grants.
     package var entitlements: [String]
-    /// Its promotional offers.
     package var offers: [PromotionalOffer] = []
 
-    /// Creates a product.
     package init(
         id: ProductID, kind: ProductKind? = nil, group: String? = nil, level: Int32? = nil, period: String? = nil,
         priceMilliunits: Int64? = nil, currency: String? = nil, entitlements: [String]
@@ -210,7 +204,6 @@ package struct PromotionalOffer: Sendable, Hashable {
     /// Whether a customer may redeem it only once.
     package var once: Bool
 
-    /// Creates an offer.
     package init(id: String, audience: [Audience], from: Instant? = nil, until: Instant? = nil, once: Bool = false) {
         self.id = id
         self.audience = audience
@@ -250,7 +243,6 @@ package struct Milliunits: Sendable, Hashable {
 
     private static let wholeDigitsMax = 12
 
-    /// Creates a price from its thousandths.
     package init(_ count: Int64) {
         self.count = count
     }
@@ -281,7 +273,7 @@ package struct Milliunits: Sendable, Hashable {
     }
 
     private static func areDigits(_ text: Substring) -> Bool {
-        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        text.utf8.allSatisfy(\.isDigit)
     }
 }
 

@@ -74,7 +74,6 @@ package struct KeyDigest: Sendable, Hashable {
 
 /// An entry in the list of API keys.
 package struct ListedAPIKey: Sendable {
-    /// The key.
     package let key: APIKey
     /// The time when the key was created.
     package let createdAt: Instant
@@ -164,10 +163,6 @@ package struct ConnectKeyName: Sendable, Hashable {
     package let id: String
     /// The issuer of the team's keys; nil: only the classic form of an offer can be signed.
     package let issuer: String?
-
-    init(id: String, issuer: String?) {
-        (self.id, self.issuer) = (id, issuer)
-    }
 }
 
 /// A key of App Store Connect, in plain text for as long as it is used.
@@ -176,7 +171,6 @@ package struct ConnectKey: Sendable {
     package static let idCharactersMax = 64
     private static let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----")
 
-    /// Its name.
     package let name: ConnectKeyName
     let key: P256.Signing.PrivateKey
 
@@ -207,12 +201,7 @@ package struct ConnectKey: Sendable {
 
     private static func require(_ id: String, _ what: String) throws(LedgerError) {
         let isPlain = id.utf8.allSatisfy {
-            switch $0 {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                true
-            default: false
-            }
+            $0.isDigit || $0.isLetter || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
         }
         guard isPlain, (1...idCharactersMax).contains(id.utf8.count) else {
             throw LedgerError(
@@ -223,7 +212,6 @@ package struct ConnectKey: Sendable {
 
 /// An app's server key as text, for the duration of a check.
 package struct ServerKeyText: Sendable {
-    /// Its name.
     package let name: ConnectKeyName
     /// The private key as PEM.
     package let pem: String

@@ -30,7 +30,7 @@ extension LedgerCustomers {
     ) async throws -> CustomerErasure {
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
-        return try await ledger.changingCustomers { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             var people = try LockedCustomers(named: [customer], appID: app.id, in: transaction)
             guard let head = people.head(of: customer) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(customer).")

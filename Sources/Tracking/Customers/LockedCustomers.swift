@@ -29,7 +29,6 @@ struct LockedCustomers {
         return names.first { $0.customer == known.head }
     }
 
-    /// Returns the names of a customer.
     func names(of head: CustomerID) -> [Name] { names.filter { $0.head == head } }
 
     /// Locks the customers behind the names; throws `busy` when their data changes meanwhile.
@@ -89,25 +88,6 @@ extension FoundPollers {
         var question = Question()
         (question.polledBy, question.unable) = (uploaded.sole, uploaded.sole)
         try self.init(question, in: transaction)
-    }
-}
-
-extension SubscriptionLedger {
-    /// The maximum number of attempts at a change of customers that conflicts with other writers.
-    private static let customerTriesMax = 5
-
-    /// Runs a change of customers; repeats it after a conflict with other writers.
-    func changingCustomers<Result: Sendable>(
-        _ body: @escaping @Sendable (Transaction) throws -> Result
-    ) async throws -> Result {
-        var attempt = 1
-        while true {
-            do {
-                return try await changingPollers(body)
-            } catch let error as LedgerError where error.kind == .busy && attempt < Self.customerTriesMax {
-                attempt += 1
-            }
-        }
     }
 }
 
@@ -230,7 +210,7 @@ extension LedgerCustomers {
     ) async throws -> Int {
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
-        return try await ledger.changingCustomers { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             let name = [Parameter.int4(app.id), .text(id.text)]
             let subscriptions = try transaction.query(Queries.lockOwned, [.int8s([]), .int8s([])] + name)
             let purchases = try transaction.query(Queries.lockOwnedPurchases, [.int8s([]), .int8s([])] + name)

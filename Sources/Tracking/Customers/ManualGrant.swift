@@ -46,7 +46,6 @@ package struct ManualGrant: Sendable, Hashable {
     /// The maximum length of an entitlement's name, in characters.
     package static let entitlementCharactersMax = 255
 
-    /// The entitlement.
     package let entitlement: String
     /// The start of the grant.
     package let since: Instant
@@ -131,7 +130,6 @@ package struct GrantRequest: Sendable, Hashable {
 
 /// A manual grant as its giving is answered.
 package struct GivenGrant: Sendable, Hashable {
-    /// The grant.
     package let grant: ManualGrant
     /// Whether this call gave it; otherwise an earlier call with the same key did.
     package let isNew: Bool
@@ -236,7 +234,7 @@ struct ManualGrants {
     /// Stores what the customer may use after the changes, with the event of it.
     func storeEntitlements(because cause: EntitlementsChanged.Cause, in transaction: Transaction) throws {
         try AffectedCustomers(locking: [customer], in: transaction).store(in: transaction)
-        try EntitlementsChanged(for: [customer], because: cause).write(since: recordedMicroseconds, in: transaction)
+        try EntitlementsChanged(customers: [customer], cause: cause).write(since: recordedMicroseconds, in: transaction)
     }
 
     /// Ends the running grants of an entitlement, nil for all; returns the ended grants, with their former ends.

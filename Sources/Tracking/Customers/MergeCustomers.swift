@@ -28,7 +28,7 @@ extension LedgerCustomers {
         try Upload.requireValidCustomerID(into)
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
         let app = try await ledger.apps.app(bundleID)
-        return try await ledger.changingCustomers { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             guard try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([from])]).count > 0 else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
             }
@@ -70,7 +70,7 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
-        try EntitlementsChanged(for: [old.customer, new.customer], because: .merge)
+        try EntitlementsChanged(customers: [old.customer, new.customer], cause: .merge)
             .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
     }
@@ -95,7 +95,6 @@ extension ManualGrants {
     /// The maximum number of a customer's grants that are read.
     static let grantsMax: Int32 = 1000
 
-    /// Returns the running grants.
     fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
         try transaction.query(Queries.readManualGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
             .map(ManualGrant.init(row:))
@@ -133,7 +132,7 @@ extension LedgerCustomers {
     ) async throws -> CustomerSplit {
         try Upload.requireValidCustomerID(name)
         let app = try await ledger.apps.app(bundleID)
-        return try await ledger.changingCustomers { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             var people = try LockedCustomers(named: [name], appID: app.id, in: transaction)
             guard let head = people.head(of: name), let old = people.names.first(where: { $0.name == name }) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
@@ -164,7 +163,7 @@ extension LockedCustomers {
         try transaction.query(
             Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
         try affected.store(in: transaction)
-        try EntitlementsChanged(for: [old.customer, head.customer], because: .split)
+        try EntitlementsChanged(customers: [old.customer, head.customer], cause: .split)
             .write(since: run.recordedMicroseconds, in: transaction)
         return things
     }

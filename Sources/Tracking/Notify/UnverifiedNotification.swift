@@ -185,9 +185,7 @@ package struct NotificationToken: Sendable, Hashable {
 
     /// Creates a token from an address; nil when the text is not 64 lowercase hexadecimal digits.
     package init?(_ text: String) {
-        let digits = (UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"))
-        guard text.utf8.count == 64, text.utf8.allSatisfy({ digits.0.contains($0) || digits.1.contains($0) })
-        else { return nil }
+        guard text.utf8.count == 64, text.utf8.allSatisfy(\.isLowerHex) else { return nil }
         self.text = text
     }
 

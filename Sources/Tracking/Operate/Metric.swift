@@ -124,24 +124,19 @@ package enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// Its kind.
     package var kind: Kind {
-        switch self {
-        case .answers, .clockAhead, .appStoreCalls, .refusedBundles, .settledReceipts, .events, .notifications,
-            .webhookCalls, .lookups, .requests, .seriesDropped:
-            .counter
-        case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
-        case .settlementSeconds: .histogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5])
-        case .requestSeconds: .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])
-        case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
-        case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
-            .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-            .feedPosition, .feedWaiting, .feedLag, .webhookBehind, .webhookWaiting, .webhookTrouble, .workers,
-            .entitled, .paying, .trials, .grace, .billingRetry,
-            .monthlyRevenue, .build, .processStart, .unreadClaims:
-            .gauge
-        }
+        if let bounds = Self.bounds[self] { return .histogram(bounds) }
+        return rawValue.hasSuffix("_total") ? .counter : .gauge
     }
+
+    /// The upper bounds of the histograms' buckets.
+    private static let bounds: [Metric: [Double]] = [
+        .appStoreSeconds: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+        .settlementSeconds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+        .requestSeconds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
+        .claimReceipts: [1, 2, 5, 10, 20, 50, 100, 200, 500],
+        .settlementReceipts: [1, 2, 5, 10, 20, 50, 100, 200, 500],
+    ]
 }
 
 /// Access to our own metrics by name.

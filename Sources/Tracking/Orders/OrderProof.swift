@@ -44,14 +44,10 @@ package struct OrderProof: Sendable, Hashable {
 
     private static func bytes(hex: String) -> [UInt8]? {
         let digits = Array(hex.utf8)
-        guard digits.count == 2 * SHA256.byteCount, digits.allSatisfy({ Self.isLowerHex($0) }) else { return nil }
+        guard digits.count == 2 * SHA256.byteCount, digits.allSatisfy(\.isLowerHex) else { return nil }
         return stride(from: 0, to: digits.count, by: 2).compactMap {
             UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
         }
-    }
-
-    private static func isLowerHex(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 }
 

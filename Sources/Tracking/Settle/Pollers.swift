@@ -243,13 +243,15 @@ extension SubscriptionLedger {
 
     /// Runs a change of what receipts poll, and runs it again when it collides with other writers.
     func changingPollers<Result: Sendable>(
-        _ body: @escaping @Sendable (Transaction) throws -> Result
+        orCustomers: Bool = false, _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {
-        try await retryingCollisions { try await database.transaction { try body($0) } }
+        try await retryingCollisions(orBusy: orCustomers) { try await database.transaction { try body($0) } }
     }
 
-    /// Runs a change again when it collides with other writers.
-    func retryingCollisions<Result: Sendable>(_ change: () async throws -> Result) async throws -> Result {
+    /// Runs a change again when it collides with other writers; with `orBusy` also when something is busy.
+    func retryingCollisions<Result: Sendable>(
+        orBusy: Bool = false, _ change: () async throws -> Result
+    ) async throws -> Result {
         var attempt = 1
         while true {
             do {
@@ -257,6 +259,8 @@ extension SubscriptionLedger {
             } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.triesMax {
                 attempt += 1
             } catch is PollersChanged where attempt < Self.triesMax {
+                attempt += 1
+            } catch let error as LedgerError where orBusy && error.kind == .busy && attempt < Self.triesMax {
                 attempt += 1
             }
         }

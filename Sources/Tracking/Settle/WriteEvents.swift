@@ -79,10 +79,10 @@ extension SettlementRun {
         if !rows.isEmpty { try transaction.query(Queries.insertEvents, rows: rows) }
         for environment in StoreEnvironment.allCases {
             let former = formerOwners(in: environment)
-            try EntitlementsChanged(for: former, because: .transfer, environment: environment)
+            try EntitlementsChanged(customers: former, cause: .transfer, environment: environment)
                 .write(since: newestRecord, in: transaction)
             try EntitlementsChanged(
-                for: silentGainers(in: environment).subtracting(former), because: .move, environment: environment
+                customers: silentGainers(in: environment).subtracting(former), cause: .move, environment: environment
             ).write(since: newestRecord, in: transaction)
         }
     }
@@ -149,16 +149,10 @@ struct EntitlementsChanged {
         case grant, revocation, merge, split, transfer, move
     }
 
-    private let customers: Set<CustomerID>
-    private let cause: Cause
-    private let environment: StoreEnvironment
-
+    let customers: Set<CustomerID>
+    let cause: Cause
     /// Decisions by hand belong to no environment; they count as production's.
-    init(for customers: Set<CustomerID>, because cause: Cause, environment: StoreEnvironment = .production) {
-        self.customers = customers
-        self.cause = cause
-        self.environment = environment
-    }
+    var environment = StoreEnvironment.production
 
     /// Appends one event to the stream of each customer, recorded no earlier than the changes.
     func write(since microseconds: Int64, in transaction: Transaction) throws {
@@ -194,10 +188,6 @@ extension [String: DetailValue] {
 /// One value of an event's detail as JSON.
 private struct DetailJSON: Encodable {
     let value: DetailValue
-
-    init(_ value: DetailValue) {
-        self.value = value
-    }
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

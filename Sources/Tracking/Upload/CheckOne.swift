@@ -121,9 +121,13 @@ extension Settled {
 }
 
 /// Returns the result of `body`, or nil when it takes longer than `time`; `body` is then cancelled and awaited.
-func within<Result: Sendable>(_ time: Duration, _ body: @escaping @Sendable () async -> Result) async -> Result? {
-    await withTaskGroup(of: Result?.self) { race in
-        race.addTask { await body() }
+package func within<Value: Sendable, Failure: Error>(
+    _ time: Duration, _ body: @escaping @Sendable () async throws(Failure) -> Value
+) async throws(Failure) -> Value? {
+    let first: Result<Value, Failure>? = await withTaskGroup(of: Result<Value, Failure>?.self) { race in
+        race.addTask {
+            do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+        }
         race.addTask {
             // The sleep fails only when `body` ended first and cancelled it.
             try? await Task.sleep(for: time)
@@ -133,6 +137,7 @@ func within<Result: Sendable>(_ time: Duration, _ body: @escaping @Sendable () a
         race.cancelAll()
         return first
     }
+    return try first?.get()
 }
 
 /// The checks of single receipts by this process. A caller who wants a check that is under way gets the result of that

@@ -3,9 +3,6 @@ import SQL
 import Subscriptions
 
 extension LedgerIntake {
-    /// The maximum number of attempts to store uploads when the write conflicts with another writer.
-    private static let storeTriesMax = 5
-
     /// Stores uploads, all or none; a receipt is stored once however often it is uploaded. Results are in the order of
     /// `uploads`.
     ///
@@ -17,19 +14,12 @@ extension LedgerIntake {
         for customer in uploads.compactMap(\.customer) { try Upload.requireValidCustomerID(customer) }
         guard !uploads.isEmpty || part != nil else { return [] }
         let batch = UploadBatch(uploads)
-        var attempt = 1
-        while true {
-            do {
-                return try await database.transaction { transaction in
-                    let stored = try batch.store(newReceiptsMax: newReceiptsMax, in: transaction)
-                    try audit(batch, stored, in: transaction)
-                    // Last, because concurrent imports of one file wait for each other here.
-                    try part?.mark(in: transaction)
-                    return stored
-                }
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.storeTriesMax {
-                attempt += 1
-            }
+        return try await ledger.changingPollers { transaction in
+            let stored = try batch.store(newReceiptsMax: newReceiptsMax, in: transaction)
+            try audit(batch, stored, in: transaction)
+            // Last, because concurrent imports of one file wait for each other here.
+            try part?.mark(in: transaction)
+            return stored
         }
     }
 

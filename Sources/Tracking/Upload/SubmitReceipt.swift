@@ -103,7 +103,6 @@ package struct Submission: Sendable {
             provisional: provisional)
     }
 
-    /// Creates a submission.
     package init(
         bundleID: BundleID, customer: String?, subject: Subject, imported: Bool = false, order: OrderReference? = nil,
         storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
@@ -166,12 +165,7 @@ extension Upload {
     }
 
     private static func isOfAnID(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"):
-            true
-        default: false
-        }
+        byte.isDigit || byte.isLetter || byte == UInt8(ascii: "-")
     }
 
     private static func requireServerKey(of app: App) throws(LedgerError) {
@@ -222,12 +216,10 @@ extension Upload {
 
 /// An upload that is refused before anything is stored: what was sent is not Apple's, or is about something else.
 package struct UploadRefusal: Error, Sendable, CustomStringConvertible {
-    /// One sentence.
     package let sentence: String
     /// The app that a receipt names instead, in printable characters; nil where that is not why.
     package var otherApp: BundleID?
 
-    /// The sentence.
     package var description: String { sentence }
 }
 
