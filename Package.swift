@@ -61,7 +61,10 @@ let package = Package(
     targets: [
         .target(name: "Subscriptions", swiftSettings: optimizedSettings),
         .target(
-            name: "AppStore", dependencies: [asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509],
+            name: "AppStore",
+            dependencies: [
+                "Subscriptions", asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509,
+            ],
             swiftSettings: optimizedSettings),
         .target(
             name: "SQL", path: "sql", exclude: ["README.md", "migrations", "queries", "reports"],
@@ -126,7 +129,8 @@ let package = Package(
         .testTarget(
             name: "AppStoreTests",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, crypto, hummingbird, nioCore,
+                "AppStore", "AppStoreSimulator", "SeededRandom", "Subscriptions", asn1, asyncHTTPClient, crypto,
+                hummingbird, nioCore,
             ],
             swiftSettings: settings),
         .testTarget(

@@ -72,12 +72,21 @@ package typealias BundleID = Identifier<IdentifierTag.Bundle>
 /// The operator's own id of a customer.
 package typealias AppCustomerID = Identifier<IdentifierTag.Customer>
 
-/// The environment in which a receipt was made. The two have separate namespaces of identifiers.
+/// One of Apple's two stores, and the environment in which a receipt was made. They have separate namespaces of identifiers.
 package enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
     /// Real purchases.
     case production = "Production"
     /// Test purchases: sandbox testers, TestFlight and App Review.
     case sandbox = "Sandbox"
+
+    /// Parses Apple's name of an environment, in any case; nil for any other name.
+    package init?(named name: String?) {
+        switch name?.lowercased() {
+        case "production": self = .production
+        case "sandbox": self = .sandbox
+        default: return nil
+        }
+    }
 }
 
 /// The list of an answer that contains a row; it decides the meaning of a missing cancellation.

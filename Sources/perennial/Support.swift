@@ -169,25 +169,19 @@ extension Listing {
             "signed_at",
         ])
         rows = transactions.map { one in
-            [
-                .string(one.transactionID), .string(one.originalTransactionID), .string(one.productID),
-                .instant(one.purchasedAt), .instant(one.expiresAt), .instant(one.revokedAt),
-                .optional(one.revocationReason), .optional(one.appAccountToken),
-                .optional(one.price.map { Self.amount($0) }), .optional(one.currency),
-                .integer(Int64(one.quantity)), .optional(one.ownershipType), .optional(one.environment),
-                .instant(one.signedAt),
+            let row = one.row
+            return [
+                .string(row.transactionID.text), .string(row.originalTransactionID.text), .string(row.productID.text),
+                .optional(row.purchasedAt), .optional(row.expiresAt), .optional(row.cancelledAt),
+                .optional(one.revocationReason), .optional(row.appAccountToken),
+                .optional(row.price.map { Self.amount($0.milliunits) }), .optional(row.price?.currency),
+                .integer(Int64(row.quantity)), .optional(row.ownership?.raw), .optional(one.environment),
+                .optional(row.asOf),
             ]
         }
     }
 
     private static func amount(_ milliunits: Int64) -> String { Milliunits(milliunits).decimal }
-}
-
-extension JSONValue {
-    /// An instant of Apple's, in milliseconds since 1970; null for none.
-    static func instant(_ milliseconds: Int64?) -> JSONValue {
-        .optional(milliseconds.map { Instant(milliseconds: $0) })
-    }
 }
 
 /// `perennial support test-notification`
@@ -263,7 +257,8 @@ extension Listing {
     /// A test notification: a row for each attempt to deliver it, or one without an attempt.
     fileprivate init(_ token: String, _ test: TestNotification?, _ received: Instant?) {
         self.init(columns: ["token", "notification_uuid", "attempted_at", "result", "received_at"])
-        let attempts = test?.attempts.map { (JSONValue.instant($0.at), JSONValue.string($0.result)) } ?? []
+        let attempts =
+            test?.attempts.map { (JSONValue.optional(Instant(milliseconds: $0.at)), JSONValue.string($0.result)) } ?? []
         rows = (attempts.isEmpty ? [(.null, .null)] : attempts).map { at, result in
             [.string(token), .optional(test?.uuid), at, result, .optional(received)]
         }

@@ -132,7 +132,8 @@ struct SupportExtendStatusCommand: AsyncParsableCommand {
         var listing = Listing(columns: ["request_id", "complete", "completed_at", "succeeded", "failed"])
         listing.rows = [
             [
-                .string(request), .bool(status.isComplete), .instant(status.completedAt), .integer(status.succeeded),
+                .string(request), .bool(status.isComplete),
+                .optional(status.completedAt.map { Instant(milliseconds: $0) }), .integer(status.succeeded),
                 .integer(status.failed),
             ]
         ]

@@ -1,3 +1,4 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -32,7 +33,9 @@ import Testing
 
     @Test("An answer without exactly one clock has none")
     func clock() {
-        func requestedAt(_ body: String) -> Int64? { AnswerOutline(of: Array(body.utf8)).requestedAt }
+        func requestedAt(_ body: String) -> Int64? {
+            AnswerOutline(of: Array(body.utf8)).requestedAt?.milliseconds
+        }
         #expect(requestedAt(#"{"status": 0, "receipt": {"request_date_ms": "1700000000000"}}"#) == 1_700_000_000_000)
         #expect(requestedAt(#"{"status":0,"receipt":{"request_date_ms":1700000000000}}"#) == nil)
         #expect(requestedAt(#"{"a":{"request_date_ms":"1"},"b":{"request_date_ms":"2"}}"#) == nil)

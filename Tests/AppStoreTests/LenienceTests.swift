@@ -1,3 +1,4 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -71,7 +72,7 @@ import Testing
         ] as [(String, Int64?)])
     func instants(_ json: String, _ expected: Int64?) throws {
         let response = try parse("{\"latest_receipt_info\":[{\(ResponseTests.row),\(json)}]}")
-        #expect(response.latestReceiptInfo.first?.expiresAt == expected)
+        #expect(response.latestReceiptInfo.first?.expiresAt?.milliseconds == expected)
     }
 
     @Test("Zero milliseconds take nothing back")
@@ -91,8 +92,8 @@ import Testing
             (#""expires_date":"?","expires_date_formatted":"2014-11-12 15:10:33 Etc/GMT""#, .formatted),
             (#""expires_date_ms":"0","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, .text),
             (#""expires_date_ms":"0""#, .milliseconds),
-        ] as [(String, DateForm)])
-    func formsOfInstants(_ json: String, _ expected: DateForm) throws {
+        ] as [(String, InstantForm)])
+    func formsOfInstants(_ json: String, _ expected: InstantForm) throws {
         let response = try parse("{\"latest_receipt_info\":[{\(ResponseTests.row),\(json)}]}")
         #expect(response.latestReceiptInfo.first?.expiryForm == expected)
     }
@@ -109,7 +110,7 @@ import Testing
     func identifiers(_ json: String, _ expected: String) throws {
         let row = #""product_id":"m","transaction_id":"11","purchase_date_ms":"1","original_transaction_id":\#(json)"#
         let response = try parse("{\"latest_receipt_info\":[{\(row)}]}")
-        #expect(response.latestReceiptInfo.first?.originalTransactionID == expected)
+        #expect(response.latestReceiptInfo.first?.originalTransactionID.text == expected)
     }
 
     @Test(

@@ -2,6 +2,7 @@ import AppStore
 import AsyncHTTPClient
 import HTTPTypes
 import Hummingbird
+import Subscriptions
 import Testing
 
 @Suite("Calls go to the right store") struct LiveRoutingTests {
@@ -36,7 +37,7 @@ import Testing
             (.sandbox, 21007, 21008, true, ["/sandbox", "/production"], 21007),
             (.production, 21007, 0, false, ["/production"], 21007),
             (.sandbox, 21007, 0, false, ["/production"], 21007),
-        ] as [(Endpoint, Int, Int, Bool, [String], Int)] {
+        ] as [(StoreEnvironment, Int, Int, Bool, [String], Int)] {
             let store = ScriptedHTTPStore()
             try await store.serving { asked in
                 .text(#"{"status":\#(asked.isSandbox ? sandbox : production)}"#)

@@ -1,3 +1,4 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -14,32 +15,34 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
     @Test("A unified answer keeps every field")
     func aUnifiedAnswerKeepsEveryField() throws {
         let response = try parse(Self.unified)
-        #expect(response.status == 0 && response.environment == "Production" && !response.isLegacy)
+        #expect(response.status == 0 && response.environment == .production && !response.isLegacy)
         #expect(response.bundleID == "com.example" && response.latestReceipt == "QUJD")
-        #expect(response.receiptCreatedAt == 1_646_945_826_000 && response.requestedAt == 1_646_945_826_586)
+        #expect(response.receiptCreatedAt == Instant(milliseconds: 1_646_945_826_000))
+        #expect(response.requestedAt == Instant(milliseconds: 1_646_945_826_586))
         #expect(response.inApp.map(\.path) == ["receipt.in_app[0]"])
         #expect(response.inApp.first?.expiresAt == nil)
         #expect(response.unreadableRows.isEmpty)
         let row = try #require(response.latestReceiptInfo.first)
-        #expect(row.path == "latest_receipt_info[0]")
-        #expect(row.path(of: "expires_date_ms") == "latest_receipt_info[0].expires_date_ms")
+        #expect(row.path == "latest_receipt_info[0]" && row.source == .latestReceiptInfo)
+        #expect(response.inApp.first?.source == .deviceReceipt)
         #expect(row.quantity == 1 && row.productID == "monthly" && row.transactionID == "503000000000000123")
         #expect(row.originalTransactionID == "503000000000000001" && row.webOrderLineItemID == "503000000000000999")
-        #expect(row.purchasedAt == 1_000 && row.originalPurchasedAt == 500 && row.expiresAt == 2_000)
-        #expect(row.cancelledAt == 1_500 && row.cancellationReason == "0")
+        #expect(row.purchasedAt.milliseconds == 1_000 && row.originalPurchasedAt?.milliseconds == 500)
+        #expect(row.expiresAt?.milliseconds == 2_000)
+        #expect(row.cancelledAt?.milliseconds == 1_500 && row.cancellationReason == "0")
         #expect(row.isTrialPeriod == true && row.isInIntroOfferPeriod == false && row.isUpgraded)
         #expect(row.expiryForm == .milliseconds && row.cancellationForm == .milliseconds)
         #expect(row.promotionalOfferID == "promo" && row.offerCodeRefName == "code")
-        #expect(row.subscriptionGroupIdentifier == "20" && row.ownershipType == "PURCHASED")
+        #expect(row.groupID == "20" && row.ownership == .purchased)
         #expect(row.appAccountToken == "3f6c")
-        let renewal = try #require(response.renewals.first)
-        #expect(renewal.path == "pending_renewal_info[0]" && renewal.path(of: "x") == "pending_renewal_info[0].x")
-        #expect(renewal.originalTransactionID == "503000000000000001" && renewal.productID == "monthly")
-        #expect(renewal.autoRenewProductID == "yearly" && renewal.autoRenewStatus == true)
-        #expect(renewal.expirationIntent == "2" && renewal.isInBillingRetry == true)
-        #expect(renewal.graceExpiresAt == 3_000 && renewal.priceConsentStatus == "0")
+        let said = try #require(response.renewals.first)
+        #expect(said.path == "pending_renewal_info[0]" && said.originalTransactionID == "503000000000000001")
         #expect(
-            renewal.priceIncreaseStatus == "1" && renewal.promotionalOfferID == "p" && renewal.offerCodeRefName == "o")
+            said.renewal
+                == Renewal(
+                    productID: "monthly", renewsToProductID: "yearly", willRenew: true, expirationIntent: "2",
+                    inBillingRetry: true, graceExpiresAt: Instant(milliseconds: 3_000), priceConsentStatus: "0",
+                    priceIncreaseStatus: "1", promotionalOfferID: "p", offerCodeRefName: "o"))
     }
 
     @Test("A legacy answer becomes rows")
@@ -55,12 +58,12 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(expired.isLegacy && expired.bundleID == "com.example" && expired.requestedAt == nil)
         #expect(expired.inApp.map(\.path) == ["receipt"])
         #expect(expired.latestReceiptInfo.map(\.path) == ["latest_expired_receipt_info"])
-        #expect(expired.latestReceiptInfo.map(\.expiresAt) == [1_423_558_800_000])
-        let renewal = try #require(expired.renewals.first)
-        #expect(renewal.path.isEmpty && renewal.path(of: "auto_renew_status") == "auto_renew_status")
-        #expect(renewal.originalTransactionID == "10" && renewal.productID == "monthly")
+        #expect(expired.latestReceiptInfo.map(\.expiresAt?.milliseconds) == [1_423_558_800_000])
+        let said = try #require(expired.renewals.first)
+        #expect(said.path.isEmpty && said.originalTransactionID == "10")
         #expect(
-            renewal.autoRenewStatus == false && renewal.expirationIntent == "1" && renewal.isInBillingRetry == false)
+            said.renewal
+                == Renewal(productID: "monthly", willRenew: false, expirationIntent: "1", inBillingRetry: false))
 
         let object = try parse(#"{"status":0,"receipt":\#(row),"latest_receipt_info":\#(row)}"#)
         #expect(object.isLegacy && object.latestReceiptInfo.map(\.path) == ["latest_receipt_info"])

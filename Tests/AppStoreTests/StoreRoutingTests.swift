@@ -1,37 +1,39 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
 
 @Suite("Which store is asked with which secret") struct ConversationTests {
     /// Statuses answered in order, and where each question went: `P` or `S`, with `'` for the previous secret.
-    static let tables: [(askFirst: Endpoint, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)] = [
-        (.production, true, nil, [0], "P"),
-        (.production, true, nil, [21007, 0], "P S"),
-        (.production, true, nil, [21007, 21008], "P S"),
-        (.production, true, nil, [21007, 21007], "P S"),
-        (.production, true, nil, [21008], "P"),
-        (.production, false, nil, [21007], "P"),
-        (.sandbox, true, nil, [0], "S"),
-        (.sandbox, true, nil, [21008, 0], "S P"),
-        (.sandbox, true, nil, [21008, 21007], "S P"),
-        (.sandbox, true, nil, [21007], "S"),
-        (.sandbox, false, nil, [21007], "P"),
-        (.production, true, nil, [21004], "P"),
-        (.production, true, "old", [21004, 0], "P P'"),
-        (.production, true, "old", [21004, 21004], "P P'"),
-        (.production, true, "old", [21004, 21007, 0], "P P' S'"),
-        (.production, true, "old", [21007, 21004, 0], "P S S'"),
-        (.production, true, "old", [21007, 21004, 21008], "P S S'"),
-        (.production, true, "new", [21004], "P"),
-        (.production, true, "", [21004], "P"),
-        (.production, true, "old", [nil], "P"),
-        (.production, true, "old", [21002], "P"),
-        (.production, true, "old", [21010], "P"),
-    ]
+    static let tables:
+        [(askFirst: StoreEnvironment, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)] = [
+            (.production, true, nil, [0], "P"),
+            (.production, true, nil, [21007, 0], "P S"),
+            (.production, true, nil, [21007, 21008], "P S"),
+            (.production, true, nil, [21007, 21007], "P S"),
+            (.production, true, nil, [21008], "P"),
+            (.production, false, nil, [21007], "P"),
+            (.sandbox, true, nil, [0], "S"),
+            (.sandbox, true, nil, [21008, 0], "S P"),
+            (.sandbox, true, nil, [21008, 21007], "S P"),
+            (.sandbox, true, nil, [21007], "S"),
+            (.sandbox, false, nil, [21007], "P"),
+            (.production, true, nil, [21004], "P"),
+            (.production, true, "old", [21004, 0], "P P'"),
+            (.production, true, "old", [21004, 21004], "P P'"),
+            (.production, true, "old", [21004, 21007, 0], "P P' S'"),
+            (.production, true, "old", [21007, 21004, 0], "P S S'"),
+            (.production, true, "old", [21007, 21004, 21008], "P S S'"),
+            (.production, true, "new", [21004], "P"),
+            (.production, true, "", [21004], "P"),
+            (.production, true, "old", [nil], "P"),
+            (.production, true, "old", [21002], "P"),
+            (.production, true, "old", [21010], "P"),
+        ]
 
     @Test("Each answer leads to the right further question", arguments: tables)
     func asks(
-        _ table: (askFirst: Endpoint, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)
+        _ table: (askFirst: StoreEnvironment, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)
     ) {
         var conversation = StoreRouting(
             AppStoreRequest(

@@ -1,4 +1,5 @@
 import AppStore
+import Subscriptions
 import Testing
 
 @Suite("A date that cannot be read is named and not guessed") struct UnreadableDateTests {
@@ -41,7 +42,8 @@ import Testing
                 {"status":0,"latest_receipt_info":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\
                 "original_purchase_date_ms":"1600000000000",\(start)"expires_date_ms":"1700000000000"}]}
                 """
-            return try VerifyReceiptResponse(parsing: Array(body.utf8)).latestReceiptInfo.map(\.purchasedAt)
+            return try VerifyReceiptResponse(parsing: Array(body.utf8)).latestReceiptInfo.map(
+                \.purchasedAt.milliseconds)
         }
         #expect(try starts("") == [1_600_000_000_000])
         #expect(try starts(#""purchase_date_ms":"","#) == [1_600_000_000_000])

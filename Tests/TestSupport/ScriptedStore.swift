@@ -1,4 +1,5 @@
 package import AppStore
+import Subscriptions
 import Synchronization
 
 /// An App Store in this process that answers by a script and counts the calls.

@@ -29,7 +29,7 @@ struct WallTests {
         #expect(Wall.rooms["Sources/perennial"]?.allows("Yams") == true)
         #expect(Wall.rooms["Sources/Subscriptions"]?.allows("Foundation") == false)
         #expect(Wall.rooms["Sources/AppStore"]?.allows("NIOHTTP1") == true)
-        #expect(Wall.rooms["Sources/AppStore"]?.allows("Subscriptions") == false)
+        #expect(Wall.rooms["Sources/AppStore"]?.allows("Tracking") == false)
         #expect(Wall.rooms["Sources/AppStoreSimulator"]?.allows("AppStore") == false)
         #expect(Wall.rooms["Sources/Tracking"]?.allows("AsyncHTTPClient") == false)
         #expect(Wall.rooms["Sources/Tracking"]?.allows("Hummingbird") == false)

@@ -29,7 +29,8 @@ struct Wall {
         "sql": Wall([]),
         "Sources/CLibPQ": Wall([]),
         "Sources/AppStore": Wall(
-            ["AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"], plus: foundation.union(toolchain)),
+            ["Subscriptions", "AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"],
+            plus: foundation.union(toolchain)),
         "Sources/Postgres": Wall(["CLibPQ", "DequeModule"], plus: foundation.union(toolchain).union(system)),
         "Sources/Tracking": Wall(
             [

@@ -2,11 +2,12 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 import NIOSSL
+package import Subscriptions
 
 /// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `failure` says why.
 package struct AppStoreAnswer: Sendable, Equatable {
     /// The endpoint that gave the final answer, or failed to.
-    package let environment: Endpoint
+    package let environment: StoreEnvironment
     /// The HTTP status of the final call; nil when none arrived.
     package let httpStatus: Int?
     /// The final body as received, at most `AppStoreOptions.responseBytesMax`; empty if none arrived or it was too
@@ -39,7 +40,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
 
     /// Creates an answer, for tests and other implementations of the client.
     package init(
-        environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
+        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
         failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
         correlationID: String?,
         retryAfterSeconds: Double? = nil
@@ -61,7 +62,8 @@ package struct AppStoreAnswer: Sendable, Equatable {
 
     /// Creates an answer of HTTP 200 whose body is decoded when it is asked for.
     init(
-        environment: Endpoint, unread body: [UInt8], outline: AnswerOutline, calls: Int, usedPreviousSecret: Bool,
+        environment: StoreEnvironment, unread body: [UInt8], outline: AnswerOutline, calls: Int,
+        usedPreviousSecret: Bool,
         elapsedMilliseconds: Int, correlationID: String?
     ) {
         self.environment = environment
@@ -79,7 +81,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
 
     /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
     package init(
-        environment: Endpoint, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
+        environment: StoreEnvironment, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
         failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
         retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
     ) {

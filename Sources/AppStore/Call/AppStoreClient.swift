@@ -2,6 +2,7 @@ package import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 import NIOSSL
+package import Subscriptions
 import Synchronization
 
 /// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. A struct with closures, so
@@ -31,14 +32,14 @@ package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugSt
     package var previousSecret: String?
     /// The store to ask first: the one remembered for this receipt, else production (App Review uses production
     /// builds).
-    package var askFirst: Endpoint
+    package var askFirst: StoreEnvironment
     /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
     package var sandboxAllowed: Bool
 
     /// Creates a request; every argument except the receipt has a default.
     package init(
         receipt: String, secret: String? = nil, previousSecret: String? = nil,
-        askFirst: Endpoint = .production, sandboxAllowed: Bool = true
+        askFirst: StoreEnvironment = .production, sandboxAllowed: Bool = true
     ) {
         self.receipt = receipt
         self.secret = secret
@@ -58,22 +59,6 @@ package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugSt
     /// A mirror that is safe to dump.
     package var customMirror: Mirror {
         Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
-    }
-}
-
-/// One of Apple's two stores. Their ids are separate namespaces.
-package enum Endpoint: String, Sendable, Hashable, CaseIterable, Codable {
-    /// Real purchases.
-    case production = "Production"
-    /// Test purchases: development builds, TestFlight and App Review.
-    case sandbox = "Sandbox"
-
-    /// The other one of the two stores.
-    package var other: Endpoint {
-        switch self {
-        case .production: .sandbox
-        case .sandbox: .production
-        }
     }
 }
 
@@ -137,7 +122,7 @@ package struct AppStoreOptions: Sendable {
     }
 
     /// Returns the address of one store.
-    func url(of environment: Endpoint) -> String {
+    func url(of environment: StoreEnvironment) -> String {
         switch environment {
         case .production: productionURL
         case .sandbox: sandboxURL
@@ -238,7 +223,7 @@ final class RetirementNotes: Sendable {
     }
 
     /// Looks for `Sunset` and `Deprecation` among the response headers.
-    func look(at headers: HTTPHeaders, from environment: Endpoint, hiding secrets: Secrets) {
+    func look(at headers: HTTPHeaders, from environment: StoreEnvironment, hiding secrets: Secrets) {
         for name in ["Sunset", "Deprecation"] {
             for value in headers[name] {
                 let shown = secrets.hidden(in: value.printable(charactersMax: 200))

@@ -2,6 +2,7 @@ package import AsyncHTTPClient
 package import Foundation
 import NIOCore
 package import NIOHTTP1
+import Subscriptions
 import Synchronization
 
 extension AppStoreClient {
@@ -128,7 +129,7 @@ struct LiveCheck: Sendable {
 /// It allows at most one switch of store and one change of secret, so at most three calls. If a store sends us back to
 /// the one we came from, that is Apple's fault and final.
 struct StoreRouting: Equatable {
-    private(set) var environment: Endpoint
+    private(set) var environment: StoreEnvironment
     private(set) var usesPreviousSecret = false
     private let secrets: Secrets
     private let sandboxAllowed: Bool

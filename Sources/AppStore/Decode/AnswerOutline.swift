@@ -1,4 +1,5 @@
 import Foundation
+package import Subscriptions
 
 /// What one pass over the bytes of an answer shows without decoding it.
 package struct AnswerOutline: Sendable, Equatable {
@@ -6,7 +7,7 @@ package struct AnswerOutline: Sendable, Equatable {
     /// of `request_date`, its other forms, and `latest_receipt`.
     package private(set) var lastingParts: [Range<Int>] = []
     /// The value of the body's only `request_date_ms`; nil if there is none, or more than one.
-    package private(set) var requestedAt: Int64?
+    package private(set) var requestedAt: Instant?
     /// Whether a `latest_receipt` has a text.
     package private(set) var holdsLatestReceipt = false
     private var statuses = 0
@@ -44,8 +45,10 @@ package struct AnswerOutline: Sendable, Equatable {
             let value = bytes.stringValue(after: end + 1)
             if bytes.holds("request_date_ms\"", at: name) {
                 requestInstants += 1
-                requestedAt = value.flatMap { Int64(String(decoding: bytes[$0.dropFirst().dropLast()], as: UTF8.self)) }
-                if requestedAt ?? 0 <= 0 { requestedAt = nil }
+                let milliseconds = value.flatMap {
+                    Int64(String(decoding: bytes[$0.dropFirst().dropLast()], as: UTF8.self))
+                }
+                requestedAt = milliseconds.flatMap { $0 > 0 ? Instant(milliseconds: $0) : nil }
             }
             return value
         }
@@ -249,21 +252,21 @@ struct KeyWords: Equatable {
 /// Determines, from the rows of the same answer, which subscription a renewal without an original transaction id
 /// belongs to. The rows are searched once, and only on demand.
 struct KnownSubscriptions {
-    private let rows: [TransactionFields]
+    private let rows: [TransactionRow]
 
     /// Creates the lookup over `rows`.
-    init(_ rows: [TransactionFields]) {
+    init(_ rows: [TransactionRow]) {
         self.rows = rows
     }
 
     /// Returns the product of the row that ends last, in the subscription `original` or, if that is nil, in all rows.
-    mutating func newestProduct(of original: String?) -> String? {
+    mutating func newestProduct(of original: OriginalTransactionID?) -> ProductID? {
         guard let original else { return rows.max(by: Self.endsBefore)?.productID }
         return newest[original]?.productID
     }
 
     /// Returns the one subscription with this product; nil if there is none or more than one.
-    mutating func onlySubscription(of product: String) -> String? {
+    mutating func onlySubscription(of product: ProductID) -> OriginalTransactionID? {
         guard let originals = originals[product], originals.count == 1 else { return nil }
         return originals.first
     }
@@ -274,8 +277,8 @@ struct KnownSubscriptions {
     private lazy var originals = Dictionary(grouping: rows, by: \.productID)
         .mapValues { Set($0.map(\.originalTransactionID)) }
 
-    private static func endsBefore(_ one: TransactionFields, _ other: TransactionFields) -> Bool {
-        (one.expiresAt ?? 0, one.purchasedAt) < (other.expiresAt ?? 0, other.purchasedAt)
+    private static func endsBefore(_ one: TransactionRow, _ other: TransactionRow) -> Bool {
+        (one.expiresAt ?? .undated, one.purchasedAt) < (other.expiresAt ?? .undated, other.purchasedAt)
     }
 }
 

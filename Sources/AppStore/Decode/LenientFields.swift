@@ -1,3 +1,5 @@
+import Subscriptions
+
 /// The members of one object, read as Apple documents them, whatever type they arrived as.
 struct LenientFields {
     private let text: JSONDocument
@@ -59,13 +61,16 @@ struct LenientFields {
         return text.scalar(index)
     }
 
-    /// Returns an id: text with every digit, even if it arrived as a JSON integer of any length.
-    func identifier(_ field: AnswerField) -> String? {
+    /// Returns the text of a field in a form that a column can store; nil if absent, null or empty.
+    func word(_ field: AnswerField) -> String? { text(field)?.storable }
+
+    /// Returns an id: a word with every digit, even if it arrived as a JSON integer of any length.
+    func identifier<Tag>(_ field: AnswerField) -> Identifier<Tag>? {
         guard let index = value(field.slot), let id = text.scalar(index) else { return nil }
         // A proxy that converts numbers to floating point writes 1.0E15: below 2^53 the integer is still exact.
         guard text.digits(index) == nil, id.utf8.contains(UInt8(ascii: ".")), let integer = LenientNumber.integer(id)
-        else { return id }
-        return String(integer)
+        else { return Identifier(id.storable) }
+        return Identifier(String(integer))
     }
 
     /// Returns a whole number; nil if absent or not a whole number.
@@ -94,14 +99,46 @@ struct LenientFields {
             || text(date, .formatted) != nil
     }
 
-    /// Returns an instant in milliseconds since 1970. The member ending in `_ms` comes first. The text forms count only
-    /// if it is missing or zero, which some sources write for no value. A plain field of digits is milliseconds too
-    /// (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
-    func instant(_ date: AnswerDate) -> Int64? {
+    /// Returns an instant. The member ending in `_ms` comes first. The text forms count only if it is missing or zero,
+    /// which some sources write for no value. A plain field of digits is milliseconds too (legacy `expires_date`).
+    /// Instants before 1970 or after 9999 count as absent.
+    func instant(_ date: AnswerDate) -> Instant? {
         let milliseconds = integer(at: date.slot(.milliseconds)) ?? integer(at: date.slot(.plain))
-        if let milliseconds, milliseconds != 0 { return LenientInstant.believable(milliseconds) }
-        return text(date, .plain).flatMap(LenientInstant.milliseconds)
-            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds) ?? milliseconds
+        if let milliseconds, milliseconds != 0 {
+            return LenientInstant.believable(milliseconds).map(Instant.init(milliseconds:))
+        }
+        let written =
+            text(date, .plain).flatMap(LenientInstant.milliseconds)
+            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds)
+        return (written ?? milliseconds).map(Instant.init(milliseconds:))
+    }
+
+    /// Returns which form `instant` reads for a date; nil if it can read none.
+    func form(of date: AnswerDate) -> InstantForm? {
+        guard let instant = instant(date) else { return nil }
+        if integer(at: date.slot(.milliseconds)) == instant.milliseconds { return .milliseconds }
+        if integer(at: date.slot(.plain)) == instant.milliseconds { return .plain }
+        return text(date, .plain).flatMap(LenientInstant.milliseconds) != nil ? .text : .formatted
+    }
+}
+
+extension String {
+    /// The longest text from Apple that a column keeps, in Unicode scalars. A PostgreSQL index refuses more than 2,704
+    /// bytes, and two such texts make one key. Apple's own texts are a fifth of that.
+    private static let storableScalarsMax = 300
+
+    /// The text in a form a column can store: U+FFFD replaces U+0000, and a text that is too long is cut.
+    ///
+    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps Apple's
+    /// text.
+    package var storable: String {
+        let isShort = utf8.count <= Self.storableScalarsMax || unicodeScalars.count <= Self.storableScalarsMax
+        if isShort, !utf8.contains(0) { return self }
+        var text = UnicodeScalarView()
+        for scalar in unicodeScalars.prefix(Self.storableScalarsMax) {
+            text.append(scalar == "\u{0}" ? "\u{FFFD}" : scalar)
+        }
+        return String(text)
     }
 }
 
@@ -143,23 +180,25 @@ struct RowReader {
     }
 
     /// Returns the transactions at `value`.
-    mutating func transactions(_ value: Int?, path: String) throws(AnswerUnreadable) -> [TransactionFields] {
-        try rows(value, path: path) { TransactionFields(reading: $0, path: $1) }
+    mutating func transactions(
+        _ value: Int?, path: String, _ source: EvidenceSource
+    ) throws(AnswerUnreadable) -> [TransactionRow] {
+        try rows(value, path: path) { TransactionRow(reading: $0, path: $1, source) }
     }
 
     /// Returns the renewals at `value`; `rows` identify the subscription of a renewal that does not name one.
     mutating func renewals(
-        _ value: Int?, path: String, among rows: [TransactionFields]
-    ) throws(AnswerUnreadable) -> [RenewalFields] {
+        _ value: Int?, path: String, among rows: [TransactionRow]
+    ) throws(AnswerUnreadable) -> [RenewalRow] {
         var known = KnownSubscriptions(rows)
-        return try self.rows(value, path: path) { RenewalFields(reading: $0, path: $1, among: &known) }
+        return try self.rows(value, path: path) { RenewalRow(reading: $0, path: $1, among: &known) }
     }
 
     /// Returns the single renewal of a legacy answer, whose fields are at its top level.
-    mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionFields]) -> [RenewalFields] {
-        guard let word = RenewalFields.firstWord(in: top) else { return [] }
+    mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionRow]) -> [RenewalRow] {
+        guard let word = RenewalRow.firstWord(in: top) else { return [] }
         var known = KnownSubscriptions(rows)
-        if let renewal = RenewalFields(reading: top, path: "", among: &known) { return [renewal] }
+        if let renewal = RenewalRow(reading: top, path: "", among: &known) { return [renewal] }
         // The renewal's subscription is unknown; without any row the renewal is also of no use.
         if !rows.isEmpty { remember(word) }
         return []

@@ -1,3 +1,5 @@
+package import Subscriptions
+
 /// The contents of a receipt, read without asking Apple and without checking any signature.
 ///
 /// Bytes that read like this can be forged. The contents may therefore serve to refuse (a receipt that names another
@@ -38,7 +40,7 @@ package struct LocalReceipt: Sendable, Hashable {
 
     /// The store that made the receipt, which saves a request to the other store; nil if the receipt does not state it,
     /// or Xcode made it.
-    package var store: Endpoint? {
+    package var store: StoreEnvironment? {
         switch environment {
         case "Production", "ProductionVPP": .production
         case "Sandbox", "ProductionSandbox", "ProductionVPPSandbox": .sandbox

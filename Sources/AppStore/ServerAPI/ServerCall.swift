@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOHTTP1
+package import Subscriptions
 
 /// What one call of the Server API brought.
 enum ServerReply: Sendable {
@@ -57,7 +58,7 @@ struct ServerCaller: Sendable {
 
     /// Makes a call; a token that Apple does not accept is renewed once. Returns the number of requests too.
     func call(
-        _ call: ServerCall, of key: ServerKey, in environment: Endpoint, until end: ContinuousClock.Instant
+        _ call: ServerCall, of key: ServerKey, in environment: StoreEnvironment, until end: ContinuousClock.Instant
     ) async -> (reply: ServerReply, result: CallResult, calls: Int) {
         for attempt in 1... {
             let token: String
@@ -196,7 +197,7 @@ package struct ServerRequest: Sendable {
     /// The revision after which the history is read; nil: from its start.
     package var revision: String?
     /// The environment to ask first: the one remembered for this receipt, else production.
-    package var askFirst: Endpoint
+    package var askFirst: StoreEnvironment
     /// Whether nothing of this receipt was verified before: the answer must hold the id, or the purchase that it
     /// names under another one, and the other environment may know it.
     package var isFirstSight: Bool
@@ -204,14 +205,14 @@ package struct ServerRequest: Sendable {
     package var sandboxAllowed: Bool
     /// Takes a call of an endpoint from its budget: returns nil when it may be made, else the seconds to wait before
     /// another question.
-    package var turn: @Sendable (Endpoint, ServerEndpoint) async -> Double?
+    package var turn: @Sendable (StoreEnvironment, ServerEndpoint) async -> Double?
 
     /// Creates a request; the app's budget is `turn`.
     package init(
         key: ServerKey, appleAppID: Int64? = nil, transactionID: String, signedText: [UInt8]? = nil,
         revision: String? = nil,
-        askFirst: Endpoint = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
-        turn: @escaping @Sendable (Endpoint, ServerEndpoint) async -> Double? = { _, _ in nil }
+        askFirst: StoreEnvironment = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
+        turn: @escaping @Sendable (StoreEnvironment, ServerEndpoint) async -> Double? = { _, _ in nil }
     ) {
         self.key = key
         self.appleAppID = appleAppID

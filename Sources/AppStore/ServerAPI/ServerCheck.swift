@@ -1,5 +1,6 @@
 package import AsyncHTTPClient
 import Foundation
+import Subscriptions
 
 extension ServerAPIClient {
     /// Returns a client of the real App Store Server API over HTTP.
@@ -78,7 +79,7 @@ struct ServerCheck: Sendable {
         return ServerErrorMeaning(code) == .unknownHere
     }
 
-    private func read(_ environment: Endpoint, until end: ContinuousClock.Instant) async -> Reading {
+    private func read(_ environment: StoreEnvironment, until end: ContinuousClock.Instant) async -> Reading {
         var reading = Reading(verdict: .noAnswer(CallFailure.noTimeLeft, code: nil))
         do throws(Ended) {
             var gathered = try await gather(in: environment, until: end, &reading)
@@ -123,7 +124,7 @@ struct ServerCheck: Sendable {
 
     /// Returns what names the asked transaction: the text that the device sent, else Apple's answer about it.
     private func named(
-        in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+        in environment: StoreEnvironment, until end: ContinuousClock.Instant, _ reading: inout Reading
     ) async throws(Ended) -> [UInt8] {
         if let text = request.signedText {
             let quoted = JSONEscapes.quoted(String(decoding: text, as: UTF8.self))
@@ -144,7 +145,7 @@ struct ServerCheck: Sendable {
     ///
     /// Both calls are reserved before the first one, so that no call is made whose answer could not count.
     private func gather(
-        in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+        in environment: StoreEnvironment, until end: ContinuousClock.Instant, _ reading: inout Reading
     ) async throws(Ended) -> GatheredAnswers {
         for endpoint in [ServerEndpoint.statuses, .history] { try await reserve(endpoint, in: environment, until: end) }
         var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
@@ -155,7 +156,7 @@ struct ServerCheck: Sendable {
     }
 
     private func reserve(
-        _ endpoint: ServerEndpoint, in environment: Endpoint, until end: ContinuousClock.Instant
+        _ endpoint: ServerEndpoint, in environment: StoreEnvironment, until end: ContinuousClock.Instant
     ) async throws(Ended) {
         guard await ServerCaller.awaits({ await request.turn(environment, endpoint) }, until: end) else {
             throw Ended(verdict: .noAnswer(ServerCaller.noTurn, code: nil))
@@ -208,7 +209,7 @@ struct ServerCheck: Sendable {
     }
 
     private func reply(
-        to call: ServerCall, of endpoint: ServerEndpoint, in environment: Endpoint,
+        to call: ServerCall, of endpoint: ServerEndpoint, in environment: StoreEnvironment,
         until end: ContinuousClock.Instant, _ reading: inout Reading
     ) async -> ServerReply {
         let (reply, result, calls) = await caller.call(call, of: request.key, in: environment, until: end)
@@ -329,7 +330,7 @@ package enum ServerVerdict: Sendable, Hashable {
 /// The app and environment that were asked about, with which what Apple answers is compared.
 struct AskedSubject: Sendable {
     let bundleID: String
-    let environment: Endpoint
+    let environment: StoreEnvironment
     /// Apple's number of the app; nil: not compared. Only production names it.
     let appleAppID: Int64?
 

@@ -1,3 +1,5 @@
+package import Subscriptions
+
 /// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history.
 ///
 /// It is read from one JSON text, which the observation keeps: `{"asked", "environment", "from", "statuses": Apple's
@@ -12,6 +14,14 @@ package struct ServerContents: Sendable, Hashable {
 
         /// The payload; nil for a text that is none.
         package var payload: [UInt8]? { ShortText.payload(of: compact) }
+
+        /// The signed transaction that it is; nil where it cannot be read as one.
+        package var transaction: SignedTransaction? {
+            payload.flatMap { SignedTransaction(payload: $0, path: path) }
+        }
+
+        /// The signed renewal information that it is; nil where it cannot be read as such.
+        fileprivate var signedRenewal: SignedRenewal? { payload.flatMap { SignedRenewal(payload: $0, path: path) } }
     }
 
     /// What Apple states about one subscription.
@@ -32,7 +42,7 @@ package struct ServerContents: Sendable, Hashable {
     /// device sent, or Apple's answer to Get Transaction Info.
     package let named: Text?
     /// The environment that answered.
-    package let environment: Endpoint
+    package let environment: StoreEnvironment
     /// The statuses; nil where Apple knows no subscription of the customer.
     package let statuses: [Status]?
     /// The transactions of the pages; nil in an answer of a time when statuses alone were read.
@@ -69,7 +79,7 @@ package struct ServerContents: Sendable, Hashable {
         guard let text = try? JSONReader.read(json) else { return nil }
         let members = text.members(JSONDocument.root)
         guard let asked = members["asked"].flatMap(text.scalar),
-            let environment = members["environment"].flatMap(text.scalar).flatMap(Endpoint.init(rawValue:))
+            let environment = members["environment"].flatMap(text.scalar).flatMap(StoreEnvironment.init(rawValue:))
         else {
             return nil
         }
@@ -125,10 +135,62 @@ extension ServerContents.Subject {
     }
 }
 
+extension Evidence {
+    /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
+    ///
+    /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
+    /// because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
+    /// answer, as those of verifyReceipt do, so that an equal answer renews them.
+    ///
+    /// - Parameters:
+    ///   - instant: When the answer was given; nil where its texts tell it.
+    ///   - claimedAt: When it was asked for, for an answer without statuses.
+    package init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
+        var transactions = (contents.transactions ?? []).compactMap { $0.transaction?.row }
+        var renewals: [RenewalRow] = []
+        var said: [TransactionRow] = []
+        for status in contents.statuses ?? [] {
+            let word = status.status.flatMap(AppleStatus.init(rawValue:))
+            let transaction = status.transaction?.transaction
+            if let transaction { said.append(transaction.row) }
+            if let renewal = status.renewal?.signedRenewal {
+                renewals.append(renewal.row(status: word, beside: transaction))
+            }
+        }
+        for index in said.indices { said[index].source = .statuses }
+        let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
+        let asOf = instant ?? oldest ?? claimedAt
+        for index in renewals.indices { renewals[index].asOf = asOf }
+        let named = contents.named?.transaction?.row
+        let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
+        guard read > 0 || contents.texts.isEmpty else { return nil }
+        transactions += said
+        // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
+        if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
+            row.transactionID = TransactionID(contents.asked.storable)
+            row.asOf = row.asOf - Delay(milliseconds: 1)
+            transactions.append(row)
+        }
+        self.init(
+            environment: contents.environment, bundleID: bundleID,
+            asOf: asOf, transactions: transactions, renewals: renewals,
+            isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
+    }
+}
+
+extension TransactionRow {
+    /// Returns whether both are about one period or one-time purchase.
+    fileprivate func isAbout(_ other: TransactionRow) -> Bool {
+        if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
+        guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
+        return expiresAt == nil || purchasedAt == other.purchasedAt
+    }
+}
+
 /// Apple's answers as they are gathered, to become one JSON text.
 struct GatheredAnswers: Sendable {
     let transactionID: String
-    let environment: Endpoint
+    let environment: StoreEnvironment
     var from: String?
     var statuses: [UInt8]?
     var pages: [[UInt8]]?

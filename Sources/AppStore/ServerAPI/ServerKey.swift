@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Subscriptions
 import Synchronization
 
 /// An In-App Purchase key of App Store Connect that signs requests about one app. Printing it never shows the key.
@@ -68,7 +69,7 @@ final class ServerTokens: Sendable {
     private struct Memory {
         var tokens: [ServerKey: ServerToken] = [:]
         /// Where Apple accepted the key, by the time of the first acceptance.
-        var accepted: [ServerKey: Set<Endpoint>] = [:]
+        var accepted: [ServerKey: Set<StoreEnvironment>] = [:]
     }
 
     private let memory = Mutex(Memory())
@@ -86,7 +87,7 @@ final class ServerTokens: Sendable {
     }
 
     /// Remembers that Apple accepted a key.
-    func accept(_ key: ServerKey, in environment: Endpoint) {
+    func accept(_ key: ServerKey, in environment: StoreEnvironment) {
         memory.withLock { memory in
             if memory.accepted.count >= Self.keysMax { memory.accepted = [:] }
             memory.accepted[key, default: []].insert(environment)
@@ -94,7 +95,7 @@ final class ServerTokens: Sendable {
     }
 
     /// Returns whether Apple accepted a key before.
-    func isAccepted(_ key: ServerKey, in environment: Endpoint) -> Bool {
+    func isAccepted(_ key: ServerKey, in environment: StoreEnvironment) -> Bool {
         memory.withLock { $0.accepted[key]?.contains(environment) ?? false }
     }
 }
@@ -130,7 +131,7 @@ package struct ServerAPIOptions: Sendable {
     }
 
     /// Returns the address of a path in one environment.
-    func url(of environment: Endpoint, _ path: String) -> String {
+    func url(of environment: StoreEnvironment, _ path: String) -> String {
         switch environment {
         case .production: Self.joined(productionURL, path)
         case .sandbox: Self.joined(sandboxURL, path)

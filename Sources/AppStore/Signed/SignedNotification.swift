@@ -1,7 +1,9 @@
+package import Subscriptions
+
 /// A notification of version 2 (Apple: "responseBodyV2DecodedPayload"), with the texts within it.
 package struct SignedNotification: Sendable, Hashable {
-    /// When it was signed, in milliseconds since 1970.
-    package let signedAt: Int64
+    /// When it was signed.
+    package let signedAt: Instant
     /// `notificationType`, raw.
     package let kind: String
     /// `subtype`, raw.
@@ -39,8 +41,10 @@ package struct SignedNotification: Sendable, Hashable {
         environment = data?.text("environment")
         status = data?.integer("status").flatMap { Int(exactly: $0) }
         consumptionRequestReason = data?.text("consumptionRequestReason")
-        self.transaction = transaction.flatMap { SignedTransaction(payload: $0) }
-        self.renewal = renewal.flatMap { SignedRenewal(payload: $0) }
+        self.transaction = transaction.flatMap {
+            SignedTransaction(payload: $0, path: "notification.signedTransactionInfo")
+        }
+        self.renewal = renewal.flatMap { SignedRenewal(payload: $0, path: "notification.signedRenewalInfo") }
         guard (transaction == nil) == (self.transaction == nil), (renewal == nil) == (self.renewal == nil) else {
             return nil
         }
@@ -73,128 +77,77 @@ extension SignedText {
 }
 
 /// What a signed transaction states (Apple: "JWSTransactionDecodedPayload"). Unknown words stay raw.
-///
-/// Instants are milliseconds since 1970.
 package struct SignedTransaction: Sendable, Hashable {
-    /// When it was signed: the instant that it speaks for.
-    package let signedAt: Int64
-    /// `transactionId`.
-    package let transactionID: String
-    /// `originalTransactionId`; the transaction id if missing.
-    package let originalTransactionID: String
-    /// `webOrderLineItemId`; absent on one-time purchases.
-    package let webOrderLineItemID: String?
+    /// The row of a purchase or a period; it speaks for the instant at which the text was signed.
+    package let row: TransactionRow
     /// `bundleId`.
     package let bundleID: String?
     /// `environment`, raw.
     package let environment: String?
-    /// `productId`.
-    package let productID: String
     /// `type`, raw, such as Consumable.
     package let kind: String?
-    /// `subscriptionGroupIdentifier`.
-    package let subscriptionGroupIdentifier: String?
-    /// `quantity`; 1 if missing or absurd.
-    package let quantity: Int
-    /// `purchaseDate`.
-    package let purchasedAt: Int64
-    /// `originalPurchaseDate`.
-    package let originalPurchasedAt: Int64?
-    /// `expiresDate`; a transaction without it is a one-time purchase.
-    package let expiresAt: Int64?
-    /// `revocationDate`.
-    package let revokedAt: Int64?
     /// `revocationReason`, raw.
     package let revocationReason: String?
-    /// `revocationType`, raw; a word of our own where an Advanced Commerce purchase was revoked without an amount.
-    package let revocationType: String?
-    /// `revocationPercentage`, in thousandths of a percent; everything if `revocationType` is `REFUND_FULL`.
-    package let revocationPercentage: Int?
-    /// `isUpgraded`.
-    package let isUpgraded: Bool
-    /// `offerType`, raw: 1 introductory, 2 promotional, 3 offer code, 4 win-back.
-    package let offerType: String?
-    /// `offerIdentifier`.
-    package let offerIdentifier: String?
-    /// `offerDiscountType`, raw.
-    package let offerDiscountType: String?
-    /// `inAppOwnershipType`, raw.
-    package let ownershipType: String?
-    /// `appAccountToken`.
-    package let appAccountToken: String?
-    /// `price` of the whole quantity, in thousandths of the currency's unit; of a group what its tiers add up to.
-    package let price: Int64?
-    /// `currency`.
-    package let currency: String?
-    /// `billingPlanType`, raw; absent where all is paid at once.
-    package let billingPlanType: String?
-    /// `commitmentInfo`: which payment of a term it is; nil where it contradicts itself.
-    package let payment: Payment?
-    /// `multiSeatInfo`: how many seats of a group Apple refunded; nil without a group.
-    package let revokedSeats: Int?
-    /// Whether it names an `additionalTransactionReason`: other transactions are of the same period.
-    package let isOneOfSeveral: Bool
-
-    /// One payment of a term of payments.
-    package struct Payment: Sendable, Hashable {
-        /// `billingPeriodNumber`, from 1.
-        package let number: Int
-        /// `totalBillingPeriods`.
-        package let total: Int
-        /// `commitmentExpiresDate`, the end of the term.
-        package let termEndsAt: Int64
-        /// `commitmentPrice` of the whole term.
-        package let termPrice: Int64?
-    }
 
     /// Reads the payload of a verified text; nil if it lacks a product, a transaction, a purchase instant or its own.
     package init?(_ text: SignedText) {
-        self.init(payload: text.payload, signedAt: text.signedAt)
+        self.init(payload: text.payload, signedAt: Instant(milliseconds: text.signedAt))
     }
 
-    /// Reads a payload that was verified when it came.
-    package init?(payload: [UInt8], signedAt: Int64? = nil) {
-        guard let fields = PayloadFields(payload), let transactionID = fields.text("transactionId"),
-            let productID = fields.text("productId"), let purchasedAt = fields.instant("purchaseDate"),
+    /// Reads a payload that was verified when it came. `path` is its place in the answer.
+    package init?(payload: [UInt8], signedAt: Instant? = nil, path: String = "") {
+        guard let fields = PayloadFields(payload), let transactionID = fields.word("transactionId"),
+            let productID = fields.word("productId"), let purchasedAt = fields.instant("purchaseDate"),
             let signedAt = signedAt ?? fields.instant("signedDate")
         else { return nil }
-        self.signedAt = signedAt
-        self.transactionID = transactionID
-        self.productID = productID
-        self.purchasedAt = purchasedAt
-        originalTransactionID = fields.text("originalTransactionId") ?? transactionID
-        webOrderLineItemID = fields.text("webOrderLineItemId")
         bundleID = fields.text("bundleId")
         environment = fields.text("environment")
         kind = fields.text("type")
-        subscriptionGroupIdentifier = fields.text("subscriptionGroupIdentifier")
-        quantity = fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
-        originalPurchasedAt = fields.instant("originalPurchaseDate")
-        expiresAt = fields.instant("expiresDate")
-        revokedAt = fields.instant("revocationDate")
         revocationReason = fields.text("revocationReason")
+        let quantity = fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        let expiresAt = fields.instant("expiresDate")
+        let price = Self.price(fields, quantity: quantity)
+        let offer = SignedOffer(fields, isFree: price == 0)
         let returned = Self.returned(fields)
-        (revocationType, revocationPercentage) = (returned.type, returned.percentage)
-        isUpgraded = fields.flag("isUpgraded") ?? false
-        offerType = fields.text("offerType")
-        offerIdentifier = fields.text("offerIdentifier")
-        offerDiscountType = fields.text("offerDiscountType")
-        ownershipType = fields.text("inAppOwnershipType")
-        appAccountToken = fields.text("appAccountToken")
-        price = Self.price(fields, quantity: quantity)
-        currency = fields.text("currency")
-        billingPlanType = fields.text("billingPlanType")
-        payment = Payment(fields, paidUntil: expiresAt)
-        let seats = fields.object("multiSeatInfo")
-        let revoked = seats?.integer("revokedSeatQuantity") ?? 0
-        revokedSeats = seats == nil ? nil : (0...Int64(quantity)).contains(revoked) ? Int(revoked) : 0
-        isOneOfSeveral = fields.text("additionalTransactionReason") != nil
+        let sale = Sale(fields, quantity: quantity, paidUntil: expiresAt, revocationType: returned.type)
+        row = TransactionRow(
+            path: path, source: .signedText, asOf: signedAt, transactionID: TransactionID(transactionID),
+            originalTransactionID: OriginalTransactionID(fields.word("originalTransactionId") ?? transactionID),
+            // Whether the transactions of one period share a line item is not known, and they are never one.
+            webOrderLineItemID: sale.isOneOfSeveral
+                ? nil : fields.word("webOrderLineItemId").map { WebOrderLineItemID($0) },
+            productID: ProductID(productID), quantity: quantity, purchasedAt: purchasedAt,
+            originalPurchasedAt: fields.instant("originalPurchaseDate"), expiresAt: expiresAt,
+            cancelledAt: fields.instant("revocationDate"),
+            cancellationReason: Self.reason(fields, returned, isPurchase: expiresAt == nil),
+            isUpgraded: fields.flag("isUpgraded") ?? false, isTrial: offer.isTrial, isIntro: offer.isIntro,
+            promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
+            groupID: fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) },
+            ownership: fields.word("inAppOwnershipType").map(Ownership.init(raw:)),
+            appAccountToken: fields.word("appAccountToken"),
+            price: price.flatMap { price in
+                fields.word("currency").map { Price(milliunits: price, currency: $0) }
+            },
+            revocationPercentage: returned.percentage, sale: sale.ifStated)
+    }
+
+    /// Returns why it was taken back. A one-time purchase has no ``Sale``; where the kind of its revocation leaves the
+    /// amount unknown, the kind is the reason, and no amount follows from it.
+    private static func reason(
+        _ fields: PayloadFields, _ returned: (type: String?, percentage: Int?), isPurchase: Bool
+    ) -> String? {
+        let reason = fields.word("revocationReason")
+        switch returned.type {
+        case nil, "REFUND_FULL", "FAMILY_REVOKE": return reason
+        case "REFUND_PRORATED" where returned.percentage != nil: return reason
+        case let kind: return isPurchase ? kind : reason
+        }
     }
 
     /// Returns what was taken back, and which share of the price. A full refund has no percentage (Apple:
     /// "revocationType"), and Advanced Commerce has amounts of items instead of both.
     private static func returned(_ fields: PayloadFields) -> (type: String?, percentage: Int?) {
-        let type = fields.text("revocationType")
+        let type = fields.word("revocationType")
         if type == "REFUND_FULL" { return (type, 100_000) }
         if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
             let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
@@ -209,7 +162,7 @@ package struct SignedTransaction: Sendable, Hashable {
 
     /// Returns the price of the whole quantity; nil where there is none, or where the tiers of a group do not add up. The
     /// price of a group's text is the average of a seat.
-    private static func price(_ fields: PayloadFields, quantity: Int) -> Int64? {
+    static func price(_ fields: PayloadFields, quantity: Int) -> Int64? {
         guard let seats = fields.object("multiSeatInfo") else {
             return fields.integer("price").flatMap { $0 >= 0 ? $0 : nil }
         }
@@ -224,116 +177,133 @@ package struct SignedTransaction: Sendable, Hashable {
         }
         return count == quantity ? sum : nil
     }
-
-    /// Whether it is a free trial. Older texts have no discount type: then a price of zero shows it.
-    package var isTrial: Bool {
-        guard offerType == "1" else { return false }
-        return offerDiscountType.map { $0 == "FREE_TRIAL" } ?? (price == 0)
-    }
-
-    /// Whether it has an introductory price.
-    package var isIntro: Bool { offerType == "1" && !isTrial }
-
-    /// The identifier of a promotional offer, or of an offer to win a customer back.
-    package var promotionalOfferID: String? { offerType == "2" || offerType == "4" ? offerIdentifier : nil }
-
-    /// The reference name of an offer code.
-    package var offerCodeRefName: String? { offerType == "3" ? offerIdentifier : nil }
 }
 
-extension SignedTransaction.Payment {
+/// The offer that a signed text names: of a transaction, or of the next renewal.
+private struct SignedOffer {
+    /// Whether it is a free trial. Older texts have no discount type: then a price of zero shows it.
+    let isTrial: Bool
+    /// Whether it is an introductory price.
+    let isIntro: Bool
+    /// The identifier of a promotional offer, or of an offer to win a customer back.
+    let promotionalOfferID: String?
+    /// The reference name of an offer code.
+    let offerCodeRefName: String?
+
+    init(_ fields: PayloadFields, isFree: Bool = false) {
+        let (type, identifier) = (fields.text("offerType"), fields.word("offerIdentifier"))
+        isTrial = type == "1" && (fields.text("offerDiscountType").map { $0 == "FREE_TRIAL" } ?? isFree)
+        isIntro = type == "1" && !isTrial
+        promotionalOfferID = type == "2" || type == "4" ? identifier : nil
+        offerCodeRefName = type == "3" ? identifier : nil
+    }
+}
+
+extension Sale {
+    /// Reads what a signed transaction states of its sale.
+    fileprivate init(_ fields: PayloadFields, quantity: Int, paidUntil: Instant?, revocationType: String?) {
+        let seats = fields.object("multiSeatInfo").map { info in
+            let revoked = info.integer("revokedSeatQuantity") ?? 0
+            return Seats(count: quantity, revoked: (0...Int64(quantity)).contains(revoked) ? Int(revoked) : 0)
+        }
+        self.init(
+            plan: fields.word("billingPlanType"), payment: Payment(fields, paidUntil: paidUntil), seats: seats,
+            isOneOfSeveral: fields.text("additionalTransactionReason") != nil, revocationType: revocationType)
+    }
+}
+
+extension Sale.Payment {
     /// Reads the payment of a term; nil where there is none, or where number, total and end contradict each other.
-    fileprivate init?(_ fields: PayloadFields, paidUntil: Int64?) {
+    fileprivate init?(_ fields: PayloadFields, paidUntil: Instant?) {
         guard let term = fields.object("commitmentInfo"), let number = term.integer("billingPeriodNumber"),
             let total = term.integer("totalBillingPeriods"), let ends = term.instant("commitmentExpiresDate"),
             (1...1_000).contains(total), (1...total).contains(number), ends >= paidUntil ?? ends
         else { return nil }
-        self.number = Int(number)
-        self.total = Int(total)
-        termEndsAt = ends
-        termPrice = term.integer("commitmentPrice").flatMap { $0 >= 0 ? $0 : nil }
+        self.init(
+            number: Int(number), total: Int(total), termEndsAt: ends,
+            termPrice: term.integer("commitmentPrice").flatMap { $0 >= 0 ? $0 : nil })
     }
 }
 
 /// What signed renewal information states (Apple: "JWSRenewalInfoDecodedPayload"). Unknown words stay raw.
-///
-/// Instants are milliseconds since 1970.
 package struct SignedRenewal: Sendable, Hashable {
-    /// When it was signed: the instant that it speaks for.
-    package let signedAt: Int64
-    /// `originalTransactionId`.
-    package let originalTransactionID: String
+    /// The row that the text states by itself; ``row(status:beside:)`` is what it means beside a status and a transaction.
+    package let row: RenewalRow
     /// `environment`, raw.
     package let environment: String?
-    /// `productId`: the current product.
-    package let productID: String
     /// `appAccountToken`.
     package let appAccountToken: String?
-    /// `autoRenewProductId`.
-    package let autoRenewProductID: String?
-    /// `autoRenewStatus`.
-    package let autoRenewStatus: Bool?
-    /// `expirationIntent`, raw.
-    package let expirationIntent: String?
-    /// `isInBillingRetryPeriod`.
-    package let isInBillingRetry: Bool?
-    /// `gracePeriodExpiresDate`.
-    package let graceExpiresAt: Int64?
-    /// `priceIncreaseStatus`, raw.
-    package let priceIncreaseStatus: String?
-    /// The identifier of the promotional offer of the next period.
-    package let promotionalOfferID: String?
-    /// The reference name of the offer code of the next period.
-    package let offerCodeRefName: String?
     /// `renewalBillingPlanType`, raw.
-    package let renewalPlan: String?
-    /// `commitmentInfo`: what the customer wants after the term of payments that runs; nil outside of a term.
-    package let term: Term?
-    /// `renewalDate`: when the newest period ends.
-    package let renewalAt: Int64?
+    private let plan: String?
 
-    /// Reads the payload of a verified text; nil if it lacks its subscription, product or instant.
-    package init?(_ text: SignedText) {
-        self.init(payload: text.payload, signedAt: text.signedAt)
-    }
-
-    /// Reads a payload that was verified when it came.
-    package init?(payload: [UInt8], signedAt: Int64? = nil) {
-        guard let fields = PayloadFields(payload), let originalTransactionID = fields.text("originalTransactionId"),
-            let productID = fields.text("productId") ?? fields.text("autoRenewProductId"),
-            let signedAt = signedAt ?? fields.instant("signedDate")
+    /// Reads a payload that was verified when it came; nil if it lacks its subscription, product or instant. `path` is its
+    /// place in the answer.
+    package init?(payload: [UInt8], path: String = "") {
+        guard let fields = PayloadFields(payload), let original = fields.word("originalTransactionId"),
+            let product = fields.word("productId") ?? fields.word("autoRenewProductId"),
+            let signedAt = fields.instant("signedDate")
         else { return nil }
-        self.signedAt = signedAt
-        self.originalTransactionID = originalTransactionID
-        self.productID = productID
         environment = fields.text("environment")
-        appAccountToken = fields.text("appAccountToken")
-        autoRenewProductID = fields.text("autoRenewProductId")
-        autoRenewStatus = fields.flag("autoRenewStatus")
-        expirationIntent = fields.text("expirationIntent")
-        isInBillingRetry = fields.flag("isInBillingRetryPeriod")
-        graceExpiresAt = fields.instant("gracePeriodExpiresDate")
-        priceIncreaseStatus = fields.text("priceIncreaseStatus")
-        let (offer, type) = (fields.text("offerIdentifier"), fields.text("offerType"))
-        promotionalOfferID = type == "2" || type == "4" ? offer : nil
-        offerCodeRefName = type == "3" ? offer : nil
-        renewalAt = fields.instant("renewalDate")
-        renewalPlan = fields.text("renewalBillingPlanType")
-        term = fields.object("commitmentInfo").map { term in
-            Term(
-                renews: term.flag("commitmentAutoRenewStatus"), productID: term.text("commitmentAutoRenewProductId"),
-                plan: term.text("commitmentRenewalBillingPlanType"))
-        }
+        appAccountToken = fields.word("appAccountToken")
+        plan = fields.text("renewalBillingPlanType")
+        let offer = SignedOffer(fields)
+        row = RenewalRow(
+            path: path, asOf: signedAt, originalTransactionID: OriginalTransactionID(original),
+            renewal: Renewal(
+                productID: ProductID(product),
+                renewsToProductID: fields.word("autoRenewProductId").map { ProductID($0) },
+                willRenew: fields.flag("autoRenewStatus"), expirationIntent: fields.word("expirationIntent"),
+                inBillingRetry: fields.flag("isInBillingRetryPeriod"),
+                graceExpiresAt: fields.instant("gracePeriodExpiresDate"),
+                priceIncreaseStatus: fields.word("priceIncreaseStatus"),
+                promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
+                term: fields.object("commitmentInfo").map(TermWill.init)),
+            periodEndsAt: fields.instant("renewalDate"))
     }
 
-    /// What the customer wants after a term of payments.
-    package struct Term: Sendable, Hashable {
-        /// `commitmentAutoRenewStatus`.
-        package let renews: Bool?
-        /// `commitmentAutoRenewProductId`.
-        package let productID: String?
-        /// `commitmentRenewalBillingPlanType`, raw.
-        package let plan: String?
+    /// Returns the row beside what else Apple states.
+    ///
+    /// - Parameters:
+    ///   - status: Apple's status of the subscription, where it stands beside the text.
+    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace. After the last payment of a
+    ///     term its renewal is the customer's will, even if Apple's status says otherwise.
+    package func row(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow {
+        var row = row
+        let sale = transaction?.row.sale
+        let isMonthly = sale?.isMonthly ?? false
+        if let payment = sale?.payment, payment.isLast, row.renewal.term?.renews == false {
+            row.renewal.willRenew = false
+        }
+        row.renewal.isInGraceByStatus = status == .gracePeriod && row.renewal.graceExpiresAt == nil && !isMonthly
+        // A text that knows no plans denies nothing.
+        if row.renewal.term == nil, plan != nil || isMonthly {
+            row.renewal.term = TermWill(plan: plan == Sale.monthly && !isMonthly ? Sale.monthly : nil)
+        }
+        return row
+    }
+}
+
+extension TermWill {
+    /// Reads what the customer wants after a term of payments.
+    fileprivate init(_ term: PayloadFields) {
+        self.init(
+            renews: term.flag("commitmentAutoRenewStatus"),
+            productID: term.word("commitmentAutoRenewProductId").map { ProductID($0) },
+            plan: term.word("commitmentRenewalBillingPlanType"))
+    }
+}
+
+extension Evidence {
+    /// Reads what a notification states; nil if it holds neither a transaction nor renewal information. It is no answer: it
+    /// only adds details to answers.
+    package init?(in notification: SignedNotification, environment: StoreEnvironment) {
+        let transaction = notification.transaction?.row
+        let renewal = notification.renewal?.row(
+            status: notification.status.flatMap(AppleStatus.init(rawValue:)), beside: notification.transaction)
+        guard let asOf = [transaction?.asOf, renewal?.asOf].compactMap(\.self).min() else { return nil }
+        self.init(
+            environment: environment, bundleID: notification.bundleID.map { BundleID($0.storable) }, asOf: asOf,
+            transactions: [transaction].compactMap(\.self), renewals: [renewal].compactMap(\.self))
     }
 }
 
@@ -365,6 +335,9 @@ struct PayloadFields {
     /// Returns a text; nil if absent, null or empty.
     func text(_ name: String) -> String? { members[name].flatMap(document.scalar) }
 
+    /// Returns a text in a form that a column can store.
+    func word(_ name: String) -> String? { text(name)?.storable }
+
     /// Returns a whole number; a fraction is rounded, because Xcode writes instants with fractions.
     func integer(_ name: String) -> Int64? { text(name).flatMap(Self.integer(in:)) }
 
@@ -375,8 +348,10 @@ struct PayloadFields {
         return Int64(number.rounded())
     }
 
-    /// Returns an instant in milliseconds since 1970; nil if absent, or if nothing can have happened then.
-    func instant(_ name: String) -> Int64? { integer(name).flatMap(LenientInstant.believable) }
+    /// Returns an instant; nil if absent, or if nothing can have happened then.
+    func instant(_ name: String) -> Instant? {
+        integer(name).flatMap(LenientInstant.believable).map(Instant.init(milliseconds:))
+    }
 
     /// Returns a boolean; 0 and 1 count too.
     func flag(_ name: String) -> Bool? {

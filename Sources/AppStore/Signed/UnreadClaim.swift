@@ -1,3 +1,5 @@
+import Subscriptions
+
 /// A claim of a signed text that this version does not know, a word in one that it does not know, or a value that is not of
 /// the form that it reads. Such claims stay in the stored texts; dates alone decide access.
 package struct UnreadClaim: Sendable, Hashable {
@@ -59,13 +61,15 @@ package struct UnreadClaim: Sendable, Hashable {
             if let ends = term.instant("commitmentExpiresDate"), let paid = fields.instant("expiresDate"), ends < paid {
                 wrong.append("commitmentInfo.commitmentExpiresDate")
             }
-            if let read, read.payment == nil, !isNamed("commitmentInfo") { wrong.append("commitmentInfo") }
+            if let read, read.row.sale?.payment == nil, !isNamed("commitmentInfo") { wrong.append("commitmentInfo") }
         }
         if let seats = fields.object("multiSeatInfo"), let quantity = fields.integer("quantity") {
             if let revoked = seats.integer("revokedSeatQuantity"), revoked > quantity {
                 wrong.append("multiSeatInfo.revokedSeatQuantity")
             }
-            if !seats.objects("priceTiers").isEmpty, let read, read.price == nil, !isNamed("multiSeatInfo.priceTiers") {
+            if !seats.objects("priceTiers").isEmpty, let read, !isNamed("multiSeatInfo.priceTiers"),
+                SignedTransaction.price(fields, quantity: read.row.quantity) == nil
+            {
                 wrong.append("multiSeatInfo.priceTiers")
             }
         }

@@ -1,4 +1,5 @@
 import Foundation
+package import Subscriptions
 
 /// One support call, with all its pages, under one deadline.
 struct SupportRun: Sendable {
@@ -37,7 +38,7 @@ struct SupportRun: Sendable {
             let answer = try await document(of: question.call(), until: end)
             guard let text = answer.text("signedTransactionInfo") else { throw Self.unreadable }
             let found = try await transaction(in: text)
-            guard found.transactionID == id else {
+            guard found.row.transactionID.text == id else {
                 throw Ended(.failed("Apple answered about another transaction than the one asked about.", code: nil))
             }
             return .transactions([found], goesOn: false)
@@ -198,7 +199,7 @@ package struct SupportRequest: Sendable {
     /// Apple's number of the app; a text of production that names another one is not shown.
     package var appleAppID: Int64?
     /// Where to ask.
-    package var environment: Endpoint
+    package var environment: StoreEnvironment
     /// What to ask.
     package var question: SupportQuestion
     /// Waits for its turn: returns nil when the call may be made, else the seconds to wait before another question.
@@ -206,7 +207,7 @@ package struct SupportRequest: Sendable {
 
     /// Creates a request; the app's budget is `turn`.
     package init(
-        key: ServerKey, appleAppID: Int64?, environment: Endpoint, question: SupportQuestion,
+        key: ServerKey, appleAppID: Int64?, environment: StoreEnvironment, question: SupportQuestion,
         turn: @escaping @Sendable () async -> Double? = { nil }
     ) {
         self.key = key
@@ -282,11 +283,11 @@ package struct ExtensionStatus: Sendable, Hashable {
 /// Why Apple refuses a support call, by its code (Apple: "App Store Server API", error codes).
 enum SupportRefusal {
     /// Returns one sentence that says what to do.
-    static func sentence(_ code: Int, in environment: Endpoint) -> String {
+    static func sentence(_ code: Int, in environment: StoreEnvironment) -> String {
         "\(reason(code, in: environment)) (\(code))"
     }
 
-    private static func reason(_ code: Int, in environment: Endpoint) -> String {
+    private static func reason(_ code: Int, in environment: StoreEnvironment) -> String {
         switch code {
         case 4_000_006, 4_000_008: "Apple does not take this id of a transaction"
         case 4_000_020: "This is no token of a test notification"

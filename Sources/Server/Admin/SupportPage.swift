@@ -163,8 +163,8 @@ extension AdminTable {
             empty: "Apple refunded nothing.",
             found.map { one in
                 [
-                    .text(one.transactionID), .text(one.productID), .instant(Instant(milliseconds: one.purchasedAt)),
-                    .instant(one.revokedAt.map { Instant(milliseconds: $0) }), .text(one.revocationReason),
+                    .text(one.row.transactionID.text), .text(one.row.productID.text), .instant(one.row.purchasedAt),
+                    .instant(one.row.cancelledAt), .text(one.revocationReason),
                 ]
             })
     }

@@ -14,7 +14,7 @@ package struct TransactionRow: Sendable, Hashable {
     package var webOrderLineItemID: WebOrderLineItemID?
     /// `product_id`.
     package var productID: ProductID
-    /// `quantity`.
+    /// `quantity`; 1 where it is missing or absurd.
     package var quantity: Int
     /// `purchase_date`: the start of the period, possibly in the future.
     package var purchasedAt: Instant

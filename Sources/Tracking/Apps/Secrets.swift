@@ -266,7 +266,7 @@ extension Tracker {
             let answer = await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(receipt.receipt).base64EncodedString(), secret: secret,
-                    askFirst: receipt.environment.map(Endpoint.init) ?? .production,
+                    askFirst: receipt.environment ?? .production,
                     sandboxAllowed: app.sandboxAllowed))
             trial = SecretProbe(of: answer, about: receipt.receiptID)
             switch trial {
@@ -328,7 +328,7 @@ extension Tracker {
             let answer = await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(receipt.receipt).base64EncodedString(), secret: secrets.current,
-                    previousSecret: secrets.previous, askFirst: Endpoint(environment),
+                    previousSecret: secrets.previous, askFirst: environment,
                     sandboxAllowed: app.sandboxAllowed))
             switch SecretProbe(of: answer, about: receipt.receiptID) {
             case .accepted: return (.accepted, !answer.usedPreviousSecret)

@@ -5,32 +5,32 @@ import Subscriptions
 extension Tracker {
     /// Asks the Server API about a claimed receipt. Never throws: without a key too, there is an answer that says so.
     func serverAnswer(about claim: Claim, _ question: ServerQuestion) async -> AppStoreAnswer {
-        let endpoint = claim.environment.map(Endpoint.init) ?? .production
+        let environment = claim.environment ?? .production
         guard let id = question.transactionID else {
-            return .unasked("No transaction id of it is known.", endpoint)
+            return .unasked("No transaction id of it is known.", environment)
         }
         if let pause = claim.app.callPauses[claim.environment ?? .production], pause.isOfKey {
-            return .heldBack(from: endpoint, because: pause.reason)
+            return .heldBack(from: environment, because: pause.reason)
         }
         let key: ServerKey
         do {
             guard let stored = try ledger.apps.serverKey(of: claim.app) else {
                 let sentence = Self.noServerKey(claim.app.bundleID)
                 conditions.raise(.serverAPI(claim.app.bundleID), by: sentence)
-                return .unasked(sentence, endpoint)
+                return .unasked(sentence, environment)
             }
             conditions.clear(.sealedSecret(claim.app.bundleID))
             key = ServerKey(stored, of: claim.app)
         } catch {
             conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
-            return .unasked("The app's server key cannot be read here; the log says why.", endpoint)
+            return .unasked("The app's server key cannot be read here; the log says why.", environment)
         }
         let app = claim.app
         let answer = await appStore.server.read(
             ServerRequest(
                 key: key, appleAppID: app.appleAppID, transactionID: id,
                 signedText: claim.form == .signedTransaction ? claim.receipt : nil, revision: question.revision,
-                askFirst: endpoint, isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
+                askFirst: environment, isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
                 turn: { await turn(of: app, in: $0, for: CallKind($1)) }))
         await heed(answer, of: app)
         return answer
@@ -43,9 +43,9 @@ extension Tracker {
 
     /// Takes one call from the app's budget; returns the seconds to wait where it is used up. While the database is away,
     /// calls wait too.
-    func turn(of app: App, in endpoint: Endpoint, for kind: CallKind) async -> Double? {
+    func turn(of app: App, in environment: StoreEnvironment, for kind: CallKind) async -> Double? {
         let wait = await attempt("take a call from the budget") {
-            try await ledger.claims.takeCall(kind, of: app, in: StoreEnvironment(endpoint)) ?? 0
+            try await ledger.claims.takeCall(kind, of: app, in: environment) ?? 0
         }
         guard let wait else { return 1 }
         return wait > 0 ? wait : nil
@@ -58,15 +58,15 @@ extension Tracker {
         else { return }
         await attempt("wait as Apple asks") {
             try await ledger.claims.pauseCalls(
-                CallKind(endpoint), of: app, in: StoreEnvironment(answer.environment), seconds: seconds)
+                CallKind(endpoint), of: app, in: answer.environment, seconds: seconds)
         }
     }
 }
 
 extension AppStoreAnswer {
     /// The answer where nothing was asked.
-    fileprivate static func unasked(_ sentence: String, _ endpoint: Endpoint) -> AppStoreAnswer {
-        AppStoreAnswer(environment: endpoint, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
+    fileprivate static func unasked(_ sentence: String, _ environment: StoreEnvironment) -> AppStoreAnswer {
+        AppStoreAnswer(environment: environment, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
     }
 }
 
@@ -129,71 +129,6 @@ extension AppStoreAnswer {
         switch response?.status {
         case 0, 21003, 21006, 21007, 21008, 21010: httpStatus == 200
         case .some, nil: false
-        }
-    }
-}
-
-extension Evidence {
-    /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
-    ///
-    /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
-    /// because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
-    /// answer, as those of verifyReceipt do, so that an equal answer renews them.
-    ///
-    /// - Parameters:
-    ///   - instant: When the answer was given; nil where its texts tell it.
-    ///   - claimedAt: When it was asked for, for an answer without statuses.
-    init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
-        var transactions = (contents.transactions ?? []).compactMap(\.row)
-        var renewals: [RenewalRow] = []
-        var said: [TransactionRow] = []
-        for status in contents.statuses ?? [] {
-            let word = status.status.flatMap(AppleStatus.init(rawValue:))
-            let signed = status.transaction.flatMap(\.signed)
-            said += [status.transaction.flatMap(\.row)].compactMap(\.self)
-            renewals += [status.renewal.flatMap { $0.renewalRow(status: word, beside: signed) }].compactMap(\.self)
-        }
-        for index in said.indices { said[index].source = .statuses }
-        let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
-        let asOf = instant ?? oldest ?? claimedAt
-        for index in renewals.indices { renewals[index].asOf = asOf }
-        let named = contents.named.flatMap(\.row)
-        let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
-        guard read > 0 || contents.texts.isEmpty else { return nil }
-        transactions += said
-        // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
-        if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
-            row.transactionID = TransactionID(contents.asked.storable)
-            row.asOf = row.asOf - Delay(milliseconds: 1)
-            transactions.append(row)
-        }
-        self.init(
-            environment: StoreEnvironment(contents.environment), bundleID: bundleID,
-            asOf: asOf, transactions: transactions, renewals: renewals,
-            isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
-    }
-}
-
-extension TransactionRow {
-    /// Returns whether both are about one period or one-time purchase.
-    fileprivate func isAbout(_ other: TransactionRow) -> Bool {
-        if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
-        guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
-        return expiresAt == nil || purchasedAt == other.purchasedAt
-    }
-}
-
-extension ServerContents.Text {
-    /// The row of a signed transaction; nil where it cannot be read.
-    fileprivate var row: TransactionRow? { signed.map { TransactionRow($0, path: path) } }
-
-    /// The signed transaction; nil where it cannot be read.
-    fileprivate var signed: SignedTransaction? { payload.flatMap { SignedTransaction(payload: $0) } }
-
-    /// Returns the row of signed renewal information; nil where it cannot be read.
-    fileprivate func renewalRow(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow? {
-        payload.flatMap { SignedRenewal(payload: $0) }.map {
-            RenewalRow($0, path: path, status: status, beside: transaction)
         }
     }
 }

@@ -64,10 +64,10 @@ extension Tracker {
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
-        let endpoint = claim.environment.map(Endpoint.init) ?? .production
+        let environment = claim.environment ?? .production
         guard claim.secretPause == nil else {
             return .heldBack(
-                from: endpoint,
+                from: environment,
                 because: "Apple refuses the app's shared secret (21004); receipts wait until it accepts it.")
         }
         do {
@@ -76,11 +76,11 @@ extension Tracker {
             return await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
-                    previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
+                    previousSecret: secrets.previous, askFirst: environment, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
             conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
             return AppStoreAnswer(
-                environment: endpoint, httpStatus: nil, body: [], response: nil,
+                environment: environment, httpStatus: nil, body: [], response: nil,
                 failure: "The app's shared secret cannot be read here; the log says why.", calls: 0,
                 usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         }
@@ -91,16 +91,16 @@ extension Claim {
     /// The pause of the environment in which Apple would be asked about the receipt; nil where it accepts the secret.
     var secretPause: App.Pause? {
         guard !app.secretPauses.isEmpty else { return nil }
-        let own = environment ?? LocalReading(of: receipt).receipt?.store.map { StoreEnvironment($0) }
+        let own = environment ?? LocalReading(of: receipt).receipt?.store
         return app.secretPauses[own ?? .production]
     }
 }
 
 extension AppStoreAnswer {
     /// No answer: Apple refuses the app's secret or key, so that it is not asked.
-    static func heldBack(from endpoint: Endpoint, because reason: String) -> AppStoreAnswer {
+    static func heldBack(from environment: StoreEnvironment, because reason: String) -> AppStoreAnswer {
         var answer = AppStoreAnswer(
-            environment: endpoint, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
+            environment: environment, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         answer.isHeldBack = true
         return answer
@@ -175,7 +175,7 @@ struct Checked: Sendable {
         let evidence = verdict.contents.flatMap {
             Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
         }
-        let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
+        let clock = AnswerClock(evidence?.asOf, clock: claim.claimedAt, limit: limit)
         self.clock = clock
         serverEvidence = evidence.map { evidence in
             var evidence = evidence
@@ -188,7 +188,7 @@ struct Checked: Sendable {
             isWhole
             ? Fingerprint(
                 of: answer.body, lasting: [0..<answer.body.count], app: claim.app,
-                environment: StoreEnvironment(answer.environment)) : nil
+                environment: answer.environment) : nil
     }
 
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
@@ -256,27 +256,7 @@ extension Fingerprint {
     fileprivate init(of answer: AppStoreAnswer, _ outline: AnswerOutline, about claim: Claim) {
         self.init(
             of: answer.body, lasting: outline.lastingParts, app: claim.app,
-            environment: StoreEnvironment(answer.environment))
-    }
-}
-
-extension String {
-    /// The longest text from Apple that a column keeps, in Unicode scalars. A PostgreSQL index refuses more than 2,704
-    /// bytes, and two such texts make one key. Apple's own texts are a fifth of that.
-    static let storableScalarsMax = 300
-
-    /// The text in a form a column can store: U+FFFD replaces U+0000, and a text that is too long is cut.
-    ///
-    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps Apple's
-    /// text.
-    var storable: String {
-        let isShort = utf8.count <= Self.storableScalarsMax || unicodeScalars.count <= Self.storableScalarsMax
-        if isShort, !utf8.contains(0) { return self }
-        var text = UnicodeScalarView()
-        for scalar in unicodeScalars.prefix(Self.storableScalarsMax) {
-            text.append(scalar == "\u{0}" ? "\u{FFFD}" : scalar)
-        }
-        return String(text)
+            environment: answer.environment)
     }
 }
 
@@ -358,10 +338,10 @@ enum AnswerClock: Hashable {
     /// No instant, because Apple's clock was ahead of the database's by `ahead`.
     case unbelievable(ahead: Delay)
 
-    /// Determines the clock of an answer from its `request_date` in milliseconds; uses `clock` where the answer has none
+    /// Determines the clock of an answer from its `request_date`; uses `clock` where the answer has none
     /// of its own (legacy receipts).
-    init(_ requestedAt: Int64?, clock: Instant, limit: ClockLimit) {
-        guard let requestedAt = requestedAt.map(Instant.init(milliseconds:)) else {
+    init(_ requestedAt: Instant?, clock: Instant, limit: ClockLimit) {
+        guard let requestedAt else {
             self = .believed(clock)
             return
         }

@@ -48,8 +48,8 @@ extension ServerContents {
     fileprivate var consumables: Set<TransactionID> {
         Set(
             (transactions ?? []).compactMap { text in
-                let signed = text.payload.flatMap { SignedTransaction(payload: $0) }
-                return signed?.kind == "Consumable" ? signed.map { TransactionID($0.transactionID.storable) } : nil
+                let signed = text.transaction
+                return signed?.kind == "Consumable" ? signed?.row.transactionID : nil
             })
     }
 }

@@ -227,12 +227,12 @@ extension SeenClaim {
         let about = (payloads ?? [payload]).compactMap(\.self)
         let transaction = about.lazy.compactMap { SignedTransaction(payload: $0) }.first
         let renewal = about.lazy.compactMap { SignedRenewal(payload: $0) }.first
-        let subject = transaction?.originalTransactionID ?? renewal?.originalTransactionID
+        let subject = transaction?.row.originalTransactionID ?? renewal?.row.originalTransactionID
         return unread.map {
             SeenClaim(
                 name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
-                subject: subject.map { OriginalTransactionID($0.storable) },
-                accountToken: (transaction?.appAccountToken ?? renewal?.appAccountToken)?.storable.lowercased())
+                subject: subject,
+                accountToken: (transaction?.row.appAccountToken ?? renewal?.appAccountToken)?.lowercased())
         }
     }
 

@@ -71,14 +71,14 @@ package struct Explanation: Sendable {
         let clock = at ?? now
         finding = Finding(in: answer, for: bundleID, clock: clock)
         status = answer.response?.status
-        environment = StoreEnvironment(named: answer.response?.environment)
-        self.bundleID = answer.response?.bundleID.map { BundleID($0) }
+        environment = answer.response?.environment
+        self.bundleID = answer.response?.bundleID
         unreadableRows = answer.response?.unreadableRows ?? []
         let earlier = previous.map {
             Finding(in: AppStoreAnswer(body: $0, from: .production), for: bundleID, clock: clock)
         }
         guard case .verified(let evidence) = finding else {
-            self.at = at ?? answer.response?.requestedAt.map(Instant.init(milliseconds:)) ?? now
+            self.at = at ?? answer.response?.requestedAt ?? now
             (subscriptions, purchases) = ([], [])
             (events, held) = previous == nil ? (nil, nil) : ([], [])
             return
@@ -164,7 +164,7 @@ extension KeptAnswer {
             let instant = observation.firstAsOf
             return Evidence(in: contents, bundleID: bundleID, asOf: instant, claimedAt: instant)
         }
-        let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
+        let answer = AppStoreAnswer(body: body, from: environment)
         let settled = observation.firstAsOf
         return Finding(in: answer, for: bundleID, clock: settled, limit: .settled(settled)).evidence
     }
@@ -172,7 +172,7 @@ extension KeptAnswer {
 
 extension AppStoreAnswer {
     /// Creates an answer from storage instead of the network.
-    init(body: [UInt8], from endpoint: Endpoint) {
+    init(body: [UInt8], from environment: StoreEnvironment) {
         var response: VerifyReceiptResponse?
         var failure: String?
         do {
@@ -181,7 +181,7 @@ extension AppStoreAnswer {
             failure = "\(error)"
         }
         self.init(
-            environment: endpoint, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,
+            environment: environment, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
     }
 }

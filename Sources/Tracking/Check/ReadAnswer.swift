@@ -29,7 +29,8 @@ extension Finding {
     }
 
     private init(
-        in response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: AnswerClock
+        in response: VerifyReceiptResponse, from environment: StoreEnvironment, for bundleID: BundleID?,
+        clock: AnswerClock
     ) {
         guard let status = response.status else {
             self = .indeterminate(CheckFailure(reason: "Apple's answer has no status.", status: nil, retryable: true))
@@ -37,9 +38,9 @@ extension Finding {
         }
         switch StatusMeaning(status) {
         case .genuine:
-            self = Finding(vouchedBy: response, from: endpoint, for: bundleID, clock: clock)
+            self = Finding(vouchedBy: response, from: environment, for: bundleID, clock: clock)
         case .genuineIfRows where !(response.latestReceiptInfo.isEmpty && response.inApp.isEmpty):
-            self = Finding(vouchedBy: response, from: endpoint, for: bundleID, clock: clock)
+            self = Finding(vouchedBy: response, from: environment, for: bundleID, clock: clock)
         case .genuineIfRows:
             let reason = "Apple answered \(status) (expired) without the expired subscription."
             self = .indeterminate(CheckFailure(reason: reason, status: status, retryable: true))
@@ -48,15 +49,16 @@ extension Finding {
             self = .rejected(Refusal(reason: reason, status: status, retryable: retryable, kind: kind))
         case .failure(let reason):
             let flagged = (21100...21199).contains(status) ? response.isRetryable : nil
-            let detail = response.exception.map { " (\($0.storable))" } ?? ""
+            let detail = response.exception.map { " (\($0))" } ?? ""
             self = .indeterminate(CheckFailure(reason: reason + detail, status: status, retryable: flagged ?? true))
         }
     }
 
     private init(
-        vouchedBy response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: AnswerClock
+        vouchedBy response: VerifyReceiptResponse, from environment: StoreEnvironment, for bundleID: BundleID?,
+        clock: AnswerClock
     ) {
-        let named = response.bundleID.map { BundleID($0.storable) }
+        let named = response.bundleID
         if let bundleID, named != bundleID {
             let reason =
                 named.map { "The app asked about is \(bundleID), the answer is for \($0)." }
@@ -66,9 +68,9 @@ extension Finding {
         }
         switch clock {
         case .believed(let asOf):
-            self = .verified(Evidence(in: response, from: endpoint, asOf: asOf, clockAhead: nil))
+            self = .verified(Evidence(in: response, from: environment, asOf: asOf, clockAhead: nil))
         case .clamped(let asOf, let ahead):
-            self = .verified(Evidence(in: response, from: endpoint, asOf: asOf, clockAhead: ahead))
+            self = .verified(Evidence(in: response, from: environment, asOf: asOf, clockAhead: ahead))
         case .unbelievable(let ahead):
             self = .indeterminate(.clockAhead(by: ahead, status: response.status))
         }
@@ -111,241 +113,6 @@ extension Refusal.Kind {
         case .accountGone: flag ?? true
         case .otherBundle, .wrongSecret, .wrongEnvironment, .badRequest: false
         }
-    }
-}
-
-extension Evidence {
-    /// Reads the evidence in an answer that Apple vouches for.
-    ///
-    /// Rows of `latest_receipt_info` and `pending_renewal_info` are valid for `asOf`, rows of `in_app` for
-    /// `receipt_creation_date`: a receipt is never created later than the request about it. Texts are made storable.
-    init(in response: VerifyReceiptResponse, from endpoint: Endpoint, asOf: Instant, clockAhead: Delay?) {
-        let createdAt = response.receiptCreatedAt.map { min(Instant(milliseconds: $0), asOf) }
-        let device = createdAt ?? asOf
-        self.init(
-            environment: StoreEnvironment(named: response.environment) ?? StoreEnvironment(endpoint),
-            bundleID: response.bundleID.map { BundleID($0.storable) },
-            asOf: asOf,
-            receiptCreatedAt: createdAt, clockAhead: clockAhead,
-            transactions: response.latestReceiptInfo.map { TransactionRow($0, .latestReceiptInfo, asOf: asOf) }
-                + response.inApp.map { TransactionRow($0, .deviceReceipt, asOf: device) },
-            renewals: response.renewals.map { RenewalRow($0, asOf: asOf) },
-            isComplete: response.isComplete)
-    }
-}
-
-extension StoreEnvironment {
-    /// Parses Apple's name of an environment; nil for any other name.
-    package init?(named name: String?) {
-        switch name?.lowercased() {
-        case "production": self = .production
-        case "sandbox": self = .sandbox
-        default: return nil
-        }
-    }
-
-    init(_ endpoint: Endpoint) {
-        switch endpoint {
-        case .production: self = .production
-        case .sandbox: self = .sandbox
-        }
-    }
-}
-
-extension Endpoint {
-    init(_ environment: StoreEnvironment) {
-        switch environment {
-        case .production: self = .production
-        case .sandbox: self = .sandbox
-        }
-    }
-}
-
-extension TransactionRow {
-    fileprivate init(_ fields: TransactionFields, _ source: EvidenceSource, asOf: Instant) {
-        self.init(
-            path: fields.path, source: source, asOf: asOf,
-            transactionID: TransactionID(fields.transactionID.storable),
-            originalTransactionID: OriginalTransactionID(fields.originalTransactionID.storable),
-            webOrderLineItemID: fields.webOrderLineItemID.map { WebOrderLineItemID($0.storable) },
-            productID: ProductID(fields.productID.storable), quantity: fields.quantity,
-            purchasedAt: Instant(milliseconds: fields.purchasedAt),
-            originalPurchasedAt: fields.originalPurchasedAt.map(Instant.init(milliseconds:)),
-            expiresAt: fields.expiresAt.map(Instant.init(milliseconds:)),
-            cancelledAt: fields.cancelledAt.map(Instant.init(milliseconds:)),
-            cancellationReason: fields.cancellationReason?.storable,
-            isUpgraded: fields.isUpgraded, isTrial: fields.isTrialPeriod, isIntro: fields.isInIntroOfferPeriod,
-            promotionalOfferID: fields.promotionalOfferID?.storable,
-            offerCodeRefName: fields.offerCodeRefName?.storable,
-            groupID: fields.subscriptionGroupIdentifier.map { SubscriptionGroupID($0.storable) },
-            ownership: fields.ownershipType.map { Ownership(raw: $0.storable) },
-            appAccountToken: fields.appAccountToken?.storable, expiryForm: fields.expiryForm.map(InstantForm.init),
-            cancellationForm: fields.cancellationForm.map(InstantForm.init))
-    }
-}
-
-extension RenewalRow {
-    fileprivate init(_ fields: RenewalFields, asOf: Instant) {
-        self.init(
-            path: fields.path, asOf: asOf,
-            originalTransactionID: OriginalTransactionID(fields.originalTransactionID.storable),
-            renewal: Renewal(
-                productID: ProductID(fields.productID.storable),
-                renewsToProductID: fields.autoRenewProductID.map { ProductID($0.storable) },
-                willRenew: fields.autoRenewStatus, expirationIntent: fields.expirationIntent?.storable,
-                inBillingRetry: fields.isInBillingRetry,
-                graceExpiresAt: fields.graceExpiresAt.map(Instant.init(milliseconds:)),
-                priceConsentStatus: fields.priceConsentStatus?.storable,
-                priceIncreaseStatus: fields.priceIncreaseStatus?.storable,
-                promotionalOfferID: fields.promotionalOfferID?.storable,
-                offerCodeRefName: fields.offerCodeRefName?.storable),
-            graceForm: fields.graceForm.map(InstantForm.init))
-    }
-}
-
-extension InstantForm {
-    fileprivate init(_ form: DateForm) {
-        switch form {
-        case .milliseconds: self = .milliseconds
-        case .plain: self = .plain
-        case .text: self = .text
-        case .formatted: self = .formatted
-        }
-    }
-}
-
-extension TransactionRow {
-    /// Creates the row that a signed transaction states. Texts are made storable.
-    init(_ signed: SignedTransaction, path: String) {
-        self.init(
-            path: path, source: .signedText, asOf: Instant(milliseconds: signed.signedAt),
-            transactionID: TransactionID(signed.transactionID.storable),
-            originalTransactionID: OriginalTransactionID(signed.originalTransactionID.storable),
-            // Whether the transactions of one period share a line item is not known, and they are never one.
-            webOrderLineItemID: signed.isOneOfSeveral
-                ? nil : signed.webOrderLineItemID.map { WebOrderLineItemID($0.storable) },
-            productID: ProductID(signed.productID.storable), quantity: signed.quantity,
-            purchasedAt: Instant(milliseconds: signed.purchasedAt),
-            originalPurchasedAt: signed.originalPurchasedAt.map(Instant.init(milliseconds:)),
-            expiresAt: signed.expiresAt.map(Instant.init(milliseconds:)),
-            cancelledAt: signed.revokedAt.map(Instant.init(milliseconds:)),
-            cancellationReason: signed.reasonOfRevocation?.storable, isUpgraded: signed.isUpgraded,
-            isTrial: signed.isTrial, isIntro: signed.isIntro, promotionalOfferID: signed.promotionalOfferID?.storable,
-            offerCodeRefName: signed.offerCodeRefName?.storable,
-            groupID: signed.subscriptionGroupIdentifier.map { SubscriptionGroupID($0.storable) },
-            ownership: signed.ownershipType.map { Ownership(raw: $0.storable) },
-            appAccountToken: signed.appAccountToken?.storable, price: Price(signed),
-            revocationPercentage: signed.revocationPercentage, sale: Sale(signed).ifStated)
-    }
-}
-
-extension SignedTransaction {
-    /// Why it was taken back. A one-time purchase has no ``Sale``; where the kind of its revocation leaves the amount
-    /// unknown, the kind is the reason, and no amount follows from it.
-    fileprivate var reasonOfRevocation: String? {
-        switch revocationType {
-        case nil, "REFUND_FULL", "FAMILY_REVOKE": revocationReason
-        case "REFUND_PRORATED" where revocationPercentage != nil: revocationReason
-        case let kind: expiresAt == nil ? kind : revocationReason
-        }
-    }
-}
-
-extension Sale {
-    /// Creates what a signed transaction states of its sale.
-    fileprivate init(_ signed: SignedTransaction) {
-        self.init(
-            plan: signed.billingPlanType?.storable,
-            payment: signed.payment.map {
-                Payment(
-                    number: $0.number, total: $0.total, termEndsAt: Instant(milliseconds: $0.termEndsAt),
-                    termPrice: $0.termPrice)
-            },
-            seats: signed.revokedSeats.map { Seats(count: signed.quantity, revoked: $0) },
-            isOneOfSeveral: signed.isOneOfSeveral, revocationType: signed.revocationType?.storable)
-    }
-}
-
-extension TermWill {
-    /// Creates what renewal information states about the time after the next payment; nil where it knows no plans, so that
-    /// it denies nothing.
-    fileprivate init?(_ signed: SignedRenewal, beside transaction: SignedTransaction?) {
-        if let term = signed.term {
-            self.init(
-                renews: term.renews, productID: term.productID.map { ProductID($0.storable) }, plan: term.plan?.storable
-            )
-        } else if signed.renewalPlan != nil || transaction?.billingPlanType == Sale.monthly {
-            let isMonthly = signed.renewalPlan == Sale.monthly && transaction?.billingPlanType != Sale.monthly
-            self.init(plan: isMonthly ? Sale.monthly : nil)
-        } else {
-            return nil
-        }
-    }
-}
-
-extension SignedRenewal {
-    /// Returns whether Apple will try the next payment. After the last payment of a term that is the customer's will, even
-    /// if Apple's status says otherwise.
-    fileprivate func triesNextPayment(beside transaction: SignedTransaction?) -> Bool? {
-        guard let payment = transaction?.payment, payment.number >= payment.total, term?.renews == false else {
-            return autoRenewStatus
-        }
-        return false
-    }
-}
-
-extension RenewalRow {
-    /// Creates the row that signed renewal information states. Texts are made storable.
-    ///
-    /// - Parameters:
-    ///   - status: Apple's status of the subscription, where it stands beside the text.
-    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace.
-    init(_ signed: SignedRenewal, path: String, status: AppleStatus?, beside transaction: SignedTransaction?) {
-        self.init(
-            path: path, asOf: Instant(milliseconds: signed.signedAt),
-            originalTransactionID: OriginalTransactionID(signed.originalTransactionID.storable),
-            renewal: Renewal(
-                productID: ProductID(signed.productID.storable),
-                renewsToProductID: signed.autoRenewProductID.map { ProductID($0.storable) },
-                willRenew: signed.triesNextPayment(beside: transaction),
-                expirationIntent: signed.expirationIntent?.storable,
-                inBillingRetry: signed.isInBillingRetry,
-                graceExpiresAt: signed.graceExpiresAt.map(Instant.init(milliseconds:)),
-                priceIncreaseStatus: signed.priceIncreaseStatus?.storable,
-                promotionalOfferID: signed.promotionalOfferID?.storable,
-                offerCodeRefName: signed.offerCodeRefName?.storable,
-                isInGraceByStatus: status == .gracePeriod && signed.graceExpiresAt == nil
-                    && transaction?.billingPlanType != Sale.monthly,
-                term: TermWill(signed, beside: transaction)),
-            periodEndsAt: signed.renewalAt.map(Instant.init(milliseconds:)))
-    }
-}
-
-extension Price {
-    /// Creates the price of a transaction; nil where the text gives none.
-    fileprivate init?(_ signed: SignedTransaction) {
-        guard let price = signed.price, let currency = signed.currency else { return nil }
-        self.init(milliunits: price, currency: currency.storable)
-    }
-}
-
-extension Evidence {
-    /// Reads what a notification states; nil if it holds neither a transaction nor renewal information. It is no answer: it
-    /// only adds details to answers.
-    package init?(in notification: SignedNotification, environment: StoreEnvironment) {
-        let root = "notification."
-        let transaction = notification.transaction.map {
-            TransactionRow($0, path: root + "signedTransactionInfo")
-        }
-        let renewal = notification.renewal.map {
-            RenewalRow(
-                $0, path: root + "signedRenewalInfo",
-                status: notification.status.flatMap(AppleStatus.init(rawValue:)), beside: notification.transaction)
-        }
-        guard let asOf = [transaction?.asOf, renewal?.asOf].compactMap(\.self).min() else { return nil }
-        self.init(
-            environment: environment, bundleID: notification.bundleID.map { BundleID($0.storable) }, asOf: asOf,
-            transactions: [transaction].compactMap(\.self), renewals: [renewal].compactMap(\.self))
     }
 }
 

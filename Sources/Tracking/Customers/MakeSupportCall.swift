@@ -93,7 +93,7 @@ extension Tracker {
         if let seconds = answer.retryAfterSeconds, seconds > 0 {
             await attempt("wait as Apple asks") {
                 try await ledger.claims.pauseCalls(
-                    request.question.callKind, of: app, in: StoreEnvironment(request.environment), seconds: seconds)
+                    request.question.callKind, of: app, in: request.environment, seconds: seconds)
             }
         }
         return answer
@@ -109,10 +109,9 @@ extension Tracker {
             throw LedgerError(
                 .invalid, "\(app.bundleID) accepts no sandbox purchases; see `perennial app set --sandbox`.")
         }
-        let endpoint = Endpoint(environment)
         return SupportRequest(
-            key: ServerKey(stored, of: app), appleAppID: app.appleAppID, environment: endpoint, question: question,
-            turn: { await turn(of: app, in: endpoint, for: question.callKind) })
+            key: ServerKey(stored, of: app), appleAppID: app.appleAppID, environment: environment, question: question,
+            turn: { await turn(of: app, in: environment, for: question.callKind) })
     }
 }
 

@@ -93,11 +93,10 @@ extension Tracker {
         if environments.first == StoreEnvironment.sandbox.rawValue, !app.sandboxAllowed {
             return "The app accepts no sandbox purchases."
         }
-        let signedAt = Instant(milliseconds: said.signedAt)
-        if signedAt > app.now + aheadMax {
+        if said.signedAt > app.now + aheadMax {
             return "It was signed in the future; check the clock of the database's machine."
         }
-        if signedAt < app.now - ageMax { return "It was signed more than 15 days ago." }
+        if said.signedAt < app.now - ageMax { return "It was signed more than 15 days ago." }
         return nil
     }
 }
@@ -110,12 +109,10 @@ extension VerifiedNotification {
             kind: String(said.kind.prefix(64)).storable, subkind: said.subkind.map { String($0.prefix(64)).storable },
             appleID: String(said.uuid.prefix(64)).storable,
             environment: environment.flatMap(StoreEnvironment.init(rawValue:)),
-            originalTransactionID: (said.transaction?.originalTransactionID ?? said.renewal?.originalTransactionID)
-                .map { OriginalTransactionID($0.storable) },
-            transactionID: (said.transaction?.transactionID).map { TransactionID($0.storable) },
-            accountToken: said.transaction?.appAccountToken?.storable,
-            signedAt: Instant(milliseconds: said.signedAt), texts: texts,
-            holdsFacts: said.transaction != nil || said.renewal != nil)
+            originalTransactionID: said.transaction?.row.originalTransactionID
+                ?? said.renewal?.row.originalTransactionID,
+            transactionID: said.transaction?.row.transactionID, accountToken: said.transaction?.row.appAccountToken,
+            signedAt: said.signedAt, texts: texts, holdsFacts: said.transaction != nil || said.renewal != nil)
     }
 }
 

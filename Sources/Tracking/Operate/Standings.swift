@@ -50,7 +50,7 @@ extension Tracker {
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
             let place = SecretPlace(
-                appID: answer.claim.app.id, environment: StoreEnvironment(answer.answer.environment))
+                appID: answer.claim.app.id, environment: answer.answer.environment)
             var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
             switch evidence {
             case .refused(let receipt):

@@ -192,8 +192,8 @@ extension Upload {
                 sentence: "The signed transaction is of the sandbox, whose purchases do not count here.")
         }
         (form, receipt, self.environment) = (.signedTransaction, text, environment)
-        transactionID = TransactionID(transaction.transactionID)
-        expiresAt = expiresAt ?? transaction.expiresAt.map(Instant.init(milliseconds:))
+        transactionID = transaction.row.transactionID
+        expiresAt = expiresAt ?? transaction.row.expiresAt
         if environment == .sandbox { provisional?.environment = .sandbox }
     }
 

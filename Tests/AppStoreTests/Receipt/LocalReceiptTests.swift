@@ -1,3 +1,4 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -49,8 +50,8 @@ import Testing
         arguments: [
             ("Production", .production), ("ProductionVPP", .production), ("ProductionSandbox", .sandbox),
             ("ProductionVPPSandbox", .sandbox), ("Sandbox", .sandbox), ("Xcode", nil), ("production", nil),
-        ] as [(String, Endpoint?)])
-    func theStoreIsKnownByItsName(_ environment: String, _ store: Endpoint?) throws {
+        ] as [(String, StoreEnvironment?)])
+    func theStoreIsKnownByItsName(_ environment: String, _ store: StoreEnvironment?) throws {
         let receipt = try read(Writer.receipt(Writer.attribute(0, Writer.text(environment))))
         #expect(receipt.environment == environment && receipt.store == store)
     }

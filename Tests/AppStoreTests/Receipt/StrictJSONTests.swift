@@ -1,3 +1,4 @@
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -110,6 +111,6 @@ import Testing
         .joined(separator: ",")
         let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }.joined(separator: ",")
         let response = try parse(#"{"latest_receipt_info":[\#(rows)],"pending_renewal_info":[\#(renewals)]}"#)
-        #expect(response.renewals.map(\.originalTransactionID) == (0..<2000).map(String.init))
+        #expect(response.renewals.map(\.originalTransactionID.text) == (0..<2000).map(String.init))
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import Subscriptions
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import AppStoreSimulator
 import Foundation
+import Subscriptions
 import Testing
 
 @testable import AppStore
@@ -28,7 +29,9 @@ struct PackedNotificationTests {
         #expect(PackedNotification.restored(packed, headers: [8: header]) == nil)
         #expect(PackedNotification.numbers(in: packed) == [7])
         let read = try #require(SignedNotification(packed: packed))
-        #expect(read.kind == "DID_RENEW" && read.transaction?.transactionID == "1" && read.renewal?.productID == "p")
+        #expect(
+            read.kind == "DID_RENEW" && read.transaction?.row.transactionID == "1"
+                && read.renewal?.row.renewal.productID == "p")
         #expect(PackedNotification.packed(Array("a.b".utf8), numbers: [:]) == nil)
     }
 
@@ -39,7 +42,9 @@ struct PackedNotificationTests {
              "transaction":{"transactionId":"1","productId":"p","purchaseDate":5,"signedDate":5.4}}
             """#
         let read = try #require(SignedNotification(claims: claims))
-        #expect(read.kind == "REFUND" && read.status == 5 && read.transaction?.signedAt == 5 && read.renewal == nil)
+        #expect(
+            read.kind == "REFUND" && read.status == 5 && read.transaction?.row.asOf.milliseconds == 5
+                && read.renewal == nil)
         #expect(SignedNotification(claims: "[]") == nil && SignedNotification(claims: "{}") == nil)
     }
 

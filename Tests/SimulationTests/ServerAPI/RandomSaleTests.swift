@@ -115,22 +115,21 @@ import Testing
                     .write(to: &$0, signedAt: signedAt, bundleID: world.bundleID)
             }
         }
-        let transactions = texts.compactMap { AppStore.SignedTransaction(payload: $0) }
+        let transactions = texts.enumerated().compactMap { place, text in
+            AppStore.SignedTransaction(payload: text, path: "history[0].signedTransactions[\(place)]")
+        }
         try #require(transactions.count == texts.count)
         let written = AppStoreSimulator.SignedRenewal(life, of: account, in: world)
         let renewal = try #require(written)
         let read = AppStore.SignedRenewal(
-            payload: payload { renewal.write(to: &$0, signedAt: signedAt, bundleID: world.bundleID) })
+            payload: payload { renewal.write(to: &$0, signedAt: signedAt, bundleID: world.bundleID) },
+            path: "statuses.data[0].lastTransactions[0].signedRenewalInfo")
         let said = try #require(read)
-        let rows = transactions.enumerated().map { place, signed in
-            TransactionRow(signed, path: "history[0].signedTransactions[\(place)]")
-        }
         return SubscriptionEvidence(
             originalTransactionID: OriginalTransactionID(life.ids.originalTransactionID),
-            asOf: Instant(milliseconds: now), transactions: rows,
+            asOf: Instant(milliseconds: now), transactions: transactions.map(\.row),
             renewals: [
-                RenewalRow(
-                    said, path: "statuses.data[0].lastTransactions[0].signedRenewalInfo",
+                said.row(
                     status: Subscriptions.AppleStatus(rawValue: life.status(at: signedAt).rawValue),
                     beside: transactions.last)
             ])

@@ -111,13 +111,13 @@ struct SupportCallTests {
                 return found
             }
             let (simulator, id) = (support.world.simulator, support.id)
-            #expect(try await transactions(.transaction(id: id)).map(\.transactionID) == [id])
-            #expect(try await transactions(.history(id: id)).map(\.originalTransactionID) == [id])
+            #expect(try await transactions(.transaction(id: id)).map(\.row.transactionID.text) == [id])
+            #expect(try await transactions(.history(id: id)).map(\.row.originalTransactionID.text) == [id])
             #expect(try await transactions(.refunds(id: id)) == [])
             let customer = try #require(simulator.truth().first).customer
             _ = try simulator.act(CustomerAction(.refund), on: customer)
             let refunds = try await transactions(.refunds(id: id))
-            #expect(refunds.map(\.transactionID) == [id] && refunds[0].revokedAt != nil)
+            #expect(refunds.map(\.row.transactionID.text) == [id] && refunds[0].row.cancelledAt != nil)
             await support.expectRefusal("Apple knows no such transaction of the app in Production") {
                 _ = try await support.ask(.transaction(id: "1"))
             }
@@ -174,7 +174,7 @@ struct SupportCallTests {
             #expect(made.call.outcome == .done && made.isChecked)
             #expect(try await support.make(set).isRepeated)
             guard case .transactions(let found, _) = try await support.ask(.transaction(id: support.id)) else { return }
-            #expect(found.first?.appAccountToken == token)
+            #expect(found.first?.row.appAccountToken == token)
             try await support.control("rates", ["endpoint": "account_token", "per_second": 0])
             let other = SupportChange.accountToken(
                 originalTransactionID: support.id, token: "6f1e5a9c-0000-4000-8000-0123456789ab")

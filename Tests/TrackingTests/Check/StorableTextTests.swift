@@ -1,3 +1,4 @@
+import AppStore
 import Subscriptions
 import TestSupport
 import Testing

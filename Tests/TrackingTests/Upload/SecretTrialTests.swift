@@ -65,7 +65,7 @@ struct SecretTrialTests {
                             : #"{"status":21004}"#
                     let bytes = Array(body.utf8)
                     return AppStoreAnswer(
-                        environment: (environment ?? .production).endpoint, httpStatus: 200, body: bytes,
+                        environment: environment ?? .production, httpStatus: 200, body: bytes,
                         response: try? VerifyReceiptResponse(parsing: bytes), failure: nil, calls: 1,
                         usedPreviousSecret: isOwn && request.secret != state.secret, elapsedMilliseconds: 1,
                         correlationID: nil)
@@ -358,15 +358,6 @@ struct SecretTrialTests {
             #expect(found.count == 20 && found.allSatisfy { $0.bundleID == ServedLedger.app && $0.isOnly })
             #expect(found.first { $0.named == "com.often" }?.receipts == 60)
             #expect(found.contains { $0.named == "com.rare29" })
-        }
-    }
-}
-
-extension StoreEnvironment {
-    fileprivate var endpoint: Endpoint {
-        switch self {
-        case .production: .production
-        case .sandbox: .sandbox
         }
     }
 }

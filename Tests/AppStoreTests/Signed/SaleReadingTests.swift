@@ -3,7 +3,6 @@ import Subscriptions
 import Testing
 
 @testable import AppStore
-@testable import Tracking
 
 @Suite("What a signed transaction states of its sale is read, and bad input invents no money") struct SaleReadingTests {
     private static var payment: [String: Any] {
@@ -29,7 +28,7 @@ import Testing
 
     private func row(_ claims: [String: Any], _ change: [String: Any] = [:]) throws -> TransactionRow {
         let payload = try JSONSerialization.data(withJSONObject: claims.merging(change) { $1 })
-        return TransactionRow(try #require(SignedTransaction(payload: Array(payload))), path: "p")
+        return try #require(SignedTransaction(payload: Array(payload))).row
     }
 
     private func renewal(
@@ -44,7 +43,7 @@ import Testing
         let beside = try transaction.map {
             try #require(SignedTransaction(payload: Array(JSONSerialization.data(withJSONObject: $0))))
         }
-        return RenewalRow(signed, path: "p", status: .active, beside: beside).renewal
+        return signed.row(status: .active, beside: beside).renewal
     }
 
     @Test("A payment of a term has its number, the end of the term and the price of one payment")
