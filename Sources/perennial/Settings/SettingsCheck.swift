@@ -5,6 +5,8 @@ import Logging
 import Postgres
 import Server
 
+import struct Subscriptions.BundleID
+
 /// A conversion of raw values into typed ones that collects the mistakes in them. Secrets never appear in a sentence.
 struct SettingsCheck {
     let values: SettingsValues
