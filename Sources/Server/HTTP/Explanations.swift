@@ -172,7 +172,7 @@ extension Explanation {
 }
 
 extension Explanation.ExplainedSubscription {
-    fileprivate var members: [String: JSONValue] {
+    var members: [String: JSONValue] {
         let runs = verdict.state != .expired && verdict.state != .revoked
         return [
             "original_transaction_id": .string(state.facts.originalTransactionID.text),

@@ -10,9 +10,9 @@ import Tracking
     /// What an answer comes to for one subscription, and by which rule: of two that agree each is cited alone.
     static func outcome(_ body: [UInt8], of id: OriginalTransactionID, at: Instant) -> JSONValue? {
         let explanation = Explanation(body: body, bundleID: nil, at: at, previous: nil, now: at)
-        guard let one = explanation.subscriptions.first(where: { $0.state.facts.originalTransactionID == id }),
-            case .object(var fields) = one.json
+        guard let one = explanation.subscriptions.first(where: { $0.state.facts.originalTransactionID == id })
         else { return nil }
+        var fields = one.members
         fields["because"] = .optional(one.verdict.because.first?.rule)
         return .object(fields)
     }
