@@ -1071,6 +1071,10 @@ CROSS JOIN LATERAL (
                         turned.kind)
         END AS detail) trouble
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0 AND trouble.detail IS NOT NULL
+  -- What moved here was told where it was.
+  AND NOT EXISTS (
+    SELECT FROM ledger.period t JOIN ledger.period p USING (web_order_line_item_id)
+    WHERE t.subscription_id = s.subscription_id AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %')
 ORDER BY s.subscription_id
 
 """#)
