@@ -1935,15 +1935,19 @@ SELECT delivery_id, state, settled_at, settled_by, is_first
 FROM ledger.settle_deliveries($1::int, $2::bigint[], $3::text, $4::text)
 
 """#)
-    /// Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
+    /// Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
     package static let handOverDue = SQLFile("hand_over_due", #"""
--- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
--- ($3): what is still due to another customer is skipped, and becomes due to this one under an id of its own.
+-- Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
+-- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so.
 WITH claimed AS MATERIALIZED (
-    SELECT n.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
+    SELECT n.*
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[])
+        AS n(purchase_id, subscription_id, customer_id, takes_ordered)
 ), gone AS (
     DELETE FROM ledger.due_delivery q USING ledger.delivery d, claimed n
-    WHERE d.delivery_id = q.delivery_id AND d.customer_id <> n.customer_id
+    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1
+      AND NOT ledger.is_same_customer(d.customer_id, n.customer_id)
+      AND (n.takes_ordered OR d.order_id IS NULL)
       AND (d.purchase_id = n.purchase_id OR d.subscription_id = n.subscription_id)
     RETURNING d.*, n.customer_id AS claimer_id
 ), skipped AS (
@@ -1957,7 +1961,8 @@ WITH claimed AS MATERIALIZED (
     SELECT g.*, g.claimer_id, g.turn + 2, g.reason, o.order_id
     FROM gone g
     LEFT JOIN ledger.purchase_order o
-      ON o.purchase_id = g.purchase_id OR (o.subscription_id = g.subscription_id AND o.period_id = g.period_id)
+      ON (o.purchase_id = g.purchase_id OR (o.subscription_id = g.subscription_id AND o.period_id = g.period_id))
+     AND ledger.is_same_customer(o.customer_id, g.claimer_id)
 ), stored AS (
     INSERT INTO ledger.delivery (
         app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
@@ -4132,13 +4137,15 @@ WHERE (r.app_id, r.request_key) IN (
     WHERE o.asked_at <= now() - interval '24 hours' ORDER BY o.asked_at LIMIT $1::int)
 
 """#)
-    /// Orders: places orders that arrived together; ledger.place_orders says what the parameters mean and what it leaves out.
+    /// Orders: places orders that arrived together; ledger.place_orders says what the parameters mean and what it leaves out. Also
     package static let placeOrders = SQLFile("place_orders", #"""
--- Orders: places orders that arrived together; ledger.place_orders says what the parameters mean and what it leaves out.
-SELECT order_id::text AS order_id, state::text AS state, expires_at
+-- Orders: places orders that arrived together; ledger.place_orders says what the parameters mean and what it leaves out. Also
+-- returns whether something may pay each that was bought before, at most $15 ms.
+SELECT o.order_id::text AS order_id, o.state::text AS state, o.expires_at,
+       ledger.may_be_paid(o.order_id, $15::bigint * interval '1 ms') AS may_be_paid
 FROM ledger.place_orders(
     $1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::bytea[], $8::text[], $9::bytea[],
-    $10::text[]::uuid[], $11::text[]::uuid[], $12::bytea[], $13::bigint * interval '1 ms', $14::int)
+    $10::text[]::uuid[], $11::text[]::uuid[], $12::bytea[], $13::bigint * interval '1 ms', $14::int) o
 
 """#)
     /// Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what these are now; returns those that changed.
@@ -4151,6 +4158,17 @@ WHERE r.app_id = o.app_id AND r.request_key = n.request_key AND r.order_id = o.o
 RETURNING r.order_id::text AS order_id, r.state::text AS state
 
 """#)
+    /// Orders: locks the customers of orders ($1), as their names mean now, so that no settlement stores what they bought.
+    package static let lockBuyersOf = SQLFile("lock_buyers_of", #"""
+-- Orders: locks the customers of orders ($1), as their names mean now, so that no settlement stores what they bought.
+SELECT FROM ledger.customer c
+WHERE c.customer_id IN (
+    SELECT COALESCE(b.merged_into, b.customer_id)
+    FROM ledger.purchase_order o JOIN ledger.customer b USING (customer_id)
+    WHERE o.order_id = ANY($1::text[]::uuid[]))
+ORDER BY c.customer_id FOR NO KEY UPDATE
+
+"""#)
     /// Orders: locks the new orders $1 that something may pay which was bought before, at most $2 ms before them, and the payable
     package static let lockPayableWith = SQLFile("lock_payable_with", #"""
 -- Orders: locks the new orders $1 that something may pay which was bought before, at most $2 ms before them, and the payable
@@ -4159,17 +4177,18 @@ SELECT id::text AS order_id
 FROM unnest(ledger.lock_payable_with($1::text[]::uuid[], $2::bigint * interval '1 ms')) AS id
 
 """#)
-    /// Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, and whether $3 was
+    /// Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, whether $3 was
     package static let recallOrder = SQLFile("recall_order", #"""
--- Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, and whether $3 was
--- asked then. Forgets an older use of the key.
+-- Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, whether $3 was
+-- asked then, and whether something may pay it that was bought before, at most $4 ms. Forgets an older use of the key.
 WITH forgotten AS (
     DELETE FROM ledger.order_request r USING ledger.app a
     WHERE a.bundle_id = $1::text AND r.app_id = a.app_id AND r.request_key = $2::text
       AND r.asked_at + interval '24 hours' <= now()
 )
 SELECT o.order_id::text AS order_id, o.app_account_token::text AS app_account_token, o.sealed_key, r.state::text AS state,
-       r.expires_at, r.request = $3::bytea AS is_same
+       r.expires_at, r.request = $3::bytea AS is_same,
+       r.state = 'created' AND ledger.may_be_paid(o.order_id, $4::bigint * interval '1 ms') AS may_be_paid
 FROM ledger.app a
 JOIN ledger.order_request r ON r.app_id = a.app_id AND r.request_key = $2::text
 JOIN ledger.purchase_order o USING (order_id)
@@ -4221,22 +4240,6 @@ SELECT EXISTS (
 SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bigint[], $3::bigint[])) AS id
 
 """#)
-    /// Orders: locks and returns the undelivered orders of other customers than $3 that one-time purchases $1 or subscriptions
-    package static let findTakenOrders = SQLFile("find_taken_orders", #"""
--- Orders: locks and returns the undelivered orders of other customers than $3 that one-time purchases $1 or subscriptions
--- $2 pay, which now belong to $3.
-SELECT r.order_id::text AS order_id, r.purchase_id, r.subscription_id, r.period_id
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
-CROSS JOIN LATERAL (
-    SELECT p.order_id FROM ledger.purchase_order p WHERE p.purchase_id = n.purchase_id AND p.state = 'paid'
-    UNION ALL
-    SELECT s.order_id FROM ledger.purchase_order s WHERE s.subscription_id = n.subscription_id AND s.state = 'paid') paid
-JOIN ledger.purchase_order r USING (order_id)
-JOIN ledger.customer c ON c.customer_id = r.customer_id
-WHERE COALESCE(c.merged_into, c.customer_id) <> n.customer_id
-ORDER BY r.order_id FOR NO KEY UPDATE OF r
-
-"""#)
     /// Orders: marks receipts ($1) as settled for the orders that they were sent for.
     package static let settleOrderReceipts = SQLFile("settle_order_receipts", #"""
 -- Orders: marks receipts ($1) as settled for the orders that they were sent for.
@@ -4246,11 +4249,25 @@ UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bi
     /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
     package static let readPayableOrders = SQLFile("read_payable_orders", #"""
 -- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
--- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits.
+-- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits. One that is_lost is
+-- paid by what another customer was given, or has by a token, a proof or a person's decision.
 SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
        CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
        r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
-       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits
+       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
+       CASE WHEN r.state = 'paid'
+            THEN COALESCE(NOT ledger.is_same_customer(
+                     ledger.given_to(r.purchase_id, r.subscription_id, r.period_id), r.customer_id), false)
+              OR EXISTS (
+                     SELECT FROM (
+                         SELECT w.customer_id, w.cause FROM ledger.ownership w
+                         WHERE w.purchase_id = r.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid)
+                         UNION ALL
+                         SELECT w.customer_id, w.cause FROM ledger.ownership w
+                         WHERE w.subscription_id = r.subscription_id AND upper_inf(w.known) AND upper_inf(w.valid)) w
+                     WHERE w.cause IN ('token', 'proof', 'assignment', 'merge', 'split')
+                       AND NOT ledger.is_same_customer(w.customer_id, r.customer_id))
+            ELSE false END AS is_lost
 FROM unnest($1::text[]) AS n(id)
 CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id::uuid OFFSET 0) r
 JOIN ledger.customer c USING (customer_id)
@@ -4268,13 +4285,15 @@ ORDER BY r.order_id
     /// Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
     package static let readPaying = SQLFile("read_paying", #"""
 -- Orders: returns the transactions that may pay the orders $1, bought at most $2 ms before the first of them;
--- ledger.paying_transactions says what the columns mean. What a customer only pointed at pays nothing.
+-- ledger.paying_transactions says what the columns mean. What a customer only pointed at, and what another one was given,
+-- pays nothing.
 SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment::text AS environment, t.product_id, t.quantity,
        t.purchased_at, t.owner_id, t.is_claimed, t.is_renewal, t.transaction_ids, t.account_token,
        t.token_order::text AS token_order, t.token_customer, t.is_given, t.is_duplicate, t.proved_for, t.sent_for,
        t.named_for, t.pays::text AS pays, t.is_revoked
 FROM ledger.paying_transactions($1::text[]::uuid[], $2::bigint * interval '1 ms') t
-WHERE NOT EXISTS (
+WHERE (ledger.given_to(t.purchase_id, t.subscription_id, t.period_id) <> t.owner_id) IS NOT TRUE
+  AND NOT EXISTS (
         SELECT FROM ledger.ownership w
         WHERE w.purchase_id = t.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid) AND w.cause = 'pointer' OFFSET 0)
   AND NOT EXISTS (
@@ -6476,7 +6495,8 @@ WHERE r.receipt_id = $1::bigint
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, and whether it is another's: its token names another customer, or another customer paid it.
+-- one its account token names, whether it is another's: its token names another customer, or another customer paid it; and
+-- whether another customer was given it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -6487,7 +6507,8 @@ WITH buyer AS MATERIALIZED (
            p.revoked_at IS NOT NULL AS is_revoked, p.revoked_at,
            COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
            COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner,
-           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
+           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed,
+           ledger.given_to(p.purchase_id, NULL, NULL) AS given_to, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
            ledger.is_shared(p.facts #>> '{ownership,word}') AS is_shared
@@ -6500,6 +6521,7 @@ WITH buyer AS MATERIALIZED (
     SELECT s.app_id, NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids,
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
            true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
+           ledger.given_to(NULL, e.subscription_id, e.period_id),
            EXISTS (
                SELECT FROM ledger.period b
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
@@ -6515,7 +6537,7 @@ WITH buyer AS MATERIALIZED (
     LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
     WHERE l.receipt_id = $1::bigint AND s.version > 0 AND a.ids IS NOT NULL
 )
-SELECT i.*,
+SELECT i.*, COALESCE(i.given_to <> (SELECT b.customer_id FROM buyer b), false) AS is_given_to_another,
        (SELECT n.order_id::text FROM ledger.purchase_order n
         WHERE n.app_account_token = ledger.account_token(i.token) AND n.app_id = i.app_id) AS token_order,
        i.is_shared OR EXISTS (

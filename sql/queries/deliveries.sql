@@ -140,13 +140,17 @@ SELECT delivery_id, state, settled_at, settled_by, is_first
 FROM ledger.settle_deliveries($1::int, $2::bigint[], $3::text, $4::text)
 
 -- name: hand_over_due
--- Deliveries: purchases ($1) and subscriptions ($2) belong to the customers who took them by an order or an account token
--- ($3): what is still due to another customer is skipped, and becomes due to this one under an id of its own.
+-- Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
+-- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so.
 WITH claimed AS MATERIALIZED (
-    SELECT n.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n(purchase_id, subscription_id, customer_id)
+    SELECT n.*
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[])
+        AS n(purchase_id, subscription_id, customer_id, takes_ordered)
 ), gone AS (
     DELETE FROM ledger.due_delivery q USING ledger.delivery d, claimed n
-    WHERE d.delivery_id = q.delivery_id AND d.customer_id <> n.customer_id
+    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1
+      AND NOT ledger.is_same_customer(d.customer_id, n.customer_id)
+      AND (n.takes_ordered OR d.order_id IS NULL)
       AND (d.purchase_id = n.purchase_id OR d.subscription_id = n.subscription_id)
     RETURNING d.*, n.customer_id AS claimer_id
 ), skipped AS (
@@ -160,7 +164,8 @@ WITH claimed AS MATERIALIZED (
     SELECT g.*, g.claimer_id, g.turn + 2, g.reason, o.order_id
     FROM gone g
     LEFT JOIN ledger.purchase_order o
-      ON o.purchase_id = g.purchase_id OR (o.subscription_id = g.subscription_id AND o.period_id = g.period_id)
+      ON (o.purchase_id = g.purchase_id OR (o.subscription_id = g.subscription_id AND o.period_id = g.period_id))
+     AND ledger.is_same_customer(o.customer_id, g.claimer_id)
 ), stored AS (
     INSERT INTO ledger.delivery (
         app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,

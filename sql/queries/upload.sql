@@ -225,7 +225,8 @@ WHERE r.receipt_id = $1::bigint
 -- name: read_receipt_purchases
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, and whether it is another's: its token names another customer, or another customer paid it.
+-- one its account token names, whether it is another's: its token names another customer, or another customer paid it; and
+-- whether another customer was given it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -236,7 +237,8 @@ WITH buyer AS MATERIALIZED (
            p.revoked_at IS NOT NULL AS is_revoked, p.revoked_at,
            COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
            COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner,
-           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed, false AS is_renewal,
+           o.cause IS NOT DISTINCT FROM 'pointer' AS is_pointed,
+           ledger.given_to(p.purchase_id, NULL, NULL) AS given_to, false AS is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r WHERE r.purchase_id = p.purchase_id) AS pays,
            lower(p.app_account_token) AS token,
            ledger.is_shared(p.facts #>> '{ownership,word}') AS is_shared
@@ -249,6 +251,7 @@ WITH buyer AS MATERIALIZED (
     SELECT s.app_id, NULL, s.subscription_id, s.environment::text, s.original_transaction_id, a.ids[1], a.ids,
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
            true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
+           ledger.given_to(NULL, e.subscription_id, e.period_id),
            EXISTS (
                SELECT FROM ledger.period b
                WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
@@ -264,7 +267,7 @@ WITH buyer AS MATERIALIZED (
     LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
     WHERE l.receipt_id = $1::bigint AND s.version > 0 AND a.ids IS NOT NULL
 )
-SELECT i.*,
+SELECT i.*, COALESCE(i.given_to <> (SELECT b.customer_id FROM buyer b), false) AS is_given_to_another,
        (SELECT n.order_id::text FROM ledger.purchase_order n
         WHERE n.app_account_token = ledger.account_token(i.token) AND n.app_id = i.app_id) AS token_order,
        i.is_shared OR EXISTS (

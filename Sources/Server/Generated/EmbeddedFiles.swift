@@ -1907,10 +1907,11 @@ components:
       properties:
         result:
           description: >-
-            `succeeded`: the named transaction is stored, not revoked, and this customer's; for `launch` and `restore`:
-            the receipt is valid. `pending`: there is no verdict yet, or the payment is deferred. `failed`: Apple
-            refused the receipt or took the purchase back, or it is another customer's. `absent`: Apple vouches for the
-            receipt, but it still lacks the transaction.
+            `succeeded`: the named order is paid, or the customer owns the non-consumable already; without an order the
+            named transaction is stored, not revoked, and this customer's; for `launch` and `restore`: the receipt is
+            valid. `pending`: there is no verdict yet, or the payment is deferred. `failed`: Apple refused the receipt or
+            took the purchase back, or it is another customer's or was given to one. `absent`: Apple vouches for the
+            receipt, but it still lacks the purchase, or shows it by the bare id of a transaction alone.
           enum: [succeeded, pending, failed, absent]
         advice:
           description: >-

@@ -26,7 +26,8 @@ struct UploadQuestion: Sendable {
 struct UploadResult: Sendable {
     /// Whether what the device asked for is there.
     enum Word: String {
-        /// It is stored, not revoked, and this customer's; for other purposes: the receipt is valid.
+        /// The order is paid; without one it is stored, not revoked, and this customer's; for other purposes: the receipt
+        /// is valid.
         case succeeded
         /// There is no verdict yet, or the payment is deferred.
         case pending
@@ -95,16 +96,12 @@ struct UploadResult: Sendable {
 
     private static func word(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) -> Word {
         guard question.purpose == .purchase else { return .succeeded }
-        if let id = question.transactionID {
-            // What was bought too long before the order says nothing about it.
-            if let item = contents.item(id), order.map({ item.isInTime(for: $0) }) ?? true {
-                // What pays another order does not pay this one.
-                if let order, let other = item.orderID, other != order.id { return .failed }
-                return item.word
-            }
-            guard let order, contents.item(id) != nil || order.transactionID == id else { return .absent }
-        }
-        guard let order else { return .absent }
+        let named = question.transactionID.flatMap { contents.item($0) }
+        guard let order else { return named?.word ?? .absent }
+        if let id = question.transactionID, named == nil, order.transactionID != id { return .absent }
+        // What was bought too long before the order says nothing about it.
+        let about = named.flatMap { $0.isInTime(for: order) ? $0 : nil }
+        if let about, about.isLost(to: order) { return .failed }
         if let item = order.transactionID.flatMap({ contents.item($0) }) { return item.word }
         switch order.state {
         case .paid, .delivered: return .succeeded
@@ -112,7 +109,7 @@ struct UploadResult: Sendable {
         case .deferred: return .pending
         case .created, .purchasing, .cancelled, .failed, .expired: break
         }
-        switch contents.fit(for: order) {
+        switch contents.fit(for: order, naming: about?.transactionID) {
         case .owned: return .succeeded
         case .refused: return .failed
         case .nothing: return .absent
@@ -138,8 +135,11 @@ struct UploadResult: Sendable {
 }
 
 extension ReceiptPurchases.Item {
-    /// The result for a device that waits for it.
-    fileprivate var word: UploadResult.Word { isOwned && !isRevoked ? .succeeded : .failed }
+    /// The result for a device that waits for it. What is used up is worth what it gives, and a pointer gives nothing.
+    fileprivate var word: UploadResult.Word {
+        guard isOwned, !isRevoked, isRestorable || !isGivenToAnother else { return .failed }
+        return isRestorable || !isPointed ? .succeeded : .absent
+    }
 
     fileprivate var json: JSONValue {
         [

@@ -227,6 +227,8 @@ extension LedgerCustomers {
             let affected = try run.lockAffectedCustomers(in: transaction)
             let things = try run.writeHandOver(in: transaction)
             try affected.store(in: transaction)
+            try run.decidePayments(in: transaction)
+            try run.handOverDue(in: transaction)
             if things > 0 {
                 try ledger.audit(
                     .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],

@@ -70,6 +70,7 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
+        try run.decidePayments(in: transaction)
         try EntitlementsChanged(customers: [old.customer, new.customer], cause: .merge)
             .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
@@ -163,6 +164,7 @@ extension LockedCustomers {
         try transaction.query(
             Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
         try affected.store(in: transaction)
+        try run.decidePayments(in: transaction)
         try EntitlementsChanged(customers: [old.customer, head.customer], cause: .split)
             .write(since: run.recordedMicroseconds, in: transaction)
         return things

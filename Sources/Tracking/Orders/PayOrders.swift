@@ -7,9 +7,10 @@ extension SettlementRun {
     /// was sent for an order, or an owner has an open order. Most settlements pay none.
     private func mayPay(in transaction: Transaction) throws -> Bool {
         if orderCustomers.nameOrders || !orderReceipts.paying.isEmpty { return true }
-        let owners =
-            purchases.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
-            + subscriptions.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
+        let changed =
+            purchases.values.filter(\.isChanged).map(\.ownership)
+            + subscriptions.values.filter(\.isChanged).map(\.ownership)
+        let owners = changed.flatMap { [$0.owner, $0.current].compactMap { $0?.customer.number } }
         guard !owners.isEmpty else { return false }
         let rows = try transaction.query(Queries.mayBePaying, [.int8s(Set(owners).sorted())])
         return try rows.first?.bool("is_open") == true
@@ -22,42 +23,31 @@ extension SettlementRun {
     /// first.
     func payOrders(in transaction: Transaction) throws {
         try settleOrderReceipts(in: transaction)
-        guard try hasTakenDue || mayPay(in: transaction) else { return }
+        guard try mayPay(in: transaction) else { return }
         let paying = orderReceipts.paying
         let sent = batch.filter { paying.contains($0.claim.receiptID) }
         let bought = Set(purchases.values.filter(\.isChanged).map(\.rowID))
             .union(sent.flatMap { contents(of: $0).purchases.compactMap { purchases[$0]?.rowID } })
         let subscribed = Set(subscriptions.values.filter(\.isChanged).map(\.rowID))
             .union(sent.flatMap { contents(of: $0).subscriptions.compactMap { subscriptions[$0]?.rowID } })
-        let locked = try transaction.query(
-            Queries.lockPayable,
-            [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number))])
-        let taken = try takenOrders(in: transaction)
-        let payable = Set(try locked.map { try $0.text("order_id") }).union(taken.keys)
-        let pool = try PaymentPool(of: payable.sorted(), taken: taken, in: transaction)
+        try decidePayments(bought: bought, subscribed: subscribed, sent: paying.map(\.number), in: transaction)
+    }
+
+    /// Decides anew what pays the orders that anything locked may pay, after a person gave some of it to another customer.
+    /// It comes after the owners and the names of customers are written.
+    func decidePayments(in transaction: Transaction) throws {
+        try decidePayments(
+            bought: Set(purchases.values.map(\.rowID)), subscribed: Set(subscriptions.values.map(\.rowID)), sent: [],
+            in: transaction)
+    }
+
+    private func decidePayments(
+        bought: Set<Int64>, subscribed: Set<Int64>, sent: [Int64], in transaction: Transaction
+    ) throws {
+        let payable = try transaction.query(
+            Queries.lockPayable, [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(sent)])
+        let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }.sorted(), in: transaction)
         try pool.decide(at: recordedMicroseconds, in: transaction)
-    }
-
-    private var hasTakenDue: Bool {
-        purchases.values.contains(where: \.ownership.takesDue)
-            || subscriptions.values.contains(where: \.ownership.takesDue)
-    }
-
-    /// Returns the orders that lose what pays them to the customer whom its account token names.
-    private func takenOrders(in transaction: Transaction) throws -> [String: PayingTransaction.Bought] {
-        guard hasTakenDue else { return [:] }
-        let bought = purchases.values.filter(\.ownership.takesDue)
-        let subscribed = subscriptions.values.filter(\.ownership.takesDue)
-        let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).map(\.newOwner?.customer.number)
-        let rows = try transaction.query(
-            Queries.findTakenOrders,
-            [
-                .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
-                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)), .int8s(owners),
-            ])
-        return try rows.reduce(into: [:]) { taken, row in
-            taken[try row.text("order_id")] = try PayingTransaction.Bought(row: row)
-        }
     }
 
     /// Marks the receipts of verified answers as settled for the orders that they were sent for.
@@ -78,6 +68,8 @@ struct PaymentPool: Sendable {
     private(set) var transactions: [PayingTransaction] = []
     /// What pays orders so far, by order.
     private(set) var paid: [String: PayingTransaction.Bought] = [:]
+    /// What pays orders for good, by order. Where it gave them nothing, they still get it.
+    private(set) var kept: [String: PayingTransaction.Bought] = [:]
     /// The orders whose payer Apple took back before it was given.
     private(set) var revoked: Set<String> = []
     /// The transaction ids of what was bought, the one to show first.
@@ -90,10 +82,8 @@ struct PaymentPool: Sendable {
 
     private init() {}
 
-    /// Reads what belongs to orders. `taken` are those that lose what pays them to another customer.
-    init(
-        of ids: [String], taken: [String: PayingTransaction.Bought] = [:], in transaction: Transaction
-    ) throws {
+    /// Reads what belongs to orders.
+    init(of ids: [String], in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
         let rows = try transaction.query(Queries.readPayableOrders, [.texts(ids)])
         let late = Parameter.int8(Payment.orderedLate.milliseconds)
@@ -110,16 +100,21 @@ struct PaymentPool: Sendable {
         for row in rows {
             let order = try PayableOrder(row: row)
             tokens[try row.text("app_account_token")] = order.id
-            if let bought = taken[order.id] {
-                paid[order.id] = bought
-                spent.remove(bought)
-            } else if let bought = try PayingTransaction.Bought(row: row) {
-                guard let payer = payers[bought], !payer.isAcknowledged, !payer.isDuplicate else {
+            if let bought = try PayingTransaction.Bought(row: row) {
+                // What the app's policy transferred to another customer goes on paying the order.
+                let (isLost, payer) = (try row.bool("is_lost"), payers[bought])
+                let isOwn = payer?.owner == order.customer
+                guard isLost || isOwn && payer?.isAcknowledged == false && payer?.isDuplicate == false else {
+                    if isOwn, !takenBack.contains(bought) { kept[order.id] = bought }
                     continue
                 }
                 paid[order.id] = bought
                 // What Apple took back pays nothing anew.
-                if takenBack.contains(bought) { revoked.insert(order.id) } else { spent.remove(bought) }
+                if !takenBack.contains(bought) {
+                    spent.remove(bought)
+                } else if !isLost {
+                    revoked.insert(order.id)
+                }
             }
             orders.append(order)
         }
@@ -130,7 +125,7 @@ struct PaymentPool: Sendable {
 extension PaymentPool {
     /// Decides anew what pays the orders, writes what changes, and makes delivered what the customers own already.
     func decide(at microseconds: Int64, in transaction: Transaction) throws {
-        guard !orders.isEmpty else { return }
+        guard !orders.isEmpty || !kept.isEmpty else { return }
         let instant = Parameter.timestamptz(microseconds: microseconds)
         let payments = matchPayments(transactions, of: orders)
         try write(payments, at: instant, in: transaction)
@@ -147,13 +142,15 @@ extension PaymentPool {
         let ended = paid.filter { order, bought in
             now[order] != bought && (now[order] != nil || !revoked.contains(order))
         }
-        guard !payments.isEmpty || !ended.isEmpty else { return }
+        guard !payments.isEmpty || !ended.isEmpty || !kept.isEmpty else { return }
         if !ended.isEmpty {
             try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
         }
         if !made.isEmpty { try pay(made, at: instant, in: transaction) }
-        // A program of before paid orders without tying what was delivered already.
-        let tied = Set(now.values).union(ended.values)
+        // A program of before paid orders without giving what was skipped, or tying what was delivered.
+        let paying = now.merging(kept) { new, _ in new }
+        if !paying.isEmpty { try transaction.query(Queries.giveSkipped, [.texts(paying.keys.sorted())]) }
+        let tied = Set(paying.values).union(ended.values)
         let periods = tied.filter { $0.purchaseID == nil }
         try transaction.query(
             Queries.tieDeliveries,
@@ -163,7 +160,7 @@ extension PaymentPool {
             ])
     }
 
-    /// Marks orders as paid, and gives their customers what was skipped for others.
+    /// Marks orders as paid.
     private func pay(_ made: [Payment], at instant: Parameter, in transaction: Transaction) throws {
         let facts = Dictionary(transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
@@ -175,7 +172,6 @@ extension PaymentPool {
                 .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
                 .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
             ])
-        try transaction.query(Queries.giveSkipped, [.texts(made.map(\.orderID))])
     }
 }
 

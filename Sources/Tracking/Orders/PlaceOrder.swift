@@ -102,52 +102,58 @@ extension LedgerOrders {
         throw LedgerError(.exhausted(retryAfterSeconds: 1), "Other orders of the customer arrive at once; try again.")
     }
 
-    /// Places orders in one transaction, which also decides whether something that was bought before pays them; returns
-    /// each, nil where the statement left it out.
+    /// How long before an order its purchase may be stored, in milliseconds.
+    private static var late: Parameter { .int8(Payment.orderedLate.milliseconds) }
+
+    /// Places orders by one statement; returns each, nil where the statement left it out. Where something was bought
+    /// before that may pay them, a transaction of its own decides that.
     private func place(_ asked: [AskedOrder]) async throws -> [PlacedOrder?] {
         let parameters =
             asked.parameters + [
-                .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
+                .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax), Self.late,
             ]
-        return try await ledger.changingPollers { transaction in
-            let rows = try transaction.query(Queries.placeOrders, parameters)
-            var placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
-            let states = try Self.pay(asked.filter { placed[$0.id] != nil }, in: transaction)
-            return try asked.map { order in
-                try placed.removeValue(forKey: order.id).map {
-                    try PlacedOrder(order, row: $0, state: states[order.id])
-                }
-            }
+        let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrders, parameters) }
+        let payable = Set(try rows.filter { try $0.bool("may_be_paid") }.map { try $0.text("order_id") })
+        let states = try await pay(asked.filter { payable.contains($0.id) }.map { ($0.id, $0.requestKey) })
+        var placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
+        return try asked.map { order in
+            try placed.removeValue(forKey: order.id).map { try PlacedOrder(order, row: $0, state: states[order.id]) }
         }
     }
 
-    /// Decides what pays new orders; returns the states of those that are paid.
-    private static func pay(_ placed: [AskedOrder], in transaction: Transaction) throws -> [String: OrderState] {
-        guard try decidePayments(of: placed.map(\.id), in: transaction) else { return [:] }
-        let rows = try transaction.query(
-            Queries.rememberPlaced, [.texts(placed.map(\.id)), .texts(placed.map(\.requestKey))])
-        return Dictionary(try rows.map { (try $0.text("order_id"), try $0.word("state")) }) { first, _ in first }
+    /// Decides what pays placed orders; returns the states of those that changed. A repetition of their requests does it
+    /// again, because the process may end before.
+    private func pay(_ placed: [(id: String, requestKey: String)]) async throws -> [String: OrderState] {
+        guard !placed.isEmpty else { return [:] }
+        return try await ledger.changingPollers { transaction in
+            try Self.decidePayments(of: placed.map(\.id), in: transaction)
+            let rows = try transaction.query(
+                Queries.rememberPlaced, [.texts(placed.map(\.id)), .texts(placed.map(\.requestKey))])
+            return Dictionary(try rows.map { (try $0.text("order_id"), try $0.word("state")) }) { first, _ in first }
+        }
     }
 
-    /// Decides anew what pays new orders and those beside them; returns whether something may. The transaction has locked
-    /// their customers, so that no settlement stores a purchase of theirs meanwhile.
-    static func decidePayments(of placed: [String], in transaction: Transaction) throws -> Bool {
-        guard !placed.isEmpty else { return false }
-        let payable = try transaction.query(
-            Queries.lockPayableWith, [.texts(placed), .int8(Payment.orderedLate.milliseconds)])
-        guard !payable.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
+    /// Decides anew what pays placed orders and those beside them.
+    static func decidePayments(of placed: [String], in transaction: Transaction) throws {
+        guard !placed.isEmpty else { return }
+        try transaction.query(Queries.lockBuyersOf, [.texts(placed)])
+        let payable = try transaction.query(Queries.lockPayableWith, [.texts(placed), late])
+        guard !payable.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return }
         let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
         try pool.decide(at: clock.timestamptz("recorded_at"), in: transaction)
-        return true
     }
 
     /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
     private func recall(_ asked: AskedOrder, _ seal: SecretSeal) async throws -> PlacedOrder? {
-        guard let row = try await write(Queries.recallOrder, asked.requestParameters).first else { return nil }
+        guard let row = try await write(Queries.recallOrder, asked.requestParameters + [Self.late]).first else {
+            return nil
+        }
         guard try row.bool("is_same") else {
             throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
         }
-        return try PlacedOrder(row: row, seal: seal)
+        let id = try row.text("order_id")
+        let states = try await row.bool("may_be_paid") ? pay([(id, asked.requestKey)]) : [:]
+        return try PlacedOrder(row: row, state: states[id], seal: seal)
     }
 
     /// Throws the reason why the statement leaves out a new order.
@@ -209,11 +215,11 @@ extension PlacedOrder {
     }
 
     /// Reads what an earlier request placed.
-    fileprivate init(row: Row, seal: SecretSeal) throws {
+    fileprivate init(row: Row, state paid: OrderState?, seal: SecretSeal) throws {
         id = try row.text("order_id")
         key = try seal.open(try row.bytea("sealed_key"), for: LedgerOrders.keyOwner(id))
         appAccountToken = try row.text("app_account_token")
-        state = try row.word("state")
+        state = try paid ?? row.word("state")
         expiresAt = try row.instant("expires_at")
         isNew = false
     }

@@ -162,18 +162,19 @@ extension SettlementRun {
         try transaction.query(Queries.advanceOrders, [.int8s(bought), .int8s(subscribed)])
     }
 
-    /// Skips what is still due to another customer of purchases and subscriptions that a proof or an account token took, and
-    /// makes it due to the new owner under an id of its own: the operator's service may be carrying out the first one now.
+    /// Skips what is still to be given to the former owners of purchases and subscriptions, and makes it due to the new ones
+    /// under an id of its own: the operator's service may be carrying out the first one now.
     func handOverDue(in transaction: Transaction) throws {
-        let bought = purchases.values.filter(\.ownership.takesDue)
-        let subscribed = subscriptions.values.filter(\.ownership.takesDue)
+        let bought = purchases.values.filter { $0.ownership.formerOwner != nil }
+        let subscribed = subscriptions.values.filter { $0.ownership.formerOwner != nil }
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
-        let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).map(\.newOwner?.customer.number)
+        let taken = bought.map(\.ownership) + subscribed.map(\.ownership)
         try transaction.query(
             Queries.handOverDue,
             [
                 .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
-                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)), .int8s(owners),
+                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)),
+                .int8s(taken.map(\.newOwner?.customer.number)), .bools(taken.map(\.takesOrdered)),
             ])
     }
 

@@ -165,17 +165,20 @@ struct OwnershipDraft: Sendable {
     /// The owner after this settlement, unless the customer only pointed at it: who gets deliveries and pays orders by it.
     var buyer: Owner? { current.flatMap { $0.isPointer ? nil : $0 } }
 
-    /// Whether what is still due to the former owner is the new one's: a proof or an account token took it, or the former
-    /// one only pointed at it.
-    var takesDue: Bool {
-        guard let owner, let newOwner, owner.customer != newOwner.customer else { return false }
-        return owner.isPointer || newOwner.cause == .proof || newOwner.cause == .token
-    }
-
-    /// The customer who lost it to another one, without a merge or a split; nil where none did.
+    /// The customer who lost it to another one, without a merge or a split; nil where none did. What is still to be given to
+    /// this customer is the new owner's.
     var formerOwner: CustomerID? {
         guard let owner, let newOwner, !isReleased, owner.customer != newOwner.customer else { return nil }
         return newOwner.cause == .merge || newOwner.cause == .split ? nil : owner.customer
+    }
+
+    /// Whether the new owner also takes what is still to be given for an order of the former one: the app's policy alone
+    /// does not give it.
+    var takesOrdered: Bool {
+        switch newOwner?.cause {
+        case .token, .proof, .assignment: true
+        case .upload, .imported, .pointer, .merge, .split, nil: owner?.isPointer ?? false
+        }
     }
 
     /// Whether this settlement changes the owner.

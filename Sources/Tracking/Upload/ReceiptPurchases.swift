@@ -39,6 +39,8 @@ package struct ReceiptPurchases: Sendable {
         package let tokenOrderID: String?
         /// Whether its account token is another customer's name, or a family member bought it.
         package let isOfAnother: Bool
+        /// Whether another customer was given it, whoever owns it now.
+        package let isGivenToAnother: Bool
 
         /// Whether it is bought in time for an order: after it, or at most ten minutes before.
         package func isInTime(for order: Order) -> Bool {
@@ -51,6 +53,21 @@ package struct ReceiptPurchases: Sendable {
             productID == order.productID && !isRenewal && isInTime(for: order)
                 && (isRestorable || quantity == order.quantity)
                 && (tokenOrderID.map { $0 == order.id } ?? !isOfAnother)
+        }
+
+        /// Whether another customer owns it or was given it. What an owner only points at goes to the first customer who
+        /// shows more.
+        private var isCredited: Bool { isGivenToAnother || !isOwned && !isPointed }
+
+        /// Whether it is lost to an order for which the caller named it.
+        package func isLost(to order: Order) -> Bool {
+            !isKept(as: order.productID)
+                && (isRevoked || isCredited || orderID.map { $0 != order.id } ?? false)
+        }
+
+        /// Whether it is lost to an order that nothing pays, for which it may have been bought.
+        fileprivate func isRefused(to order: Order) -> Bool {
+            fits(order) && (isCredited || orderID == nil && isRevoked)
         }
 
         /// Whether it is a non-consumable that the customer owns by more than a pointer.
@@ -96,12 +113,13 @@ package struct ReceiptPurchases: Sendable {
         case nothing
     }
 
-    /// Returns what an unpaid order has to do with the contents. What is free to pay the order pays it already.
-    package func fit(for order: Order) -> Fit {
+    /// Returns what an unpaid order has to do with the contents, or with the transaction that the caller names alone. What
+    /// is free to pay the order pays it already.
+    package func fit(for order: Order, naming transactionID: String? = nil) -> Fit {
+        let items = self.items.filter { one in transactionID.map(one.transactionIDs.contains) ?? true }
         if items.contains(where: { $0.isKept(as: order.productID) }) { return .owned }
         let isRefused = items.contains { item in
-            guard item.fits(order) else { return false }
-            return !item.isOwned || item.orderID == nil && (item.isRevoked || isPossibleDuplicate(item))
+            item.isRefused(to: order) || item.fits(order) && item.orderID == nil && isPossibleDuplicate(item)
         }
         return isRefused ? .refused : .nothing
     }
@@ -161,6 +179,7 @@ extension ReceiptPurchases.Item {
         orderID = try row.textIfPresent("pays")
         tokenOrderID = try row.textIfPresent("token_order")
         isOfAnother = try row.bool("is_of_another")
+        isGivenToAnother = try row.bool("is_given_to_another")
     }
 }
 

@@ -157,13 +157,21 @@ import Tracking
             coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
             try await served.ledger.apps.applyCatalog([coins], to: ServedLedger.app)
             store.say(PurchaseRouteTests.bought([("p", "coins", "")]))
-            let script = "echo \(Sample.receipt()) | python3 \(Self.folder.appending(path: "order.py").path)"
+            let program = Self.folder.appending(path: "order.py").path
+            let script = "echo \(Sample.receipt()) | python3 \(program)"
             let more = environment.merging(["PRODUCT": "coins", "QUANTITY": "2"]) { _, new in new }
             let done = try await run(["bash", "-c", script], more)
             #expect(done.status == 0, "\(done.output)")
             #expect(done.output.contains(#""app_account_token": "#))
             #expect(done.output.contains("succeeded None may finish ['p']"), "\(done.output)")
             #expect(done.output.contains("order paid deliveries ['"), "\(done.output)")
+            // What was bought just before pays the order as it is placed, and the example waits for no receipt.
+            store.say(PurchaseRouteTests.bought([("q", "coins", "")]))
+            _ = try await Tracker.quiet(served.ledger, appStore: store.client).submit(
+                Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt()))
+            let paid = try await run(["bash", "-c", "python3 \(program) < /dev/null"], more)
+            #expect(paid.status == 0 && paid.output.contains("order paid deliveries ['"), "\(paid.output)")
+            #expect(!paid.output.contains("may finish"), "\(paid.output)")
         }
     }
 

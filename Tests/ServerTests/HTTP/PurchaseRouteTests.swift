@@ -142,7 +142,7 @@ struct PurchaseRouteTests {
 
     @Test("An order that another customer's purchase fits fails; a named purchase of before says nothing about it")
     func refused() async throws {
-        let store = ScriptedStore(saying: Self.bought([("q", "coins", "")]))
+        let store = ScriptedStore(saying: Self.bought([("q", "coins", ""), ("t", "themes", "")]))
         var limits = ServerLimits()
         limits.absentSeconds = 0.1
         try await Self.serving(store, limits: limits) { served, client in
@@ -151,6 +151,10 @@ struct PurchaseRouteTests {
             let id = try #require(made.text("order_id"))
             let foreign = try await upload(client, served, #","purpose":"purchase","order":"\#(id)""#)
             #expect(try AnswerBody(foreign).text("result") == "failed", "\(String(buffer: foreign.body))")
+            // What is no payment of the order is not said to be one, although it is the customer's.
+            let another = try await upload(
+                client, served, #","purpose":"purchase","order":"\#(id)","for_transaction_id":"t""#)
+            #expect(try AnswerBody(another).text("result") == "absent", "\(String(buffer: another.body))")
             let old = try await upload(
                 client, served, customer: "bob", #","purpose":"purchase","for_transaction_id":"q""#)
             #expect(try AnswerBody(old).text("result") == "succeeded")

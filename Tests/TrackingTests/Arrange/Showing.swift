@@ -41,12 +41,14 @@ enum Showing: CaseIterable {
 }
 
 extension TestLedger {
-    /// A customer shows a purchase, and Apple answers.
+    /// A customer shows a purchase, perhaps for an order, and Apple answers.
     @discardableResult
     func show(
-        _ showing: Showing, _ text: String, by customer: String, _ finding: Finding
+        _ showing: Showing, _ text: String, by customer: String, for order: OrderReference? = nil, _ finding: Finding
     ) async throws -> Settled {
-        let stored = try await ledger.intake.store([showing.upload(text, by: customer, of: app)])
+        var upload = showing.upload(text, by: customer, of: app)
+        upload.order = order
+        let stored = try await ledger.intake.store([upload])
         let claim = try await claim(try #require(stored.first).receiptID)
         let settlement = Settlement(
             claim: claim, finding: finding, body: Array("{}".utf8), latestReceipt: nil, server: showing.read)

@@ -16,6 +16,8 @@ private struct Seen {
     var owners: [String: String] = [:]
     var claimed: Set<String> = []
     var given: Set<String> = []
+    /// What the stranger was given.
+    var givenToAnother: Set<String> = []
 }
 
 /// One story in one order of its steps, by a customer of its own.
@@ -34,7 +36,16 @@ private struct Play {
         Set(done.compactMap { if case .refund(let one, _) = $0 { one } else { nil } })
     }
 
+    var stranger: String { "stranger of \(customer)" }
+
     func id(_ purchase: Int) -> String { "\(customer)-\(purchase)" }
+
+    /// The order whose account token Apple shows with a purchase.
+    func token(of purchase: Int) -> PlacedOrder? {
+        let one = story.purchases[purchase]
+        let isShown = !one.isTokenLate || done.contains { if case .token(purchase, _) = $0 { true } else { false } }
+        return isShown ? one.token.flatMap { placed[$0] } : nil
+    }
 
     /// The orders and purchases as the rule sees them after the steps that were taken; `before` is what the ledger had
     /// before the last of them, and what was delivered by then is left out.
@@ -56,9 +67,11 @@ private struct Play {
         let transactions = known.sorted().compactMap { index -> PayingTransaction? in
             let (one, holding) = (story.purchases[index], sent.filter { $0.contents.contains(index) })
             guard !refunded.contains(index), !one.isFamilyShared, !spent.contains(id(index)) else { return nil }
+            let isMerged = done.contains(.merge)
+            guard isMerged || !before.givenToAnother.contains(id(index)) else { return nil }
             let isOwn =
-                before.owners[id(index)] == customer || one.token != nil
-                || holding.contains { $0.way == .named || $0.way == .launch }
+                before.owners[id(index)] == customer || token(of: index) != nil || done.last == .assignment(index)
+                || holding.contains { $0.way == .named || $0.way == .launch || isMerged && $0.way == .foreign }
             var paying = PayingTransaction(
                 .purchase(Int64(index)), in: .production, productID: one.product, quantity: one.quantity,
                 purchasedAt: .minute(one.minute), owner: isOwn ? 1 : nil)
@@ -68,8 +81,8 @@ private struct Play {
             paying.isClaimable = !isOwn
             paying.isClaimed = before.claimed.contains(id(index))
             paying.isAcknowledged = before.given.contains(id(index))
-            paying.tokenNames = one.token.flatMap { placed[$0] }.map { .order($0.id) }
-            paying.accountToken = one.token.flatMap { placed[$0]?.appAccountToken }
+            paying.tokenNames = token(of: index).map { .order($0.id) }
+            paying.accountToken = token(of: index)?.appAccountToken
             paying.provedFor = ids(holding.filter { $0.way == .proof })
             paying.sentFor = ids(holding.filter { $0.way == .named })
             paying.namedFor = ids(sent.filter { $0.named == index })
@@ -230,7 +243,7 @@ struct PaymentArrivalTests {
                     FROM unnest($1::text[], $2::timestamptz[], $3::boolean[]) AS n(id, at, is_failed)
                     WHERE o.order_id = n.id::uuid
                     """), parameters)
-            _ = try LedgerOrders.decidePayments(of: orders.map(\.0), in: transaction)
+            try LedgerOrders.decidePayments(of: orders.map(\.0), in: transaction)
         }
     }
 
@@ -253,11 +266,31 @@ struct PaymentArrivalTests {
             let settled = try await test.ledger.settlements.settleInFull(settlements)
             #expect(settled.failures.map(\.reason) == [])
         }
-        for index in moving where plays[index].steps[turn] == .acknowledgement {
-            _ = try await acknowledge(by: plays[index].customer, in: test)
+        for index in moving {
+            try await decide(plays[index].steps[turn], in: plays[index], test)
         }
         try await place(
             moving.compactMap { play in plays[play].steps[turn].order.map { (play, $0) } }, of: &plays, in: test)
+    }
+
+    /// Takes a step that nobody sends.
+    private func decide(_ step: PurchaseStory.Step, in play: Play, _ test: TestLedger) async throws {
+        let (customers, app) = (test.ledger.customers, test.app.bundleID)
+        let decision = try ManualDecision(by: "kim", because: "called")
+        switch step {
+        case .upload, .refund, .token, .order: break
+        case .acknowledgement:
+            for name in [play.customer, play.stranger] { _ = try await acknowledge(by: name, in: test) }
+        case .assignment(let one):
+            guard play.done.contains(where: { $0.sent?.contents.contains(one) ?? false }) else { return }
+            _ = try await customers.assign(
+                OriginalTransactionID(play.id(one)), to: play.customer, of: app, deciding: decision)
+        case .merge:
+            try await test.run(
+                "INSERT INTO ledger.customer (app_id, name) VALUES (\(test.app.id), '\(play.stranger)') ON CONFLICT DO NOTHING"
+            )
+            _ = try await customers.merge(play.stranger, into: play.customer, of: app, deciding: decision)
+        }
     }
 
     private func upload(_ sent: PurchaseStory.Sent, of play: Play, in test: TestLedger) -> Upload {
@@ -270,7 +303,7 @@ struct PaymentArrivalTests {
             switch sent.way {
             case .proof: nil
             case .named, .launch: play.customer
-            case .foreign: "stranger of \(play.customer)"
+            case .foreign: play.stranger
             }
         return Upload(
             appID: test.app.id, customer: uploader, receipt: Array("\(play.customer) \(sent.contents)".utf8),
@@ -290,7 +323,7 @@ struct PaymentArrivalTests {
                     quantity: one.quantity, purchasedAt: Self.minute(one.minute, in: test),
                     cancelledAt: play.refunded.contains(index) ? test.at(-1) : nil,
                     ownership: one.isFamilyShared ? .familyShared : .purchased,
-                    appAccountToken: twin.isEmpty ? one.token.flatMap { play.placed[$0]?.appAccountToken } : nil)
+                    appAccountToken: twin.isEmpty ? play.token(of: index)?.appAccountToken : nil)
             }
         }
         return .verified(
@@ -325,7 +358,11 @@ struct PaymentArrivalTests {
                 SELECT c.name, p.transaction_id, o.cause IS NOT DISTINCT FROM 'proof' AS is_claimed,
                        EXISTS (
                            SELECT FROM ledger.delivery_now d
-                           WHERE d.purchase_id = p.purchase_id AND d.state = 'acknowledged') AS is_given
+                           WHERE d.purchase_id = p.purchase_id AND d.state = 'acknowledged') AS is_given,
+                       EXISTS (
+                           SELECT FROM ledger.delivery_now d JOIN ledger.customer s USING (customer_id)
+                           WHERE d.purchase_id = p.purchase_id AND d.state = 'acknowledged'
+                             AND s.merged_into IS NULL AND s.name LIKE 'stranger of %') AS is_strangers
                 FROM ledger.purchase p
                 JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
                 JOIN ledger.customer c ON c.customer_id = o.customer_id
@@ -335,6 +372,8 @@ struct PaymentArrivalTests {
             all[name, default: Seen()].owners[id] = name
             if try row.bool("is_claimed") { all[name, default: Seen()].claimed.insert(id) }
             if try row.bool("is_given") { all[name, default: Seen()].given.insert(id) }
+            guard try row.bool("is_strangers"), let end = id.lastIndex(of: "-") else { continue }
+            all[String(id[..<end]), default: Seen()].givenToAnother.insert(id)
         }
         return all
     }

@@ -19,6 +19,8 @@ struct PurchaseStory {
         let minute: Int
         /// The order whose account token it carries; nil: the token was lost.
         let token: Int?
+        /// Whether Apple shows the token only from one of the steps on.
+        var isTokenLate = false
         let isFamilyShared: Bool
         /// Whether Apple lists it under a second id, too.
         let hasTwin: Bool
@@ -40,6 +42,12 @@ struct PurchaseStory {
         case upload(Sent)
         /// Apple takes a purchase back, and a receipt is sent again.
         case refund(Int, Sent)
+        /// Apple shows the token of a purchase from now on, and a receipt is sent again.
+        case token(Int, Sent)
+        /// A person assigns a purchase to the customer.
+        case assignment(Int)
+        /// The stranger turns out to be the customer.
+        case merge
         /// The service carries out what is due.
         case acknowledgement
         /// An order is placed, perhaps after what pays it is stored.
@@ -47,8 +55,8 @@ struct PurchaseStory {
 
         var sent: Sent? {
             switch self {
-            case .upload(let sent), .refund(_, let sent): sent
-            case .acknowledgement, .order: nil
+            case .upload(let sent), .refund(_, let sent), .token(_, let sent): sent
+            case .acknowledgement, .order, .assignment, .merge: nil
             }
         }
 
@@ -60,8 +68,13 @@ struct PurchaseStory {
     var orders: [Ordered] = []
     var purchases: [Bought] = []
     var steps: [Step] = []
-    /// Whether the result must be the same in every order of the steps: what was acknowledged stays as it was.
-    var isOrderless: Bool { !steps.contains(.acknowledgement) }
+    /// Whether the result must be the same in every order of the steps: what was acknowledged stays as it was, and nothing
+    /// is assigned that is not stored.
+    var isOrderless: Bool {
+        !steps.contains { step in
+            if case .assignment = step { true } else { step == .acknowledgement }
+        }
+    }
 
     init(_ random: inout Seeded) {
         func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
@@ -87,6 +100,16 @@ struct PurchaseStory {
         if let again = uploads.randomElement(using: &random), chance(2) { steps.append(.upload(again)) }
         if hasStranger, isByDevicesAlone, let all = uploads.randomElement(using: &random) {
             steps.append(.upload(Sent(contents: all.contents, way: .foreign, order: nil, named: nil)))
+            if chance(2) { steps.append(.merge) }
+            if chance(3), let taken = all.contents.randomElement(using: &random) { steps.append(.assignment(taken)) }
+        }
+        for index in purchases.indices where chance(2) {
+            let (one, holding) = (purchases[index], uploads.filter { $0.contents.contains(index) })
+            guard one.token != nil, purchases.count(where: { $0.token == one.token }) == 1,
+                let again = holding.randomElement(using: &random)
+            else { continue }
+            purchases[index].isTokenLate = true
+            steps.append(.token(index, again))
         }
         // What a twin gives depends on which of both is delivered.
         if !hasTwin, chance(2), let sent = uploads.filter({ $0.order != nil }).randomElement(using: &random),
