@@ -4422,10 +4422,12 @@ WHERE NOT EXISTS (
       AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 
 """#)
-    /// Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now.
+    /// Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now, and whether an answer
     package static let readOrderReceipts = SQLFile("read_order_receipts", #"""
--- Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now.
-SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, x.transaction_id, head.customer_id, head.name,
+-- Orders: returns for which orders receipts ($1) were sent, with the customer as the name means now, and whether an answer
+-- came since (not is_new).
+SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, NOT x.settled AS is_new, x.transaction_id,
+       head.customer_id, head.name,
        o.state NOT IN ('delivered', 'refunded') AS is_payable
 FROM ledger.order_receipt x
 JOIN ledger.purchase_order o USING (order_id)

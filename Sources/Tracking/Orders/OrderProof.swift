@@ -141,6 +141,8 @@ struct OrderReceipts: Sendable {
         let orderID: String
         /// Whether a device sent it with a proof.
         let isProved: Bool
+        /// Whether no answer came since.
+        let isNew: Bool
         /// Whether it is unpaid, or its payment may move.
         let isPayable: Bool
         /// The transaction that a service named for it.
@@ -228,6 +230,7 @@ extension OrderReceipts.Sent {
     fileprivate init(row: Row) throws {
         orderID = try row.text("order_id")
         isProved = try row.bool("is_proved")
+        isNew = try row.bool("is_new")
         isPayable = try row.bool("is_payable")
         transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
         customer = OwnershipClaim(

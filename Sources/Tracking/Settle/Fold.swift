@@ -144,6 +144,31 @@ extension SettlementRun {
                     named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
             }
         }
+        takeByTokens(keys, bought, sentBy: orderReceipts.orders(of: receipt).filter { $0.isProved && $0.isNew })
+    }
+
+    /// Gives what a device has just sent with a proof to the customers whom its account tokens name, as an upload does.
+    private mutating func takeByTokens(
+        _ keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], sentBy sent: [OrderReceipts.Sent]
+    ) {
+        func taker(from owner: Owner?, by token: String?, appID: Int32) -> OwnershipClaim? {
+            guard let owner, let named = orderCustomers.named(by: token, appID: appID) else { return nil }
+            return sent.contains { named.takes(from: owner, at: $0.customer) } ? named.claim : nil
+        }
+        for key in keys {
+            let token = subscriptions[key]?.state?.facts.appAccountToken
+            guard let claim = taker(from: subscriptions[key]?.ownership.current, by: token, appID: key.appID) else {
+                continue
+            }
+            subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .token)
+        }
+        for key in bought {
+            let token = purchases[key]?.state?.facts.appAccountToken?.value
+            guard let claim = taker(from: purchases[key]?.ownership.current, by: token, appID: key.appID) else {
+                continue
+            }
+            purchases[key]?.give(to: claim.customer, named: claim.name, because: .token)
+        }
     }
 
     /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,

@@ -43,6 +43,10 @@ struct LateTokenTests {
                 try await test.buys(story.id, by: story.bob)
                 if isGiven { try await test.acknowledgeAll() }
                 try await learn(story, order, in: test)
+                // Only a check that nobody asked for takes nothing from an owner.
+                let state: OrderState = isGiven || story.path == .scheduledCheck ? .created : .paid
+                #expect(
+                    try await test.ledger.orders.read(order.id, of: test.app.bundleID)?.state == state, "\(story)")
                 // Then ann's device asks about her order.
                 let receipt = try await test.send("receipt of \(story.id)", for: order)
                 try await test.check(receipt, answer(story, order, asOf: -0.8, in: test))
