@@ -29,7 +29,8 @@ INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
 SELECT subscription_id, customer_id, tstzrange(NULL, NULL), tstzrange(now(), NULL) FROM filled;
 ANALYZE ledger.customer, ledger.subscription, ledger.subscription_span, ledger.ownership;
 INSERT INTO ledger.current_entitlements
-SELECT e.*
+    (customer_id, app_id, catalog_changed_at, computed_at, spans, subscriptions, purchases)
+SELECT e.customer_id, e.app_id, e.catalog_changed_at, e.computed_at, e.spans, e.subscriptions, e.purchases
 FROM (SELECT array_agg(customer_id) AS customers FROM filled GROUP BY number / 500) slice
 CROSS JOIN LATERAL ledger.compute_entitlements(slice.customers) e;
 VACUUM (ANALYZE) ledger.customer, ledger.subscription, ledger.current_entitlements;

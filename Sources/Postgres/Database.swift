@@ -47,7 +47,7 @@ package final class Database: Sendable {
     /// The server refuses writes here (SQLSTATE 25006). A read may run twice when its connection breaks. The call
     /// returns at once when the caller's task is cancelled.
     /// - Throws: any kind except `.commitUnknown`; `.cannotConnect` after the connect time-out.
-    package func query(
+    nonisolated(nonsending) package func query(
         _ statement: Statement, _ parameters: [Parameter] = []
     ) async throws(DatabaseError) -> [Row] {
         try await pools.get().reads.query(statement, parameters)

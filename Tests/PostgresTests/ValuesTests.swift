@@ -127,6 +127,38 @@ private let testDatabase = OncePerSuite<Database> { lend in
         }
     }
 
+    @Test("An array of a composite type is read value by value, as it is and as array_send writes it")
+    func composites() async throws {
+        try await testDatabase.use { database in
+            try await database.script("CREATE TYPE pair AS (name text, number int)")
+            let arrays: [(String, [String]?)] = [
+                ("'{}'", []), ("ARRAY[('a', 1), (NULL, 2), ('c', NULL)]", ["a 1", "- 2", "c -"]),
+                ("ARRAY[('a', 1), NULL]", nil), ("ARRAY[ARRAY[('a', 1)]]", nil), ("ARRAY[('refused', 1)]", nil),
+                ("NULL", nil),
+            ]
+            for (array, expected) in arrays {
+                for column in ["v", "array_send(v)"] {
+                    let rows = try await database.ask("SELECT \(column) AS v FROM (SELECT (\(array))::pair[] AS v) s")
+                    let row = try #require(rows.first)
+                    var found: [String] = []
+                    func read() throws {
+                        try row.eachComposite("v", "pair") { fields in
+                            let (name, number) = (fields.text(), fields.int4())
+                            found.append("\(name ?? "-") \(number.map { "\($0)" } ?? "-")")
+                            return name != "refused"
+                        }
+                    }
+                    if let expected {
+                        try read()
+                        #expect(found == expected)
+                    } else {
+                        #expect(await databaseError { try read() }?.kind == .decoding, "\(array)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test("Readers refuse what does not fit")
     func readersRefuseWhatDoesNotFit() async throws {
         try await testDatabase.use { database in

@@ -56,6 +56,7 @@ extension Database {
                         JOIN pg_class k ON k.relnamespace = 'kept'::regnamespace AND k.relname = c.relname
                             AND pg_relation_size(k.oid) > 0
                         JOIN pg_attribute a ON a.attrelid = k.oid AND a.attnum > 0
+                        JOIN pg_attribute o ON o.attrelid = c.oid AND o.attname = a.attname AND o.attgenerated = ''
                         WHERE c.relnamespace = 'ledger'::regnamespace
                         GROUP BY c.relname
                     LOOP

@@ -4,7 +4,7 @@
 -- Lookup: returns what is stored of the present entitlements of customer $2 of app $1, and the clocks of their sources:
 -- a row per source, at least one. No row: nothing current is stored. now is the instant of the lookup. PostgreSQL keeps
 -- the plan, because the parameters are no arrays.
-SELECT 1::bigint AS place, GREATEST(now(), v.computed_at) AS now, v.spans, k.subscription_id, k.purchase_id, k.as_of,
+SELECT 1::bigint AS place, GREATEST(now(), v.computed_at) AS now, v.sent AS spans, k.subscription_id, k.purchase_id, k.as_of,
        k.checked_at
 FROM ledger.app a
 JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
@@ -25,7 +25,7 @@ WHERE a.bundle_id = $1::text
 
 -- name: current_entitlements_of_many
 -- Lookup: current_entitlements for customers ($2) of apps ($1) in one statement; place is the customer's number, from 1.
-SELECT n.place, GREATEST(now(), v.computed_at) AS now, v.spans, k.subscription_id, k.purchase_id, k.as_of,
+SELECT n.place, GREATEST(now(), v.computed_at) AS now, v.sent AS spans, k.subscription_id, k.purchase_id, k.as_of,
        k.checked_at
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
 JOIN ledger.app a USING (bundle_id)

@@ -182,7 +182,8 @@ final class ReadLoop {
     /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second. Without
     /// any, callers of transactions may still wait for this thread to see their limit.
     private func sleepLimit(from now: Moment) -> Duration {
-        let waiting = pool.park()
+        let isBusy = places.allSatisfy { if case .up(let pipeline) = $0 { !pipeline.isIdle } else { false } }
+        let waiting = pool.park(isBusy: isBusy)
         if waiting > 0, idlePlace != nil { return .zero }
         if waiting == 0, isIdle { return min(.seconds(1), pool.connectLimit) }
         var limit = Duration.milliseconds(100)

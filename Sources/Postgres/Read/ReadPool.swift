@@ -43,11 +43,13 @@ final class ReadPool: Sendable {
         return hasStarted
     }
 
-    func query(_ statement: Statement, _ parameters: [Parameter]) async throws(DatabaseError) -> [Row] {
+    nonisolated(nonsending) func query(
+        _ statement: Statement, _ parameters: [Parameter]
+    ) async throws(DatabaseError) -> [Row] {
         if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
         let call = ReadCall(statement: statement, parameters: parameters)
         let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Result<[Row], DatabaseError>, Never>) in
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<[Row], DatabaseError>, Never>) in
                 call.caller.suspend(continuation)
                 join(call)
             }
@@ -117,10 +119,10 @@ extension ReadPool {
     }
 
     /// Marks the thread as about to sleep and returns the number of waiting reads; when it is not zero the sleep should
-    /// be short.
-    func park() -> Int {
+    /// be short. A thread that `isBusy` can send nothing before an answer comes, so a read does not wake it.
+    func park(isBusy: Bool) -> Int {
         memory.withLock { memory in
-            memory.isParked = memory.line.count == 0
+            memory.isParked = !isBusy && memory.line.count == 0
             return memory.line.count
         }
     }

@@ -167,32 +167,41 @@ extension ColumnType {
     }
 
     private func readElements(from bytes: UnsafeRawBufferPointer) -> [Value?]? {
-        guard bytes.count >= 12 else { return nil }
-        let dimensions = bytes.bigEndian(Int32.self)
-        let type = bytes.tail(from: 8).bigEndian(UInt32.self)
-        if dimensions == 0 { return bytes.count == 12 ? [] : nil }
-        guard dimensions == 1, bytes.count >= 20 else { return nil }
-        let count = Int(bytes.tail(from: 12).bigEndian(Int32.self))
-        guard count >= 0, count <= bytes.count / 4 else { return nil }
-
         var values: [Value?] = []
-        values.reserveCapacity(count)
+        let isReadable = bytes.eachElement { type, element in
+            let value = element.flatMap { decode(type, $0) }
+            values.append(value)
+            return element == nil || value != nil
+        }
+        return isReadable ? values : nil
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Reads the elements of an array until `read` returns false; an element that is NULL is nil. Returns whether all of
+    /// them are read.
+    fileprivate func eachElement(_ read: (_ type: UInt32, UnsafeRawBufferPointer?) -> Bool) -> Bool {
+        guard count >= 12 else { return false }
+        let dimensions = bigEndian(Int32.self)
+        let type = tail(from: 8).bigEndian(UInt32.self)
+        if dimensions == 0 { return count == 12 }
+        guard dimensions == 1, count >= 20 else { return false }
+        let elements = Int(tail(from: 12).bigEndian(Int32.self))
+        guard elements >= 0, elements <= count / 4 else { return false }
         var offset = 20
-        for _ in 0..<count {
-            guard bytes.count - offset >= 4 else { return nil }
-            let length = Int(bytes.tail(from: offset).bigEndian(Int32.self))
+        for _ in 0..<elements {
+            guard count - offset >= 4 else { return false }
+            let length = Int(tail(from: offset).bigEndian(Int32.self))
             offset += 4
-            if length < 0 {
-                values.append(nil)
+            guard length >= 0 else {
+                guard read(type, nil) else { return false }
                 continue
             }
-            guard bytes.count - offset >= length else { return nil }
-            let element = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + length)])
-            guard let value = decode(type, element) else { return nil }
-            values.append(value)
+            guard count - offset >= length else { return false }
+            guard read(type, UnsafeRawBufferPointer(rebasing: self[offset..<(offset + length)])) else { return false }
             offset += length
         }
-        return offset == bytes.count ? values : nil
+        return offset == count
     }
 }
 
@@ -251,16 +260,19 @@ package struct CompositeFields {
 }
 
 extension Row {
-    /// The column as an array of a composite type. `read` reads the fields in the order of the type, and returns nil for
-    /// a value that it does not accept.
-    package func composites<Value>(
-        _ column: String, _ name: String, _ read: @escaping @Sendable (inout CompositeFields) -> Value?
-    ) throws(DatabaseError) -> [Value] {
-        let type = ColumnType<Value>(name: name) { _, bytes in
-            var fields = CompositeFields(bytes)
-            let value = read(&fields)
-            return fields.isReadable ? value : nil
+    /// Reads the column, an array of a composite type, value by value. `read` reads the fields in the order of the type,
+    /// and returns false for a value that it does not accept. The column may also be such an array as `array_send` writes
+    /// it: its header is the same.
+    package func eachComposite(
+        _ column: String, _ name: String, _ read: (inout CompositeFields) -> Bool
+    ) throws(DatabaseError) {
+        let isReadable = try withBytes(of: column) { bytes in
+            bytes.eachElement { _, element in
+                guard let element else { return false }
+                var fields = CompositeFields(element)
+                return read(&fields) && fields.isReadable
+            }
         }
-        return try filled(column, type)
+        guard isReadable else { throw failure("Column '\(column)' cannot be read as \(name)[]") }
     }
 }

@@ -40,6 +40,13 @@ package struct Row: Sendable {
         return values
     }
 
+    /// Runs `body` over the bytes of a column; throws when it is NULL.
+    func withBytes(of column: String, _ body: (UnsafeRawBufferPointer) -> Bool) throws(DatabaseError) -> Bool {
+        let position = try position(of: column)
+        guard !table.isNull(index, position) else { throw failure("Column '\(column)' is NULL") }
+        return table.withBytes(index, position, body)
+    }
+
     private func position(of column: String) throws(DatabaseError) -> Int32 {
         guard let position = table.position(of: column) else {
             throw failure("There is no column '\(column)'")
@@ -47,7 +54,7 @@ package struct Row: Sendable {
         return position
     }
 
-    private func failure(_ what: String) -> DatabaseError {
+    func failure(_ what: String) -> DatabaseError {
         DatabaseError(.decoding, "\(what) (statement '\(table.statementName)'); correct the statement or the reader.")
     }
 }
@@ -212,6 +219,7 @@ extension ColumnType<Bool> {
 extension ColumnType where Value: FixedWidthInteger & SendableMetatype {
     /// Returns any integer type that always fits: a narrower column is widened, a wider one is refused whatever its
     /// value.
+    @inline(__always)
     static func integer(_ name: String) -> ColumnType {
         ColumnType(name: name) { type, bytes in
             switch (type, bytes.count) {
@@ -316,10 +324,12 @@ enum TypeIdentifier {
     static let uuids: UInt32 = 2951
     static let jsonbs: UInt32 = 3807
 
-    /// Types whose binary form is their text: "char", name, text, json, xml, unknown, bpchar, varchar.
-    private static let textual: Set<UInt32> = [18, 19, 25, 114, 142, 705, 1042, 1043]
-
-    /// Returns whether the binary form is UTF-8 text. The user-defined types (from 16384) that we read are enums, whose
-    /// form is text.
-    static func isTextual(_ type: UInt32) -> Bool { type >= 16_384 || textual.contains(type) }
+    /// Returns whether the binary form is UTF-8 text, as of "char", name, text, json, xml, unknown, bpchar and varchar. The
+    /// user-defined types (from 16384) that we read are enums, whose form is text.
+    static func isTextual(_ type: UInt32) -> Bool {
+        switch type {
+        case 18, 19, 25, 114, 142, 705, 1042, 1043, 16_384...: true
+        default: false
+        }
+    }
 }

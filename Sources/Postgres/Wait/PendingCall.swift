@@ -19,7 +19,7 @@ final class PendingCall<Answer: Sendable, Failure: Error>: Sendable {
 
     private enum State {
         case running
-        case suspended(CheckedContinuation<Outcome, Never>)
+        case suspended(UnsafeContinuation<Outcome, Never>)
         case finished(Outcome)
         case resumed
     }
@@ -48,7 +48,7 @@ final class PendingCall<Answer: Sendable, Failure: Error>: Sendable {
     }
 
     /// Suspends the caller; resumes it at once when the outcome is already decided.
-    func suspend(_ continuation: CheckedContinuation<Outcome, Never>) {
+    func suspend(_ continuation: UnsafeContinuation<Outcome, Never>) {
         let decided: Outcome? = memory.withLock { memory in
             guard case .finished(let outcome) = memory.state else {
                 memory.state = .suspended(continuation)
@@ -62,7 +62,7 @@ final class PendingCall<Answer: Sendable, Failure: Error>: Sendable {
 
     /// Decides the outcome; later outcomes are dropped. The caller is resumed outside the lock.
     func finish(_ outcome: Outcome) {
-        let continuation: CheckedContinuation<Outcome, Never>? = memory.withLock { memory in
+        let continuation: UnsafeContinuation<Outcome, Never>? = memory.withLock { memory in
             switch memory.state {
             case .running:
                 memory.state = .finished(outcome)

@@ -56,7 +56,7 @@ final class WritePool: Sendable {
                 }
             }, fail: { caller.finish(.failure($0)) })
         let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, any Error>, Never>) in
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, any Error>, Never>) in
                 caller.suspend(continuation)
                 join(call, caller)
             }

@@ -160,16 +160,16 @@ struct EntitlementSpan: Sendable, Hashable {
 }
 
 extension EntitlementSpan {
-    /// Reads the fields in the order of the type; nil when one is missing.
-    init?(_ fields: inout CompositeFields) {
-        let (starts, ends, place) = (fields.timestamptz(), fields.timestamptz(), fields.int4())
+    /// Reads the fields behind the first two in the order of the type; nil when one is missing.
+    init?(_ fields: inout CompositeFields, from starts: Int64, until ends: Int64) {
+        let place = fields.int4()
         let (entitlement, granted, until) = (fields.text(), fields.bool(), fields.timestamptz())
         let (productID, state, reason) = (fields.text(), fields.text(), fields.text())
         let (environment, basis) = (fields.text().flatMap { StoreEnvironment(rawValue: $0) }, fields.text())
         let (expiresAt, subscriptionID, purchaseID) = (fields.timestamptz(), fields.int8(), fields.int8())
         _ = fields.int8()
         let endedAt = fields.timestamptz()
-        guard let starts, let ends, let place, let entitlement, let granted, let state, let environment, let basis
+        guard let place, let entitlement, let granted, let state, let environment, let basis
         else {
             return nil
         }

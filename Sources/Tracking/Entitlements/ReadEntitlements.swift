@@ -50,7 +50,21 @@ extension LedgerCustomers {
             fromPrimary: fromPrimary)[0].entitlements
     }
 
-    /// Returns the same for many customers, in the order of `customers`; a customer may be named twice.
+    /// Returns the same of one customer, with its source, from where lookups read.
+    nonisolated(nonsending) package func entitlements(
+        of customer: CustomerName, at time: Instant? = nil, knownAt: Instant? = nil
+    ) async throws -> CustomerEntitlements {
+        let isNow = time == nil && knownAt == nil
+        if isNow {
+            let rows = try await reads.query(
+                Queries.currentEntitlements, [.text(customer.bundleID.text), .text(customer.id.text)])
+            if let stored = try StoredEntitlements(rows) { return stored.answer }
+        }
+        return try await fromHistory(
+            of: [customer], at: time, knownAt: knownAt, as: isNow ? .computed : .history, fromPrimary: false)[0]
+    }
+
+    /// Returns the same of many customers, in the order of `customers`; a customer may be named twice.
     package func entitlements(
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [CustomerEntitlements] {
@@ -72,14 +86,9 @@ extension LedgerCustomers {
     private func stored(
         of customers: [CustomerName], fromPrimary: Bool
     ) async throws -> [CustomerEntitlements?] {
-        let rows =
-            customers.count == 1
-            ? try await read(
-                Queries.currentEntitlements, [.text(customers[0].bundleID.text), .text(customers[0].id.text)],
-                fromPrimary: fromPrimary)
-            : try await read(
-                Queries.currentEntitlementsOfMany, Self.parameters(customers), fromPrimary: fromPrimary)
-        return try StoredEntitlements.read(rows, of: customers.count).map { $0?.answer }
+        let rows = try await read(
+            Queries.currentEntitlementsOfMany, Self.parameters(customers), fromPrimary: fromPrimary)
+        return try StoredEntitlements.read(rows, of: customers.count, onlyNow: true).map { $0?.answer }
     }
 
     private func fromHistory(
@@ -113,25 +122,42 @@ extension LedgerCustomers {
 /// What is stored about one customer, collected from the rows of `current_entitlements`.
 struct StoredEntitlements {
     private let now: Int64
-    /// All stored spans.
-    let spans: [EntitlementSpan]
+    /// All stored spans, or those that hold now.
+    private(set) var spans: [EntitlementSpan] = []
     private var ofSubscription: [Int64: EntitlementSource.Clocks] = [:]
     private var ofPurchase: [Int64: EntitlementSource.Clocks] = [:]
 
-    /// Reads the rows of `count` customers; nil for a customer about whom nothing current is stored.
-    static func read(_ rows: [Row], of count: Int) throws -> [StoredEntitlements?] {
+    /// Reads the rows of `count` customers; nil for a customer about whom nothing current is stored. With `onlyNow` it
+    /// leaves out the spans that do not hold now.
+    static func read(_ rows: [Row], of count: Int, onlyNow: Bool = false) throws -> [StoredEntitlements?] {
         var stored = [StoredEntitlements?](repeating: nil, count: count)
         for row in rows {
             let place = Int(try row.int8("place")) - 1
-            if stored[place] == nil { stored[place] = try StoredEntitlements(row) }
+            if stored[place] == nil { stored[place] = try StoredEntitlements(row, onlyNow: onlyNow) }
             try stored[place]?.addClocks(row)
         }
         return stored
     }
 
-    private init(_ row: Row) throws {
-        now = try row.timestamptz("now")
-        spans = try row.composites("spans", "entitlement_span") { EntitlementSpan(&$0) }
+    /// Reads the rows of one customer, without the spans that do not hold now; nil where nothing current is stored.
+    init?(_ rows: [Row]) throws {
+        guard let first = rows.first else { return nil }
+        try self.init(first, onlyNow: true)
+        for row in rows { try addClocks(row) }
+    }
+
+    private init(_ row: Row, onlyNow: Bool) throws {
+        let now = try row.timestamptz("now")
+        var found: [EntitlementSpan] = []
+        try row.eachComposite("spans", "entitlement_span") { fields in
+            guard let starts = fields.timestamptz(), let ends = fields.timestamptz() else { return false }
+            guard !onlyNow || (starts <= now && now < ends) else { return true }
+            guard let span = EntitlementSpan(&fields, from: starts, until: ends) else { return false }
+            found.append(span)
+            return true
+        }
+        self.now = now
+        spans = found
     }
 
     private mutating func addClocks(_ row: Row) throws {

@@ -30,7 +30,9 @@ final class Reads: Sendable {
 
     /// Runs a read-only statement.
     /// - Throws: The error of the last database that could be asked.
-    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws(DatabaseError) -> [Row] {
+    nonisolated(nonsending) func query(
+        _ file: SQLFile, _ parameters: [Parameter] = []
+    ) async throws(DatabaseError) -> [Row] {
         let statement = Statement(file)
         guard let standby else { return try await primary.query(statement, parameters) }
         if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }

@@ -150,7 +150,7 @@ struct StoredEntitlementsTests {
             }
             try await ProvisionalTests.say(9, of: "yearly", receipt: "of an import alone", by: "eve", in: test)
             func eve() async throws -> CustomerEntitlements {
-                try await test.ledger.customers.entitlements(of: [CustomerName("eve", of: test.app.bundleID)])[0]
+                try await test.ledger.customers.entitlements(of: CustomerName("eve", of: test.app.bundleID))
             }
             #expect(try await eve().source == .computed)
             _ = try await test.ledger.customers.renewEntitlements()
@@ -175,7 +175,9 @@ struct StoredEntitlementsTests {
                     UPDATE ledger.manual_grant SET valid = tstzrange(lower(valid), now() + interval '200 ms');
                     DELETE FROM ledger.current_entitlements;
                     INSERT INTO ledger.current_entitlements
-                    SELECT * FROM ledger.compute_entitlements(ARRAY(SELECT customer_id FROM ledger.customer));
+                        (customer_id, app_id, catalog_changed_at, computed_at, spans, subscriptions, purchases)
+                    SELECT e.customer_id, e.app_id, e.catalog_changed_at, e.computed_at, e.spans, e.subscriptions, e.purchases
+                    FROM ledger.compute_entitlements(ARRAY(SELECT customer_id FROM ledger.customer)) e;
                     PERFORM pg_sleep(0.25);
                     ASSERT (SELECT count(*) FROM ledger.current_entitlements) = 1;
                     ASSERT NOT EXISTS (
@@ -196,11 +198,10 @@ struct StoredEntitlementsTests {
                 UPDATE ledger.current_entitlements
                 SET computed_at = computed_at + interval '10 min', spans[1].starts = spans[1].starts + interval '10 min'
                 """)
-            let found = try await test.ledger.customers.entitlements(
-                of: [CustomerName("ann", of: app)])[0]
+            let found = try await test.ledger.customers.entitlements(of: CustomerName("ann", of: app))
             #expect(found.entitlements.map(\.granted) == [true] && found.source == .stored)
             try await test.run("UPDATE ledger.current_entitlements SET computed_at = now() + interval '2 days'")
-            let computed = try await test.ledger.customers.entitlements(of: [CustomerName("ann", of: app)])[0]
+            let computed = try await test.ledger.customers.entitlements(of: CustomerName("ann", of: app))
             #expect(computed.entitlements.map(\.granted) == [true] && computed.source == .computed)
         }
     }
@@ -260,6 +261,12 @@ extension StoredEntitlementsTests {
                     let rows = try transaction.query(
                         Queries.entitlements, parameters + [.timestamptz(microseconds: instant), .instant(nil)])
                     return try Self.byPlace(rows, of: names.count)
+                }
+                for (name, stored) in zip(names, stored) {
+                    let alone = try StoredEntitlements(
+                        try transaction.query(
+                            Queries.currentEntitlements, [.text(name.bundleID.text), .text(name.id.text)]))
+                    #expect(alone?.entitlements(at: now) == stored?.entitlements(at: now), "alone after \(step)")
                 }
                 let byStored = try found(nil)
                 let boundaries = Set(stored.flatMap { $0?.spans ?? [] }.flatMap { [$0.starts, $0.ends] })

@@ -170,6 +170,7 @@ struct QueryPlanTests {
         INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
         SELECT subscription_id, polled_by, tstzrange(now(), NULL), tstzrange(now(), NULL) FROM ledger.subscription;
         INSERT INTO ledger.current_entitlements
+            (customer_id, app_id, catalog_changed_at, computed_at, spans, subscriptions, purchases)
         SELECT c.customer_id, c.app_id, a.catalog_changed_at, now(), '{}', ARRAY[c.customer_id], ARRAY[c.customer_id]
         FROM ledger.customer c JOIN ledger.app a USING (app_id);
         ANALYZE;
