@@ -64,18 +64,23 @@ extension Instant {
     /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
     ///
     /// Years outside 0–9999 are clamped to that range: Apple gives none, and other readers reject them.
-    package var iso8601: String { String(decoding: iso8601Bytes, as: UTF8.self) }
+    package var iso8601: String {
+        var text: [UInt8] = []
+        writeISO8601(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
 
-    /// The same text in ASCII.
-    package var iso8601Bytes: [UInt8] {
+    /// Adds the same text in ASCII.
+    package func writeISO8601(to text: inout [UInt8]) {
         let earliest: Int64 = -62_167_219_200_000
         let latest: Int64 = 253_402_300_799_999
         let clamped = min(max(milliseconds, earliest), latest)
         let (days, rest) = clamped.flooredDivision(by: 86_400_000)
         let date = CivilDate(daysSince1970: days)
-        var text = Array("0000-00-00T00:00:00.000Z".utf8)
+        let start = text.count
+        text.append(contentsOf: "0000-00-00T00:00:00.000Z".utf8)
         func put(_ number: Int64, upTo end: Int) {
-            var (rest, place) = (number, end)
+            var (rest, place) = (number, start + end)
             while rest > 0 {
                 place -= 1
                 text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
@@ -89,7 +94,6 @@ extension Instant {
         put(rest / 60_000 % 60, upTo: 16)
         put(rest / 1000 % 60, upTo: 19)
         put(rest % 1000, upTo: 23)
-        return text
     }
 
     /// Creates an instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as

@@ -66,6 +66,18 @@ extension Request {
     }
 }
 
+/// A running session and the form that its browser sent. Every request's context has room for one, so it is a reference.
+final class AdminVisit: Sendable {
+    let session: AdminSession
+    /// The form, with the session's token; nil for a request without one.
+    let form: AdminForm?
+
+    init(session: AdminSession, form: AdminForm?) {
+        self.session = session
+        self.form = form
+    }
+}
+
 /// The context of a request with a running session.
 struct AdminContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
@@ -76,10 +88,10 @@ struct AdminContext: ChildRequestContext {
 
     /// Creates the context of a request that `AdminAuthenticator` passed. Throws a problem for any other.
     init(context: CallerContext) throws {
-        guard let session = context.session else { throw Problem(.unauthenticated, "Sign in at \(SignIn.path).") }
+        guard let visit = context.visit else { throw Problem(.unauthenticated, "Sign in at \(SignIn.path).") }
         coreContext = context.coreContext
-        self.session = session
-        form = context.form
+        session = visit.session
+        form = visit.form
     }
 }
 
@@ -97,8 +109,7 @@ struct AdminAuthenticator: RouterMiddleware {
         guard let secret = request.sessionSecret, let session = try await ledger.admin.session(withSecret: secret)
         else { return .redirect(to: SignIn.path(leadingTo: request)) }
         var context = context
-        context.session = session
-        context.form = form
+        context.visit = AdminVisit(session: session, form: form)
         do {
             try form?.requireToken(of: session)
             return try await next(request, context)

@@ -5,22 +5,59 @@ import Subscriptions
 import Synchronization
 import Tracking
 
-/// Middleware that admits a request with a live API key that has requests left, and notes the key in the context. Its
-/// answers say how many are left.
-struct APIKeyAuthenticator: RouterMiddleware {
+/// Finds the live API key of a request, and what is left of its rate.
+struct APIKeyAuthenticator: Sendable {
     let keys: KeyCache
     let limiter = RateLimiter<Int32>()
 
-    func handle(
-        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
-    ) async throws -> Response {
-        let key = try await key(of: request)
-        var context = context
-        context.key = key
-        guard let standing = limiter.take(of: key.id, at: key.rate) else { return try await next(request, context) }
+    /// Returns the key of a request if it was seen a moment ago.
+    fileprivate func knownKey(of request: Request) -> APIKey? { Self.given(by: request).flatMap(keys.known) }
+
+    /// Returns the key of a request, or throws a problem.
+    fileprivate func key(of request: Request) async throws -> APIKey {
+        guard let given = Self.given(by: request), let secret = Self.secret(in: given) else { throw Problem.keyMissing }
+        guard let key = try await keys.key(withSecret: secret, given: given) else {
+            throw Problem(
+                .unauthenticated, "The API key is unknown or revoked; see `perennial key list`.",
+                headers: [.wwwAuthenticate: "Bearer realm=\"perennial\", error=\"invalid_token\""])
+        }
+        return key
+    }
+
+    /// The first authorization, as it came.
+    private static func given(by request: Request) -> String? {
+        request.headers.first { $0.name == .authorization }?.value
+    }
+
+    /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).
+    private static func secret(in given: String) -> String? {
+        let parts = given.split(separator: " ", maxSplits: 1)
+        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
+    }
+}
+
+/// Answers a request with a live API key of enough scope that has requests left. The answer says how many are left.
+///
+/// It decides in one step all that a route with a key needs: a chain of middleware costs a lookup microseconds.
+private struct KeyedResponder<Responder: HTTPResponder>: HTTPResponder
+where Responder.Context: ChildRequestContext<CallerContext> {
+    let responder: Responder
+    let authenticator: APIKeyAuthenticator
+    let scope: Scope
+    /// The allowed names of the query.
+    let query: [String]
+
+    nonisolated(nonsending) func respond(to request: Request, context: CallerContext) async throws -> Response {
+        let key =
+            if let known = authenticator.knownKey(of: request) { known } else {
+                try await authenticator.key(of: request)
+            }
+        guard let standing = authenticator.limiter.take(of: key.id, at: key.rate) else {
+            return try await responder.respond(to: request, context: try admit(request, key, in: context))
+        }
         do {
-            try admit(key, standing)
-            var response = try await next(request, context)
+            try refuse(key, standing)
+            var response = try await responder.respond(to: request, context: try admit(request, key, in: context))
             response.headers.append(contentsOf: standing.headers)
             return response
         } catch {
@@ -32,28 +69,23 @@ struct APIKeyAuthenticator: RouterMiddleware {
         }
     }
 
-    private func admit(_ key: APIKey, _ standing: RateStanding) throws {
+    private func admit(_ request: Request, _ key: APIKey, in context: CallerContext) throws -> Responder.Context {
+        guard key.scope.covers(scope) else {
+            throw Problem(
+                .forbidden, "The API key has the scope \(key.scope.rawValue); this needs \(scope.rawValue).",
+                headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
+        }
+        try request.requireQuery(known: query)
+        var context = context
+        context.key = key
+        return try Responder.Context(context: context)
+    }
+
+    private func refuse(_ key: APIKey, _ standing: RateStanding) throws {
         guard let seconds = standing.waitSeconds else { return }
         throw Problem(
             .tooMany, "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
             headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
-    }
-
-    /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).
-    private static func secret(in headers: HTTPFields) -> String? {
-        let parts = headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []
-        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
-    }
-
-    /// Returns the key of a request, or throws a problem.
-    private func key(of request: Request) async throws -> APIKey {
-        guard let secret = Self.secret(in: request.headers) else { throw Problem.keyMissing }
-        guard let key = try await keys.key(withSecret: secret) else {
-            throw Problem(
-                .unauthenticated, "The API key is unknown or revoked; see `perennial key list`.",
-                headers: [.wwwAuthenticate: "Bearer realm=\"perennial\", error=\"invalid_token\""])
-        }
-        return key
     }
 }
 
@@ -64,52 +96,45 @@ extension Problem {
         headers: [.wwwAuthenticate: "Bearer realm=\"perennial\""])
 }
 
-extension RouterGroup where Context == CallerContext {
-    /// Returns the same routes for requests with a live API key.
-    func behind(_ authenticator: APIKeyAuthenticator) -> RouterGroup<KeyContext> {
-        group().add(middleware: authenticator).group(context: KeyContext.self)
-    }
-}
+/// Routes for requests with a live API key.
+struct KeyedRoutes {
+    let routes: RouterGroup<CallerContext>
+    let authenticator: APIKeyAuthenticator
 
-extension RouterGroup where Context == KeyContext {
     /// Returns routes whose paths name no app. They must not reveal any app but the key's. `query` lists the allowed
     /// query names.
-    func ofAnyApp(needing scope: Scope, query: [String] = []) -> RouterGroup<KeyContext> {
-        group().add(middleware: RequireScope(scope: scope)).add(middleware: RequireQuery(known: query))
+    func ofAnyApp(needing scope: Scope, query: [String] = []) -> ScopedRoutes<KeyContext> {
+        ScopedRoutes(routes: routes, authenticator: authenticator, scope: scope, query: query)
     }
 
     /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context. `query`
     /// lists the allowed query names.
-    func ofApp(needing scope: Scope, query: [String] = []) -> RouterGroup<AppContext> {
-        ofAnyApp(needing: scope, query: query).group(context: AppContext.self)
+    func ofApp(needing scope: Scope, query: [String] = []) -> ScopedRoutes<AppContext> {
+        ScopedRoutes(routes: routes, authenticator: authenticator, scope: scope, query: query)
     }
 }
 
-/// Middleware that refuses a key with too little scope.
-private struct RequireScope: RouterMiddleware {
-    let scope: Scope
+/// Routes for requests with a live API key of a scope.
+struct ScopedRoutes<Context: ChildRequestContext<CallerContext>>: RouterMethods {
+    fileprivate let routes: RouterGroup<CallerContext>
+    fileprivate let authenticator: APIKeyAuthenticator
+    fileprivate let scope: Scope
+    fileprivate let query: [String]
 
-    func handle(
-        _ request: Request, context: KeyContext, next: (Request, KeyContext) async throws -> Response
-    ) async throws -> Response {
-        guard context.key.scope.covers(scope) else {
-            throw Problem(
-                .forbidden, "The API key has the scope \(context.key.scope.rawValue); this needs \(scope.rawValue).",
-                headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
-        }
-        return try await next(request, context)
+    @discardableResult
+    func on<Responder: HTTPResponder>(
+        _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
+    ) -> Self where Responder.Context == Context {
+        routes.on(
+            path, method: method,
+            responder: KeyedResponder(
+                responder: responder, authenticator: authenticator, scope: scope, query: query))
+        return self
     }
-}
 
-/// Middleware that refuses a query with an unknown name.
-private struct RequireQuery: RouterMiddleware {
-    let known: [String]
-
-    func handle(
-        _ request: Request, context: KeyContext, next: (Request, KeyContext) async throws -> Response
-    ) async throws -> Response {
-        try request.requireQuery(known: known)
-        return try await next(request, context)
+    /// No route with a key has middleware of its own: `KeyedResponder` does without.
+    func add(middleware: any MiddlewareProtocol<Request, Response, Context>) -> Self {
+        preconditionFailure("Add middleware to the routes that were given a key.")
     }
 }
 
@@ -119,10 +144,8 @@ struct CallerContext: RequestContext {
     let channel: any Channel
     /// The live API key of the request. Nil before authentication, and for routes without it.
     var key: APIKey?
-    /// The running admin session of the request. Nil before it is read, and for routes without one.
-    var session: AdminSession?
-    /// The form that the session's browser sent. Nil before it is read, and for requests without one.
-    var form: AdminForm?
+    /// The running admin session of the request, with its form. Nil before it is read, and for routes without one.
+    var visit: AdminVisit?
 
     init(source: Source) {
         coreContext = .init(source: source)
@@ -141,7 +164,7 @@ struct KeyContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
     let key: APIKey
 
-    /// Creates the context of a request that `APIKeyAuthenticator` passed. Throws a problem for any other.
+    /// Creates the context of a request with a key. Throws a problem for any other.
     init(context: CallerContext) throws {
         guard let key = context.key else { throw Problem.keyMissing }
         coreContext = context.coreContext
@@ -157,13 +180,14 @@ struct AppContext: ChildRequestContext {
     let bundleID: BundleID
 
     /// Creates the context. Throws a problem when the key is for another app alone.
-    init(context: KeyContext) throws {
+    init(context: CallerContext) throws {
+        guard let key = context.key else { throw Problem.keyMissing }
         let bundleID = BundleID(try context.parameters.decoded("bundle"))
-        if let only = context.key.bundleID, only != bundleID {
+        if let only = key.bundleID, only != bundleID {
             throw Problem(.forbidden, "The API key is for the app \(only) alone.")
         }
         coreContext = context.coreContext
-        key = context.key
+        self.key = key
         self.bundleID = bundleID
     }
 }
@@ -171,7 +195,8 @@ struct AppContext: ChildRequestContext {
 /// A cache of recently used API keys, so that a lookup does not query the database for its key each time.
 ///
 /// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached, because a stream of
-/// invented keys must not evict the real ones. Keys are stored by digest: nothing here compares or keeps a secret.
+/// invented keys must not evict the real ones. A key is found by the bytes of the header that brought it, by a hash that
+/// is seeded in each process, so that the time of a comparison tells nothing.
 final class KeyCache: Sendable {
     /// How long a key is accepted without another query, in seconds.
     static let secondsMax = 10
@@ -180,7 +205,7 @@ final class KeyCache: Sendable {
 
     private let find: @Sendable (String) async throws -> APIKey?
     private let now: @Sendable () -> ContinuousClock.Instant
-    private let known = Mutex(TTLCache<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
+    private let known = Mutex(TTLCache<String, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
 
     /// Creates a cache that calls `find` for the live key with a secret.
     init(
@@ -191,21 +216,21 @@ final class KeyCache: Sendable {
         self.find = find
     }
 
-    /// Returns the live key with the given secret, or nil.
-    func key(withSecret secret: String) async throws -> APIKey? {
-        if let key = knownKey(withSecret: secret) { return key }
+    /// Returns the cached key that the same header brought before, or nil.
+    func known(given: String) -> APIKey? {
+        let now = now()
+        return known.withLock { $0.value(for: given, at: now) }
+    }
+
+    /// Returns the live key with the given secret, or nil. The header `given` brought it.
+    func key(withSecret secret: String, given: String? = nil) async throws -> APIKey? {
+        let given = given ?? "Bearer \(secret)"
+        if let key = known(given: given) { return key }
         // The time is taken before the query, because the database's answer may be old when it arrives.
         let asked = now()
         guard Self.couldBeSecret(secret), let key = try await find(secret) else { return nil }
-        known.withLock { $0.keep(key, for: KeyDigest(ofSecret: secret), at: asked) }
+        known.withLock { $0.keep(key, for: given, at: asked) }
         return key
-    }
-
-    /// Returns the live key with the given secret if it is cached, or nil.
-    private func knownKey(withSecret secret: String) -> APIKey? {
-        guard Self.couldBeSecret(secret) else { return nil }
-        let (digest, now) = (KeyDigest(ofSecret: secret), now())
-        return known.withLock { $0.value(for: digest, at: now) }
     }
 
     /// Returns whether the text has the form of our keys. Any other text is refused without a query.

@@ -9,11 +9,11 @@ struct GetCustomer: Sendable {
     let tracker: Tracker
     let apps: KnownApps
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/customers/{id}") { _, context in
             let customer = try context.parameters.decoded("id")
             try Upload.requireValidCustomerID(customer)
-            let terms = tracker.terms(of: try await apps.require(context.bundleID))
+            let terms = try await apps.require(context.bundleID)
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)
             return Response([
@@ -115,7 +115,7 @@ struct ListRoutes: Sendable {
     let tracker: Tracker
     let apps: KnownApps
 
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read, query: ["prefix", "after", "limit"])
             .get("/v1/apps/{bundle}/customers", use: customers)
         routes.ofApp(needing: .read, query: ["environment", "state", "product_id", "after", "limit"])
@@ -135,7 +135,7 @@ struct ListRoutes: Sendable {
     }
 
     private func subscriptions(_ request: Request, _ context: AppContext) async throws -> Response {
-        let terms = tracker.terms(of: try await apps.require(context.bundleID))
+        let terms = try await apps.require(context.bundleID)
         let limit = try request.rows
         let filter = SubscriptionFilter(
             environment: try request.word("environment", StoreEnvironment.self),
@@ -217,7 +217,7 @@ struct GrantRoutes: Sendable {
     let limits: ServerLimits
 
     /// Adds one path with two methods. Both need a key of scope admin.
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         routes.ofApp(needing: .admin).post(Self.path, use: give)
         routes.ofApp(needing: .admin, query: ["entitlement", "actor", "reason"]).delete(Self.path, use: revoke)
     }

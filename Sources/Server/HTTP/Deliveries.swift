@@ -15,7 +15,7 @@ struct GetDeliveries: Sendable {
     let ledger: SubscriptionLedger
     let apps: KnownApps
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         let names = ["state", "customer", "environment", "after", "limit", "wait"]
         routes.ofApp(needing: .read, query: names).get("/v1/apps/{bundle}/deliveries") { request, context in
             _ = try await apps.require(context.bundleID)
@@ -94,7 +94,7 @@ struct DeliveryRoutes: Sendable {
     let apps: KnownApps
     let limits: ServerLimits
 
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         let path = "/v1/apps/{bundle}/deliveries"
         routes.ofApp(needing: .write).post(RouterPath(path + ":ack"), use: acknowledgeMany)
         routes.ofApp(needing: .write).post(RouterPath(path + "/{id}:ack"), use: acknowledge)

@@ -6,23 +6,24 @@ import Tracking
 
 /// `GET /v1/apps/{bundle}/customers/{id}/entitlements`: a customer's entitlements at one instant, as known at another.
 struct GetEntitlements: Sendable {
-    let tracker: Tracker
+    let ledger: SubscriptionLedger
     let apps: KnownApps
     let counters: LookupCounters
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
+        let customers = ledger.customers
         let lookups = routes.ofApp(needing: .read, query: ["at", "known_at"])
-        lookups.get("/v1/apps/{bundle}/customers/{id}/entitlements") { request, context in
+        lookups.get("/v1/apps/{bundle}/customers/{id}/entitlements") { [apps, counters] request, context in
             let customer = try context.parameters.decoded("id")
             try Upload.requireValidCustomerID(customer)
             let (time, knownAt) = (try request.instant("at"), try request.instant("known_at"))
-            let app = try await apps.require(context.bundleID)
-            let found = try await tracker.ledger.customers.entitlements(
-                of: [CustomerName(AppCustomerID(customer), of: context.bundleID)], at: time, knownAt: knownAt)[0]
+            let terms =
+                if let known = apps.known(context.bundleID) { known } else { try await apps.require(context.bundleID) }
+            let found = try await customers.entitlements(
+                of: CustomerName(AppCustomerID(customer), of: context.bundleID), at: time, knownAt: knownAt)
             counters.count(found.source)
             return EntitlementLookup(
-                bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt,
-                terms: tracker.terms(of: app), found: found
+                bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, terms: terms, found: found
             ).response(ifNoneMatch: request.headers[values: .ifNoneMatch])
         }
     }
@@ -33,7 +34,7 @@ struct PostBatch: Sendable {
     /// The most customers of one request.
     static let customersMax = 1000
 
-    let tracker: Tracker
+    let ledger: SubscriptionLedger
     let apps: KnownApps
     let counters: LookupCounters
     let limits: ServerLimits
@@ -50,7 +51,7 @@ struct PostBatch: Sendable {
         }
     }
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).post("/v1/apps/{bundle}/entitlements:batch") { request, context in
             let question = try await limits.json(Question.self, of: request)
             guard (1...Self.customersMax).contains(question.customers.count) else {
@@ -59,8 +60,8 @@ struct PostBatch: Sendable {
             for customer in question.customers { try Upload.requireValidCustomerID(customer) }
             let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
-            let terms = tracker.terms(of: try await apps.require(context.bundleID))
-            let found = try await tracker.ledger.customers.entitlements(
+            let terms = try await apps.require(context.bundleID)
+            let found = try await ledger.customers.entitlements(
                 of: question.customers.map { CustomerName(AppCustomerID($0), of: context.bundleID) }, at: time,
                 knownAt: knownAt)
             for answer in found { counters.count(answer.source) }
@@ -235,15 +236,6 @@ struct FreshnessTerms: Sendable {
     }
 }
 
-extension Tracker {
-    /// Returns the terms for the age of answers about an app's customers.
-    func terms(of app: App) -> FreshnessTerms {
-        FreshnessTerms(
-            production: app.policy(for: .production),
-            sandbox: app.policy(for: .sandbox), leaseSeconds: options.leaseSeconds)
-    }
-}
-
 extension Entitlement {
     /// Returns its freshness at `now` for a lookup about `time`.
     func freshness(at time: Instant, now: Instant, _ terms: FreshnessTerms) -> Freshness {
@@ -328,33 +320,39 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A cache of recently used apps with their settings, so that not every lookup queries them.
+/// A cache of recently used apps with the terms of their answers, so that not every lookup queries them.
 ///
 /// Only apps that exist are cached, so a new app is known at once. A changed setting shows after a minute at most.
 final class KnownApps: Sendable {
     private static let secondsMax = 60
     private static let entriesMax = 1000
 
-    private let ledger: SubscriptionLedger
-    private let known = Mutex(TTLCache<BundleID, App>(entriesMax: entriesMax, seconds: secondsMax))
+    private let tracker: Tracker
+    private let known = Mutex(TTLCache<BundleID, FreshnessTerms>(entriesMax: entriesMax, seconds: secondsMax))
 
-    /// Creates a cache of the apps of a ledger.
-    init(_ ledger: SubscriptionLedger) {
-        self.ledger = ledger
+    /// Creates a cache of the apps of a tracker.
+    init(_ tracker: Tracker) {
+        self.tracker = tracker
     }
 
-    /// Returns the app if it is cached.
-    private func known(_ bundleID: BundleID, at now: ContinuousClock.Instant) -> App? {
-        known.withLock { $0.value(for: bundleID, at: now) }
+    /// Returns the terms of the app if it is cached.
+    func known(_ bundleID: BundleID) -> FreshnessTerms? {
+        let now = ContinuousClock.now
+        return known.withLock { $0.value(for: bundleID, at: now) }
     }
 
-    /// Returns the app. Throws a problem unless it is registered.
+    /// Returns the terms of the app. Throws a problem unless it is registered.
     @discardableResult
-    func require(_ bundleID: BundleID) async throws -> App {
+    func require(_ bundleID: BundleID) async throws -> FreshnessTerms {
+        if let terms = known(bundleID) { return terms }
         let asked = ContinuousClock.now
-        if let app = known(bundleID, at: asked) { return app }
-        guard let app = try await ledger.apps.registered(bundleID) else { throw Problem.unknownApp(bundleID.text) }
-        known.withLock { $0.keep(app, for: bundleID, at: asked) }
-        return app
+        guard let app = try await tracker.ledger.apps.registered(bundleID) else {
+            throw Problem.unknownApp(bundleID.text)
+        }
+        let terms = FreshnessTerms(
+            production: app.policy(for: .production), sandbox: app.policy(for: .sandbox),
+            leaseSeconds: tracker.options.leaseSeconds)
+        known.withLock { $0.keep(terms, for: bundleID, at: asked) }
+        return terms
     }
 }

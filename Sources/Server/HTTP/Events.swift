@@ -22,7 +22,7 @@ struct GetEvents: Sendable {
         watch = FeedWatch { try await ledger.feed.head() }
     }
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         let routes = routes.ofAnyApp(needing: .read, query: ["after", "feed", "limit", "wait"])
         routes.get("/v1/events") { request, context in
             let after = try request.number("after", from: 0, upTo: .max) ?? 0

@@ -51,7 +51,7 @@ struct JSONText {
         begin(name)
         guard let instant else { return put("null") }
         put("\"")
-        bytes += instant.iso8601Bytes
+        instant.writeISO8601(to: &bytes)
         put("\"")
     }
 
@@ -240,8 +240,9 @@ extension Response {
 
     /// Creates a JSON response from text that is already written.
     init(_ text: JSONText, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
-        var fields: HTTPFields = [.contentType: "application/json", .cacheControl: "no-store"]
-        for field in headers { fields[field.name] = field.value }
+        var fields = headers
+        if !fields.contains(.contentType) { fields.append(.init(name: .contentType, value: "application/json")) }
+        if !fields.contains(.cacheControl) { fields.append(.init(name: .cacheControl, value: "no-store")) }
         self.init(
             status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: text.bytes)))
     }

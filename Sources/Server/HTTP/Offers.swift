@@ -9,7 +9,7 @@ struct OfferRoutes: Sendable {
     let apps: KnownApps
     let limits: ServerLimits
 
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read, query: ["customer", "device"]).get("/v1/apps/{bundle}/products", use: list)
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/offers:sign", use: sign)
     }

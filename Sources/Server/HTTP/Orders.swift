@@ -12,7 +12,7 @@ struct OrderRoutes: Sendable {
     let apps: KnownApps
     let limits: ServerLimits
 
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/orders", use: place)
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/orders/{id}", use: show)
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/orders/{id}:cancel", use: cancel)

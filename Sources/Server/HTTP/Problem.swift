@@ -205,15 +205,18 @@ extension Problem {
     }
 }
 
-/// Middleware that turns every error into a problem and logs one line per request at debug level.
+/// Middleware around every route: it turns each error into a problem, counts requests and their durations by route, and
+/// logs one line per request at debug level.
 ///
-/// The line names the route instead of the path, because a path contains a customer's id. A problem of a path under
-/// `/admin` is a page, where there are pages.
+/// Counters and line name the route instead of the path, because a path contains a customer's id. A problem of a path
+/// under `/admin` is a page, where there are pages.
 struct ProblemMiddleware: RouterMiddleware {
+    /// Where requests are counted; nil counts none.
+    var counters: RequestCounters?
     /// Whether the server has pages.
     var servesAdmin = false
 
-    func handle(
+    nonisolated(nonsending) func handle(
         _ request: Request, context: CallerContext,
         next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
@@ -223,6 +226,7 @@ struct ProblemMiddleware: RouterMiddleware {
         if request.headers.givenRequestID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
         var response: Response
         do {
+            try request.requireWholePath()
             response = try await next(request, context)
         } catch {
             let problem = Problem(telling: error)
@@ -230,11 +234,15 @@ struct ProblemMiddleware: RouterMiddleware {
             response = try answer(problem, to: request, requestID)
         }
         response.headers[.requestID] = requestID
+        let elapsed = ContinuousClock.now - start
+        counters?.count(
+            .init(method: request.method, route: context.endpointPath ?? "none", status: response.status.code),
+            elapsed: elapsed)
         context.logger.debug(
             "answered",
             metadata: [
                 "method": "\(request.method.rawValue)", "route": "\(context.endpointPath ?? "none")",
-                "status": "\(response.status.code)", "elapsed_us": "\((ContinuousClock.now - start).microseconds)",
+                "status": "\(response.status.code)", "elapsed_us": "\(elapsed.microseconds)",
             ])
         return response
     }

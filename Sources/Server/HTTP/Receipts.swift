@@ -7,7 +7,7 @@ import Tracking
 struct PostReceipt: Sendable {
     let uploads: ReceiptUploads
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/receipts") { request, context in
             let body = try await uploads.limits.json(Body.self, of: request)
             try Upload.requireValidCustomerID(body.customer)

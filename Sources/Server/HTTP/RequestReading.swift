@@ -110,6 +110,7 @@ extension Request {
 
     /// Throws a problem when the query has an unknown name.
     func requireQuery(known: [String]) throws {
+        guard uri.query != nil else { return }
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }
         try Problem.refuseUnknown(given, known: known, as: "query's")
     }
@@ -158,19 +159,23 @@ extension Instant {
     }
 }
 
-/// Middleware that refuses a path with an empty part. The router takes `customers//entitlements` for
-/// `customers/entitlements`, so a caller without an id would get the data of a customer named `entitlements`.
-struct RequireWholePath: RouterMiddleware {
-    func handle(
-        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
-    ) async throws -> Response {
-        let slash = UInt8(ascii: "/")
+extension Request {
+    /// Throws a problem for a path with an empty part. The router takes `customers//entitlements` for
+    /// `customers/entitlements`, so a caller without an id would get the data of a customer named `entitlements`.
+    func requireWholePath() throws {
         // Extra slashes at the beginning come from a server address that ends with one, and are accepted.
-        let path = request.uri.path.utf8.drop { $0 == slash }
-        guard !zip(path, path.dropFirst()).contains(where: { $0 == slash && $1 == slash }) else {
-            throw Problem(.notFound, "The path has an empty part, such as a customer without an id.")
+        var path = uri.string
+        let isWhole = path.withUTF8 { bytes in
+            let slash = UInt8(ascii: "/")
+            var (place, before) = (bytes.firstIndex { $0 != slash } ?? bytes.endIndex, UInt8(0))
+            while place < bytes.endIndex, bytes[place] != UInt8(ascii: "?") {
+                if bytes[place] == slash, before == slash { return false }
+                before = bytes[place]
+                place += 1
+            }
+            return true
         }
-        return try await next(request, context)
+        guard isWhole else { throw Problem(.notFound, "The path has an empty part, such as a customer without an id.") }
     }
 }
 

@@ -1,7 +1,7 @@
 import Foundation
 import Hummingbird
-import HummingbirdCore
-import Logging
+package import HummingbirdCore
+package import Logging
 package import NIOCore
 import Subscriptions
 import Tracking
@@ -207,14 +207,19 @@ package struct OpenFiles: Sendable, Hashable {
 }
 
 /// A connection served on the thread of its event loop, where its requests arrive and its responses leave.
-struct OnEventLoop<Connection: ServerChildChannel>: ServerChildChannel {
-    let connection: Connection
+package struct OnEventLoop<Connection: ServerChildChannel>: ServerChildChannel {
+    private let connection: Connection
 
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
+    /// Creates it around a connection of the framework.
+    package init(connection: Connection) { self.connection = connection }
+
+    /// Sets the connection up.
+    package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
         connection.setup(channel: channel, logger: logger)
     }
 
-    func handle(value: Connection.Value, logger: Logger) async {
+    /// Serves the connection until it ends.
+    package func handle(value: Connection.Value, logger: Logger) async {
         await withTaskExecutorPreference(EventLoopExecutor(value.channel.eventLoop)) {
             await connection.handle(value: value, logger: logger)
         }

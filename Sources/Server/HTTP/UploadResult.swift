@@ -159,7 +159,7 @@ extension ReceiptPurchases.Item {
 struct GetReceipt: Sendable {
     let ledger: SubscriptionLedger
 
-    func addRoute(to routes: RouterGroup<KeyContext>) {
+    func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
             let id = try context.parameters.decoded("id")
             guard let number = Int64(id), let receipt = try await stored(ReceiptID(number), in: context.bundleID) else {

@@ -7,7 +7,7 @@ struct WebhookRoutes: Sendable {
     let tracker: Tracker
     let limits: ServerLimits
 
-    func addRoutes(to routes: RouterGroup<KeyContext>) {
+    func addRoutes(to routes: KeyedRoutes) {
         let routes = routes.ofAnyApp(needing: .admin)
         routes.get("/v1/webhooks", use: list)
         routes.post("/v1/webhooks", use: add)

@@ -206,7 +206,7 @@ package struct MetricsServer: Service {
     var application: some ApplicationProtocol {
         let router = ListingRouter()
         router.add(middleware: ProblemMiddleware())
-        let routes = router.group().add(middleware: RequireWholePath())
+        let routes = router.group()
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         return Application(
@@ -217,24 +217,6 @@ package struct MetricsServer: Service {
                 availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: tracker.logger)
-    }
-}
-
-/// Middleware that counts requests and their durations by route. A path contains a customer's id; a route does not.
-struct CountRequests: RouterMiddleware {
-    let counters: RequestCounters
-
-    func handle(
-        _ request: Request, context: CallerContext,
-        next: (Request, CallerContext) async throws -> Response
-    ) async throws -> Response {
-        let start = ContinuousClock.now
-        let response = try await next(request, context)
-        counters.count(
-            .init(
-                method: request.method, route: context.endpointPath ?? "none", status: Int(response.status.code)),
-            elapsed: ContinuousClock.now - start)
-        return response
     }
 }
 

@@ -34,6 +34,21 @@ private final class Bench: Sendable {
         #expect(bench.asked.withLock { $0 } == 2)
     }
 
+    @Test("A key is found by the header that brought it, and by no other text")
+    func foundByItsHeader() async throws {
+        let bench = Bench()
+        let (ring, secret) = (bench.ring, TestKey.read.secret)
+        #expect(ring.known(given: "bearer \(secret)") == nil)
+        #expect(try await ring.key(withSecret: secret, given: "bearer \(secret)")?.id == 1)
+        #expect(ring.known(given: "bearer \(secret)")?.id == 1 && bench.asked.withLock { $0 } == 1)
+        #expect(try await ring.key(withSecret: secret)?.id == 1)
+        for other in [secret, "Basic \(secret)", "bearer \(secret) ", "BEARER \(secret)"] {
+            #expect(ring.known(given: other) == nil)
+        }
+        bench.seconds.withLock { $0 = 10 }
+        #expect(ring.known(given: "bearer \(secret)") == nil && ring.known(given: "Bearer \(secret)") == nil)
+    }
+
     @Test("An unknown key is asked each time")
     func anUnknownKeyIsAskedEachTime() async throws {
         let bench = Bench()
