@@ -118,6 +118,11 @@ package struct AppStoreOptions: Sendable {
                 idleTimeout: .seconds(20), concurrentHTTP1ConnectionsPerHostSoftLimit: connectionsPerHostMax),
             decompression: .disabled)
         configuration.httpVersion = .http1Only
+        // The spans of calls have no reader, and the framework would look for a tracer at each call.
+        configuration.tracing.tracer = nil
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            channel.eventLoop.submit { try channel.pipeline.syncOperations.addHandler(OneFlush(), position: .first) }
+        }
         return configuration
     }
 
@@ -126,6 +131,23 @@ package struct AppStoreOptions: Sendable {
         switch environment {
         case .production: productionURL
         case .sandbox: sandboxURL
+        }
+    }
+}
+
+/// Flushes once for all that one turn of the event loop writes: the client flushes the head of a call before its body,
+/// which takes a system call more.
+private final class OneFlush: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    private var isPending = false
+
+    func flush(context: ChannelHandlerContext) {
+        guard !isPending else { return }
+        isPending = true
+        context.eventLoop.assumeIsolated().execute {
+            self.isPending = false
+            context.flush()
         }
     }
 }

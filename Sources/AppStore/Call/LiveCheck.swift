@@ -25,8 +25,9 @@ extension AppStoreClient {
     ) -> AppStoreClient {
         let caller = HTTPCall(client: client, responseBytesMax: options.responseBytesMax)
         let notes = RetirementNotes(note: note)
+        let calls = VerifyCalls(options)
         return AppStoreClient(server: server) { request in
-            await LiveCheck(options: options, caller: caller, notes: notes, request: request).run()
+            await LiveCheck(options: options, caller: caller, calls: calls, notes: notes, request: request).run()
         }
     }
 }
@@ -35,6 +36,7 @@ extension AppStoreClient {
 struct LiveCheck: Sendable {
     let options: AppStoreOptions
     let caller: HTTPCall
+    let calls: VerifyCalls
     let notes: RetirementNotes
     let request: AppStoreRequest
 
@@ -53,8 +55,7 @@ struct LiveCheck: Sendable {
                 return answer(.failed(CallFailure.noTimeLeft), nil, routing, calls: calls, since: start)
             }
             calls += 1
-            var result = await caller.call(
-                options.url(of: routing.environment), sending: body(routing.password), until: end)
+            var result = await ask(routing, until: end)
             notes.look(at: result.headers, from: routing.environment, hiding: secrets)
             let asked = routing
             // A genuine receipt ends the questions; its body is decoded when it is asked for.
@@ -68,6 +69,15 @@ struct LiveCheck: Sendable {
         }
     }
 
+    private func ask(_ routing: StoreRouting, until end: ContinuousClock.Instant) async -> CallResult {
+        let body = body(routing.password)
+        guard var call = calls.call(of: routing.environment) else {
+            return await caller.call(options.url(of: routing.environment), sending: body, until: end)
+        }
+        call.body = .byteBuffer(body)
+        return await caller.send(call, until: end)
+    }
+
     private var secrets: Secrets { Secrets(current: request.secret, previous: request.previousSecret) }
 
     /// Always requests full histories: otherwise an expired sandbox subscription may return an old row instead of the
@@ -77,7 +87,14 @@ struct LiveCheck: Sendable {
         let end = #",\#(secret)"exclude-old-transactions":false}"#
         var body = ByteBufferAllocator().buffer(capacity: request.receipt.utf8.count + end.utf8.count + 20)
         body.writeString(#"{"receipt-data":"#)
-        body.writeString(JSONEscapes.quoted(request.receipt))
+        // A receipt is a long text with nothing to escape: it is copied once.
+        if JSONEscapes.isPlain(request.receipt) {
+            body.writeString("\"")
+            body.writeString(request.receipt)
+            body.writeString("\"")
+        } else {
+            body.writeString(JSONEscapes.quoted(request.receipt))
+        }
         body.writeString(end)
         return body
     }
@@ -121,6 +138,28 @@ struct LiveCheck: Sendable {
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
             correlationID: result.correlationID.map { secrets.hidden(in: $0) },
             retryAfterSeconds: result.httpStatus == 200 ? nil : RetryAfter.seconds(in: result.headers, now: Date()))
+    }
+}
+
+/// The calls of both stores but for their bodies: an address is read once, not for every call.
+struct VerifyCalls: Sendable {
+    private let production: HTTPClient.Request?
+    private let sandbox: HTTPClient.Request?
+
+    init(_ options: AppStoreOptions) {
+        func call(of environment: StoreEnvironment) -> HTTPClient.Request? {
+            try? HTTPClient.Request(
+                url: options.url(of: environment), method: .POST, headers: HTTPCall.jsonHeaders)
+        }
+        (production, sandbox) = (call(of: .production), call(of: .sandbox))
+    }
+
+    /// Returns the call of one store; nil where its address cannot be read.
+    func call(of environment: StoreEnvironment) -> HTTPClient.Request? {
+        switch environment {
+        case .production: production
+        case .sandbox: sandbox
+        }
     }
 }
 
@@ -207,10 +246,19 @@ struct HTTPCall: Sendable {
         _ url: String, _ method: HTTPMethod = .POST, headers: HTTPHeaders = jsonHeaders, sending body: ByteBuffer?,
         until end: ContinuousClock.Instant
     ) async -> CallResult {
-        let gathering = AnswerGathering(bytesMax: responseBytesMax, slowSecondsMax: slowSecondsMax)
         do {
             let request = try HTTPClient.Request(
                 url: url, method: method, headers: headers, body: body.map { .byteBuffer($0) })
+            return await send(request, until: end)
+        } catch {
+            return failed(CallResult(), error)
+        }
+    }
+
+    /// Sends a request; never throws.
+    func send(_ request: HTTPClient.Request, until end: ContinuousClock.Instant) async -> CallResult {
+        let gathering = AnswerGathering(bytesMax: responseBytesMax, slowSecondsMax: slowSecondsMax)
+        do {
             let left = max(.zero, ContinuousClock.now.duration(to: end))
             let task = client.execute(
                 request: request, delegate: gathering, deadline: .now() + .nanoseconds(left.wholeNanoseconds))
@@ -222,7 +270,7 @@ struct HTTPCall: Sendable {
         } catch {
             var result = failed(gathering.result, error)
             if TLSFailure(error) == .unverified, ContinuousClock.now + CertificateInspection.limit < end {
-                result.failure = await look.failure(at: url).sentence
+                result.failure = await look.failure(at: request.url.absoluteString).sentence
             }
             return result
         }

@@ -320,9 +320,7 @@ enum JSONEscapes {
 
     /// Returns a JSON string with its quotes.
     static func quoted(_ text: String) -> String {
-        // A receipt is a long text with nothing to escape.
-        var text = text
-        guard text.withUTF8({ $0.contains(where: needsEscape) }) else { return "\"\(text)\"" }
+        if isPlain(text) { return "\"\(text)\"" }
         var quoted = "\""
         quoted.reserveCapacity(text.utf8.count + 2)
         for scalar in text.unicodeScalars {
@@ -336,8 +334,16 @@ enum JSONEscapes {
         return quoted + "\""
     }
 
-    private static func needsEscape(_ byte: UInt8) -> Bool {
-        byte < UInt8(ascii: " ") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    /// Returns whether a text has nothing to escape. It looks at every byte, which is faster than to stop at the first.
+    static func isPlain(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            var escaped: UInt8 = 0
+            for byte in bytes {
+                escaped |= (byte < 0x20 ? 1 : 0) | (byte == 0x22 ? 1 : 0) | (byte == 0x5C ? 1 : 0)
+            }
+            return escaped == 0
+        }
     }
 
     private static func takeScalar(_ rest: inout ArraySlice<UInt8>) -> Unicode.Scalar {
