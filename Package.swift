@@ -107,8 +107,8 @@ let package = Package(
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Tracking", argumentParser,
-                asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix,
+                "Subscriptions", "AppStore", "AppStoreSimulator", "Postgres", "Tracking", "Server", argumentParser,
+                asyncHTTPClient, crypto, hummingbird, logging, nioCore, nioHTTP1, nioPosix,
             ],
             path: "Benchmarks/Sources", swiftSettings: optimizedSettings),
 

@@ -9,6 +9,6 @@ struct Benchmarks: AsyncParsableCommand {
         subcommands: [
             LoopBenchmark.self, LatencyBenchmark.self, ImportBenchmark.self, LookupBenchmark.self,
             FeedBenchmark.self, TakeoverBenchmark.self, YearBenchmark.self, BesideBenchmark.self,
-            PurchaseBenchmark.self, SignedBenchmark.self, WebhookBenchmark.self,
+            PurchaseBenchmark.self, SignedBenchmark.self, WebhookBenchmark.self, LookupLayers.self,
         ])
 }

@@ -53,7 +53,10 @@ struct LookupBenchmark: AsyncParsableCommand {
         let key =
             try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
+        try world.start("layers", ["layers", "--port", "\(Self.port + 1)"], program: CommandLine.arguments[0])
         try await Task.sleep(for: .seconds(2))
+        try await layers(world, key: String(key))
+        world.stop("layers")
         try await atFullSpeed(world, key: String(key))
         if rate > 0 {
             try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
@@ -68,29 +71,50 @@ struct LookupBenchmark: AsyncParsableCommand {
         try await besideAWorker(world, key: String(key))
     }
 
+    /// What each layer of a lookup adds to the processor time of its server.
+    private func layers(_ world: World, key: String) async throws {
+        var before = 0.0
+        func price(_ name: String, of server: String, port: Int, _ request: @escaping @Sendable (Int) -> ByteBuffer)
+            async throws
+        {
+            let load = LoadGenerator(port: port, connections: connections)
+            let used = try await measured(world, name) { try await load.run(seconds: seconds / 2, request: request) }.1
+                .microseconds(in: server)
+            print("  its price: \((used - before).shown) µs")
+            before = used
+        }
+        for (name, path) in LookupLayers.routes {
+            try await price(name, of: "layers", port: Self.port + 1, requests(path, end: "", key: key))
+        }
+        try await price(
+            "key, app, problems, metrics, two clocks, JSON: the whole lookup", of: "server", port: Self.port,
+            lookups(key: key))
+    }
+
     private func atFullSpeed(_ world: World, key: String) async throws {
         let load = LoadGenerator(port: Self.port, connections: connections)
         let constant = try await measured(world, "constant route") {
             let request = Self.request("/healthz", key: key)
             return try await load.run(seconds: seconds) { _ in request }
-        }
+        }.0
         let found = try await measured(world, "lookups") {
             try await load.run(seconds: seconds, request: lookups(key: key))
-        }
+        }.0
         print("lookups over constant route: \((found.rate / constant.rate).shown)")
     }
 
     /// Runs a load; prints its rate, its times, and what it cost each process.
     private func measured(
         _ world: World, _ name: String, _ load: () async throws -> LoadResult
-    ) async throws -> LoadResult {
+    ) async throws -> (LoadResult, Measurement) {
         let before = world.processorSeconds()
         let result = try await load()
         let used = world.processorSeconds().merging(before) { $0 - $1 }
         print(result.line(name))
-        let count = result.latencies.count
-        print(Measurement(count: count, seconds: result.seconds, processorSeconds: used).line("  the same"))
-        return result
+        let measurement = Measurement(
+            count: result.latencies.count, seconds: result.seconds, processorSeconds: used)
+        print(measurement.line("  the same"))
+        return (result, measurement)
     }
 
     /// The same rate of lookups while a worker asks about every receipt as fast as it can, and before and after that; at the
@@ -133,10 +157,13 @@ struct LookupBenchmark: AsyncParsableCommand {
     /// Makes the request about a customer by number. What all requests share is written once, because the client runs on
     /// the same processors as the server.
     private func lookups(key: String) -> @Sendable (Int) -> ByteBuffer {
+        requests("/v1/apps/\(World.app)/customers/", end: "/entitlements", key: key)
+    }
+
+    private func requests(_ path: String, end: String, key: String) -> @Sendable (Int) -> ByteBuffer {
         let customers = customers
-        let begin = ByteBuffer(string: "GET /v1/apps/\(World.app)/customers/f")
-        let end = ByteBuffer(
-            string: "/entitlements HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(key)\r\n\r\n")
+        let begin = ByteBuffer(string: "GET \(path)f")
+        let end = ByteBuffer(string: "\(end) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(key)\r\n\r\n")
         return { number in
             var request = begin
             var unit = 1_000_000

@@ -114,9 +114,10 @@ final class World: @unchecked Sendable {
         ) { _, new in new }
     }
 
-    /// Starts a process of the product that goes on until `stop`; `nice` lowers its priority.
-    func start(_ name: String, _ arguments: [String], nice: Int = 0) throws {
-        running[name] = try LongProcess(executable, arguments, environment: environment, nice: nice)
+    /// Starts a process, of the product unless `program` is another one, that goes on until `stop`; `nice` lowers its
+    /// priority.
+    func start(_ name: String, _ arguments: [String], program: String? = nil, nice: Int = 0) throws {
+        running[name] = try LongProcess(program ?? executable, arguments, environment: environment, nice: nice)
     }
 
     /// Lets a running process and this one have a processor before all others; what they start has none of it. False where
