@@ -161,6 +161,20 @@ struct RenewalFactsTests {
             line(answer(8, [row("1", 0, 7, trial: true)], graceByStatus))
                 == "0 active monthly +trial | 7 grace_period monthly +trial | 35 billing_retry monthly +trial",
             "a trial of a week says nothing about the product")
+        let longer = "0 active weekly | 7.042 grace_period weekly | 13.042 billing_retry weekly"
+        #expect(
+            line(answer(8, [row("1", 0, 7 + 1 / 24.0, product: "weekly")], weekly)) == longer, "the clock goes back")
+        var intro = row("1", 0, 7, product: "weekly", trial: false)
+        intro.isInIntroOfferPeriod = true
+        #expect(
+            line(answer(8, [intro], weekly))
+                == "0 active weekly +intro | 7 grace_period weekly +intro | 13 billing_retry weekly +intro")
+        let offers: [WritableKeyPath<TransactionRow, String?>] = [\.promotionalOfferID, \.offerCodeRefName]
+        for change in offers {
+            var offered = row("1", 0, 7, product: "weekly")
+            offered[keyPath: change] = "offer"
+            #expect(line(answer(8, [offered], weekly))?.contains(" | 35 billing_retry") == true)
+        }
         #expect(line(answer(29, [month], graceByStatus)) == line(answer(29, [month], renewal())), "before the end")
         var dated = answer(31, [month], graceByStatus)
         dated.renewals[0].path = "statuses.data[0].lastTransactions[0].signedRenewalInfo"

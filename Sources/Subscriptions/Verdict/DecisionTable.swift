@@ -86,13 +86,14 @@ struct DecisionTable {
 }
 
 extension Policy {
-    /// Returns the longest grace that Apple grants after a period (Apple: "Enable Billing Grace Period"). The length of
-    /// an offer says nothing about its product.
+    /// Returns the longest grace that Apple grants after a period (Apple: "Enable Billing Grace Period"). A week may be an
+    /// hour longer, because Apple counts by the Pacific calendar. The length of what may be free says nothing about its
+    /// product; an introductory price of a week is that of a weekly one.
     fileprivate func longestGrace(after period: Period) -> Delay {
-        let isOffer =
-            period.isTrial || period.isIntro || period.details.promotionalOfferID != nil
-            || period.details.offerCodeRefName != nil
-        let isWeekly = !isOffer && period.expiresAt - period.purchasedAt <= Delay.days(7).divided(by: speedup)
+        let mayBeFree =
+            period.isTrial || period.details.promotionalOfferID != nil || period.details.offerCodeRefName != nil
+        let week = Delay.hours(7 * 24 + 2).divided(by: speedup)
+        let isWeekly = !mayBeFree && period.expiresAt - period.purchasedAt <= week
         return Delay.days(isWeekly ? 6 : 28).divided(by: speedup)
     }
 }
