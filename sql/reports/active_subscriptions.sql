@@ -2,7 +2,8 @@
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
 -- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, awaiting
 -- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared + assigned
--- (seats of groups, and ownerships that are not known) = subscriptions;
+-- (seats of groups, ownerships that are not known, and what a payer keeps whose period moved to another customer's
+-- subscription, where it is paid) = subscriptions;
 -- grace_period and awaiting_renewal (which includes the outage allowance) are among them. The day that was not over at
 -- as_known_at appears as of that instant, with is_complete false. as_known_at returns the report as of that instant;
 -- the default is present knowledge. The sandbox appears only with environment=Sandbox.
@@ -14,7 +15,13 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 WITH edge AS (
-    SELECT day, bundle_id, product_id, flags, state, entitled, sum(change) AS subscriptions
+    SELECT day, bundle_id, product_id,
+           CASE WHEN state = 'awaiting_renewal' AND reason = 'replacement' AND NOT EXISTS (
+               SELECT FROM perennial.period_version p
+               WHERE p.stream_id = subscription_id AND p.purchased_at <= valid_from AND p.expires_at > valid_from
+                 AND p.known_from <= :'as_known_at'::timestamptz
+                 AND COALESCE(p.known_until > :'as_known_at'::timestamptz, true)) THEN '{assigned}' ELSE flags END AS flags,
+           state, entitled, sum(change) AS subscriptions
     FROM perennial.timeline
     CROSS JOIN (SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at) clock
     CROSS JOIN LATERAL (
@@ -25,7 +32,7 @@ WITH edge AS (
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND access_until IS NOT NULL
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
       AND first_day < end_day
-    GROUP BY day, bundle_id, product_id, flags, state, entitled
+    GROUP BY day, bundle_id, product_id, 4, state, entitled
 ), moved AS (
     SELECT day, bundle_id, product_id, sum(subscriptions) AS subscriptions,
            sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared,assigned}') AS paid,
