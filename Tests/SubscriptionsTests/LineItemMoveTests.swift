@@ -20,21 +20,21 @@ struct LineItemMoveTests {
         var all: [String] = []
         for answer in answers {
             var events: [(OriginalTransactionID, Event)] = []
-            let before = answer.beforeMoves(among: states.sorted { $0.key < $1.key }.map(\.value.facts))
-            for id in answer.subscriptions {
-                for slice in [before[id], answer.slice(of: id)].compactMap(\.self) {
-                    let result = reconcile(states[id], with: slice, policy: strictPolicy)
-                    states[id] = result.state
-                    events += result.events.map { (id, $0) }
-                }
+            var known: [SubscriptionFacts] { states.sorted { $0.key < $1.key }.map(\.value.facts) }
+            func fold(_ slice: SubscriptionEvidence, _ elsewhere: LineItemsElsewhere? = nil) {
+                let id = slice.originalTransactionID
+                let result = reconcile(states[id], with: slice, elsewhere: elsewhere, policy: strictPolicy)
+                states[id] = result.state
+                events += result.events.map { (id, $0) }
             }
-            for move in answer.moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts)) {
-                let result = reconcile(states[move.from], with: move.evidence(), policy: strictPolicy)
-                states[move.from] = result.state
+            let elsewhere = answer.lineItemsElsewhere(among: known)
+            for id in answer.subscriptions { fold(answer.slice(of: id), elsewhere[id]) }
+            for move in answer.moves(among: known) {
                 events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
                 if let reversal = move.reversal { events.append((move.to, reversal)) }
-                events += result.events.map { (move.from, $0) }
+                fold(move.evidence())
             }
+            for slice in answer.replacementsElsewhere(among: known) { fold(slice) }
             all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
         }
         return (states, all)
@@ -76,7 +76,7 @@ struct LineItemMoveTests {
             "product", "start", "end", "family", "unsaid", "device", "older", "both",
         ])
     func stays(_ difference: String) {
-        let asOf: Double = difference == "older" ? 11 : 20
+        let asOf: Double = difference == "older" ? 10.9 : 20
         var rows = [
             bought(asOf, of: "1000") { row in
                 switch difference {
@@ -270,5 +270,132 @@ struct LineItemMoveTests {
             let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.state == .active }.map(\.key)
             #expect(active == [holder == 0 ? "2000" : "1000"], "seed \(seed), minute \(minutes)")
         }
+    }
+
+    private func held(_ states: [OriginalTransactionID: SubscriptionState]) -> [String] {
+        states.sorted { $0.key < $1.key }.flatMap { id, state in
+            state.facts.periods.filter { $0.movedTo == nil }.compactMap(\.webOrderLineItemID).map { "\(id) \($0)" }
+        }
+    }
+
+    @Test(
+        "In any order of the answers the newest one has the charge, which is announced once",
+        arguments: [[0, 1], [1, 0], [0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]],
+        Successor.allCases)
+    func anyOrder(_ order: [Int], _ successor: Successor) {
+        let newest = order.max() ?? 0
+        let ids: [OriginalTransactionID] = ["1000", "3000", "2000"]
+        func old(_ asOf: Double, of id: OriginalTransactionID) -> TransactionRow {
+            var old = row("old\(id)", -100, -70, asOf: asOf, of: id)
+            old.ownership = .purchased
+            return old
+        }
+        let first = successor == .known ? [evidence(10.5, ids.map { old(10.5, of: $0) })] : []
+        let answers = order.map { index in
+            let asOf = 11 + Double(index)
+            let more = successor == .unknown ? [] : [old(asOf, of: ids[index])]
+            return evidence(asOf, [bought(asOf, of: ids[index])] + more)
+        }
+        let (states, events) = fold(first + answers)
+        #expect(held(states).filter { $0.hasSuffix(" w9") } == ["\(ids[newest]) w9"])
+        let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.entitled == true }.map(\.key)
+        #expect(active == [ids[newest]])
+        let later = fold(first + answers + [evidence(20, [bought(20, of: ids[newest])])])
+        #expect(held(later.states) == held(states) && later.events == events, "asking again changes nothing")
+        // What was never announced does not end.
+        let starts = events.count { $0.hasSuffix(".started") || $0.hasSuffix(".reactivated") }
+        let known = successor == .unknown ? 0 : successor == .known ? 3 : Set(order).count
+        #expect(starts - known <= 1, "\(events)")
+        let emptied = order.indices.filter { place in place > 0 && order[..<place].allSatisfy { $0 < order[place] } }
+        let ends = events.filter { $0.hasSuffix(".expired") }
+        #expect(ends.count == emptied.count, "\(events)")
+    }
+
+    @Test("A device's receipt that is older than the answer's own statement adds no second charge")
+    func deviceBeside() {
+        let device = bought(10.5, of: "2000") { $0.source = .deviceReceipt }
+        let (states, events) = fold([evidence(11, [bought(11, of: "1000"), device])])
+        #expect(held(states) == ["1000 w9"])
+        #expect(events == ["1000 subscription.started"])
+    }
+
+    /// What was known under the first id, what its later period is, and the events of the second id.
+    private static let together: [(String, RowChange, RowChange, Renewal, String)] = [
+        ("renewed", { _ in }, { _ in }, renewal(), "renewed"),
+        ("another product", { _ in }, { $0.productID = "yearly" }, renewal(), "product.changed renewed"),
+        ("trial", { $0.isTrialPeriod = true }, { $0.isTrialPeriod = false }, renewal(), "trial.converted"),
+        (
+            "recovered in grace", { _ in }, { _ in }, renewal(intent: "2", retry: true, grace: 46), "recovered"
+        ),
+        (
+            "recovered late", { _ in }, { ($0.purchasedAt, $0.expiresAt) = (day(44), day(74)) },
+            renewal(intent: "2", retry: true), "recovered"
+        ),
+        (
+            "came back", { _ in }, { ($0.purchasedAt, $0.expiresAt) = (day(44), day(74)) },
+            renewal(false, intent: "1"), "reactivated"
+        ),
+    ]
+
+    typealias RowChange = @Sendable (inout TransactionRow) -> Void
+
+    @Test(
+        "A later period in the answer that moves one has its event, as if it had always been there",
+        arguments: together.indices, Successor.allCases)
+    func laterPeriod(_ place: Int, _ successor: Successor) {
+        let (name, first, second, said, expected) = Self.together[place]
+        let old = { (asOf: Double) in row("old", -200, -170, asOf: asOf, of: "1000") }
+        func month(_ asOf: Double, of id: OriginalTransactionID) -> TransactionRow { bought(asOf, of: id, first) }
+        var told = [evidence(41, [month(41, of: "2000")], ["2000": said])]
+        if successor == .known { told.insert(evidence(1, [old(1)]), at: 0) }
+        let next = bought(45, of: "1000") { row in
+            (row.webOrderLineItemID, row.transactionID) = ("w10", "t10")
+            (row.purchasedAt, row.expiresAt) = (day(40), day(70))
+            second(&row)
+        }
+        let rows = [next, month(45, of: "1000")] + (successor == .unknown ? [] : [old(45)])
+        told.append(evidence(45, rows, ["1000": renewal(product: next.productID)]))
+        let (states, events) = fold(told)
+        let start = successor == .unknown ? [] : ["subscription.started"]
+        let found = events.filter { $0.hasPrefix("1000 ") && !$0.contains("auto_renew") }.map {
+            String($0.dropFirst(5))
+        }
+        let wanted = expected.split(separator: " ").map { $0.contains(".") ? String($0) : "subscription.\($0)" }
+        #expect(found == start + wanted, "\(name)")
+        #expect(states["1000"]?.timeline.span(at: day(45))?.state == .active)
+        #expect(fold(told + [told[told.count - 1]]).events == events)
+    }
+
+    @Test("A replaced period that moves alone knows what took its place where it was", arguments: [false, true])
+    func replacedAlone(_ isOlderLast: Bool) {
+        func plus(_ asOf: Double, cancelled: Double? = nil) -> TransactionRow {
+            bought(asOf, of: "2000") { row in
+                (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
+                (row.purchasedAt, row.expiresAt, row.cancelledAt) = (day(20), day(50), cancelled.map(day))
+            }
+        }
+        func month(_ asOf: Double, of id: OriginalTransactionID) -> TransactionRow {
+            bought(asOf, of: id) { ($0.isUpgraded, $0.cancelledAt) = (true, day(20)) }
+        }
+        let told = [
+            evidence(21, [plus(21), month(21, of: "2000")]), evidence(22, [month(22, of: "1000")]),
+        ]
+        let (states, events) = fold(isOlderLast ? told.reversed() : told)
+        #expect(held(states) == ["1000 w9", "2000 w10"])
+        #expect(states["1000"]?.facts.periods.first?.details.replacedBy?.value == "2000")
+        let span = states["1000"]?.timeline.span(at: day(22))
+        #expect(span?.state == .expired && span?.reason == .other)
+        #expect(states["2000"]?.timeline.span(at: day(22))?.state == .active)
+        if !isOlderLast { #expect(events == ["2000 subscription.started"]) }
+        let refunded = fold(told + [evidence(23, [plus(23, cancelled: 22.5)]), evidence(24, [month(24, of: "1000")])])
+        #expect(refunded.states.values.allSatisfy { $0.timeline.span(at: day(24))?.entitled == false })
+        // What moves along replaces it there.
+        let along = bought(22, of: "1000") { row in
+            (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
+            (row.purchasedAt, row.expiresAt) = (day(20), day(50))
+        }
+        let both = fold([told[0], evidence(22, [along, month(22, of: "1000")])]).states
+        #expect(held(both) == ["1000 w9", "1000 w10"])
+        #expect(both["1000"]?.facts.periods.first?.details.replacedBy == nil)
     }
 }

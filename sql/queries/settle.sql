@@ -23,6 +23,20 @@ JOIN ledger.receipt_purchase l USING (receipt_id)
 JOIN ledger.purchase p USING (purchase_id)
 WHERE p.version > 0
 
+-- name: lock_line_items
+-- Settlement: locks those line items ($3) of apps ($1) and environments ($2) that are new under their original transaction
+-- ids ($4), in one order, to the end of the transaction. It comes before every other lock.
+SELECT pg_advisory_xact_lock(k.key)
+FROM (
+    SELECT DISTINCT hashtextextended(concat_ws(' ', 'ledger.line_item', n.app_id, n.environment, n.item), 0) AS key
+    FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS n(app_id, environment, item, original_transaction_id)
+    WHERE NOT EXISTS (
+        SELECT FROM ledger.period p JOIN ledger.subscription s USING (subscription_id)
+        WHERE p.web_order_line_item_id = n.item AND s.app_id = n.app_id
+          AND s.environment = n.environment::ledger.environment
+          AND s.original_transaction_id = n.original_transaction_id)
+    ORDER BY key OFFSET 0) k
+
 -- name: find_line_item_holders
 -- Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
 -- original transaction id than an answer does ($4); locks nothing.

@@ -31,9 +31,44 @@ package func reconcile(
     return Reconciled(state: state.with(version: stored.version + 1), events: events, changed: true)
 }
 
+/// Merges one more answer likewise, with what is known of its line items under other original transaction ids.
+///
+/// A period that comes brings its refund and its mark. What was reported where it was is not reported again, and what
+/// follows it is reported as if it had always been here. A period that is elsewhere by a newer statement changes nothing.
+package func reconcile(
+    _ stored: SubscriptionState?, with slice: SubscriptionEvidence, elsewhere: LineItemsElsewhere?, policy: Policy
+) -> Reconciled {
+    guard let elsewhere else { return reconcile(stored, with: slice, policy: policy) }
+    let slices = elsewhere.slices(of: slice)
+    let first = reconcile(stored, with: slices[0], policy: policy)
+    let result = slices.dropFirst().reduce(first) { $0.adding($1, policy: policy) }
+    var events = firstSight(of: result.state)
+    if let stored, !stored.facts.periods.isEmpty {
+        events = StateChange(before: stored, after: result.state, saidAt: slice.asOf, policy: policy).events
+    }
+    if let seed = elsewhere.seed(of: stored, slice, policy: policy) {
+        // What was known of it before the periods came ends by itself.
+        if let stored, !stored.facts.periods.isEmpty { events.removeAll { !elsewhere.isEarlierEnd($0) } }
+        let after = slices.reduce(seed) { reconcile($0, with: $1, policy: policy).state }
+        events += StateChange(before: seed, after: after, saidAt: slice.asOf, policy: policy).events
+    }
+    events.removeAll(where: elsewhere.isReported)
+    let changed = result.changed || !events.isEmpty
+    let version = (stored?.version ?? 0) + (changed ? 1 : 0)
+    return Reconciled(state: result.state.with(version: version), events: events, changed: changed)
+}
+
+extension Reconciled {
+    /// Returns the result of merging more evidence, without the events.
+    fileprivate func adding(_ slice: SubscriptionEvidence, policy: Policy) -> Reconciled {
+        let next = reconcile(state, with: slice, policy: policy)
+        return Reconciled(state: next.state, events: [], changed: changed || next.changed)
+    }
+}
+
 /// Returns one event for a subscription that was unknown until now, however much history it has.
 private func firstSight(of state: SubscriptionState) -> [Event] {
-    guard let first = state.facts.periods.first else { return [] }
+    guard let first = state.facts.periods.first(where: { $0.movedTo == nil }) else { return [] }
     var event = Event(
         kind: first.isTrial ? .trialStarted : .subscriptionStarted, productID: first.productID,
         occurredAt: min(first.purchasedAt, state.asOf), detail: first.eventDetail)

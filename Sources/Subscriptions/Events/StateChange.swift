@@ -213,6 +213,8 @@ extension StateChange {
     private func newPeriod(_ index: Int, isBackfill: Bool) -> [Draft] {
         let periods = after.facts.periods
         let period = periods[index]
+        // It is reported where a newer statement shows it.
+        if period.movedTo != nil { return [] }
         var detail = period.eventDetail
         if isBackfill { detail["backfill"] = .flag(true) }
         guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {

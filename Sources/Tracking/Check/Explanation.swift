@@ -114,12 +114,10 @@ package struct Explanation: Sendable {
             stored[id] = earlier.map { reconcile(nil, with: $0.slice(of: id), policy: policy).state }
         }
         var folded: [OriginalTransactionID: Reconciled] = [:]
-        let before = evidence.beforeMoves(among: stored.sorted { $0.key < $1.key }.map(\.value.facts))
+        let elsewhere = evidence.lineItemsElsewhere(among: stored.sorted { $0.key < $1.key }.map(\.value.facts))
         for id in evidence.subscriptions {
-            let first = before[id].map { reconcile(stored[id], with: $0, policy: policy) }
-            var result = reconcile(first?.state ?? stored[id], with: evidence.slice(of: id), policy: policy)
-            result.events = (first?.events ?? []) + result.events
-            folded[id] = result
+            folded[id] = reconcile(
+                stored[id], with: evidence.slice(of: id), elsewhere: elsewhere[id], policy: policy)
         }
         let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
         for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {

@@ -258,7 +258,7 @@ extension SubscriptionDraft {
         Replay.Target(
             rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
             elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
-                + (stored?.heldRevocations ?? []))
+                + (stored?.statedElsewhere ?? []))
     }
 }
 

@@ -42,9 +42,11 @@ struct SubscriptionDraft: Sendable {
     /// Whether this settlement gave it the owner of a period that moved here.
     private var hasInheritedOwner = false
 
-    /// Applies the evidence of an answer about a receipt.
-    mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
-        fold(evidence, policy: policy)
+    /// Applies the evidence of an answer about a receipt, with what is known of its line items elsewhere.
+    mutating func apply(
+        _ evidence: SubscriptionEvidence, elsewhere: LineItemsElsewhere?, about receipt: ReceiptID, policy: Policy
+    ) {
+        fold(evidence, elsewhere: elsewhere, policy: policy)
         answeredBy = receipt
         polling.offer(receipt)
         checkedMicroseconds = recordedMicroseconds
@@ -62,7 +64,12 @@ struct SubscriptionDraft: Sendable {
 
     /// Folds in that a period moved to another subscription.
     mutating func lose(_ move: LineItemMove, keepsAccess: Bool, policy: Policy) {
-        fold(move.evidence(keepsAccess: keepsAccess), policy: policy)
+        learn(move.evidence(keepsAccess: keepsAccess), policy: policy)
+    }
+
+    /// Folds in what an answer about another subscription shows.
+    mutating func learn(_ evidence: SubscriptionEvidence, policy: Policy) {
+        fold(evidence, policy: policy)
         checkedMicroseconds = recordedMicroseconds
     }
 
@@ -92,8 +99,10 @@ struct SubscriptionDraft: Sendable {
         }
     }
 
-    private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
-        let result = reconcile(state, with: evidence, policy: policy)
+    private mutating func fold(
+        _ evidence: SubscriptionEvidence, elsewhere: LineItemsElsewhere? = nil, policy: Policy
+    ) {
+        let result = reconcile(state, with: evidence, elsewhere: elsewhere, policy: policy)
         state = result.state
         self.policy = policy
         wasChecked = true

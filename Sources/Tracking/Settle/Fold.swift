@@ -13,11 +13,11 @@ extension SettlementRun {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
-            let before = evidence.beforeMoves(among: known(of: settlement, evidence))
+            let elsewhere = evidence.lineItemsElsewhere(among: known(of: settlement, evidence))
             for key in settlement.subscriptionKeys {
-                for slice in [before[key.id], evidence.slice(of: key.id)].compactMap(\.self) {
-                    subscriptions[key]?.apply(slice, about: settlement.claim.receiptID, policy: policy)
-                }
+                subscriptions[key]?.apply(
+                    evidence.slice(of: key.id), elsewhere: elsewhere[key.id], about: settlement.claim.receiptID,
+                    policy: policy)
             }
             moveLineItems(of: settlement, evidence, policy: policy)
             for (key, purchase) in settlement.purchases {
@@ -33,7 +33,8 @@ extension SettlementRun {
         }
     }
 
-    /// Moves the periods that an answer shows under another original transaction id than what is known.
+    /// Moves the periods that an answer shows under another original transaction id than what is known, and notes what took
+    /// the place of replaced ones where they were.
     private mutating func moveLineItems(of settlement: Settlement, _ evidence: Evidence, policy: Policy) {
         let appID = settlement.claim.app.id
         for move in evidence.moves(among: known(of: settlement, evidence)) {
@@ -46,14 +47,19 @@ extension SettlementRun {
             subscriptions[from]?.lose(move, keepsAccess: isElsewhere && move.givesAccess, policy: policy)
             moves.append((from, to, move))
         }
+        for slice in evidence.replacementsElsewhere(among: known(of: settlement, evidence)) {
+            let key = SubscriptionRowKey(
+                appID: appID, environment: evidence.environment, id: slice.originalTransactionID)
+            subscriptions[key]?.learn(slice, policy: policy)
+        }
     }
 
-    /// What is known of the subscriptions that an answer names, and of those that hold its line items.
+    /// What is known of the subscriptions that an answer names, and of those that hold its line items or get them in this batch.
     private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionFacts] {
         let held =
-            holders.isEmpty
+            holders.isEmpty && rivals.isEmpty
             ? []
-            : subscriptions.filter { holders.contains($0.value.rowID) }.map(\.key)
+            : subscriptions.filter { holders.contains($0.value.rowID) || rivals.contains($0.key) }.map(\.key)
                 .filter { $0.appID == settlement.claim.app.id && $0.environment == evidence.environment }
         return Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
     }

@@ -27,6 +27,8 @@ struct SettlementRun {
     var purchases: [PurchaseRowKey: PurchaseDraft]
     /// The subscriptions that hold line items which the batch's answers show elsewhere.
     let holders: Set<Int64>
+    /// Those under which the batch's answers show one line item.
+    let rivals: Set<SubscriptionRowKey>
     /// The periods that move in this settlement, with the subscription that loses them.
     var moves: [(from: SubscriptionRowKey, to: SubscriptionRowKey, move: LineItemMove)] = []
     /// The notifications about what the batch's answers are about.
@@ -51,7 +53,8 @@ struct SettlementRun {
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
         linked = try LinkedContents(of: ids, in: transaction)
-        let holders = try Self.holders(ofLineItemsIn: batch, in: transaction)
+        let items = Self.lineItems(in: batch)
+        let holders = try Self.holders(of: items, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
         let others = provable.purchases + (try Self.skippedTwins(of: batch, in: transaction))
         let found = try FoundPollers(
@@ -77,6 +80,7 @@ struct SettlementRun {
             of: batch, provable: provable, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         self.holders = Set(holders)
+        rivals = LineItem.rivals(among: items)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
         orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
@@ -166,7 +170,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, incidents, linked, holders) = ([:], [], .none, [])
+        (ownershipClaims, incidents, linked, holders, rivals) = ([:], [], .none, [], [])
         (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
@@ -198,28 +202,35 @@ struct SettlementRun {
         return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(others)])
     }
 
-    /// Returns the subscriptions that hold line items of the answers under another original transaction id.
-    private static func holders(ofLineItemsIn batch: [Settlement], in transaction: Transaction) throws -> [Int64] {
-        let items = Set(
-            batch.flatMap { settlement in
-                (settlement.evidence?.movableRows ?? []).map { row in
-                    LineItem(
-                        key: SubscriptionRowKey(
-                            appID: settlement.claim.app.id,
-                            environment: settlement.evidence?.environment ?? .production,
-                            id: row.originalTransactionID), id: row.webOrderLineItemID)
-                }
-            })
-        guard !items.isEmpty else { return [] }
-        let all = Array(items)
-        return try transaction.query(
-            Queries.findLineItemHolders,
-            [
-                .int4s(all.map(\.key.appID)), .texts(all.map(\.key.environment.rawValue)),
-                .texts(all.compactMap(\.id?.text)), .texts(all.map(\.key.id.text)),
-            ]
-        ).map { try $0.int8("subscription_id") }
+    /// The line items of the answers, with the subscriptions under which they are shown.
+    private static func lineItems(in batch: [Settlement]) -> Set<LineItem> {
+        batch.reduce(into: []) { items, settlement in
+            guard let evidence = settlement.evidence else { return }
+            for row in evidence.movableRows {
+                guard let id = row.webOrderLineItemID else { continue }
+                let key = SubscriptionRowKey(
+                    appID: settlement.claim.app.id, environment: evidence.environment, id: row.originalTransactionID)
+                items.insert(LineItem(key: key, id: id, startsAt: row.purchasedAt))
+            }
+        }
     }
+
+    /// Returns the subscriptions that hold line items of the answers under another original transaction id.
+    ///
+    /// Waits for other settlements that store the same new line items, so that of two answers which show one under two ids
+    /// the second sees what the first stored. The newest of each subscription are enough for that.
+    private static func holders(of items: Set<LineItem>, in transaction: Transaction) throws -> [Int64] {
+        guard !items.isEmpty else { return [] }
+        let newest = Dictionary(grouping: items, by: \.key).values.flatMap { rows in
+            rows.sorted { ($1.startsAt, $1.id) < ($0.startsAt, $0.id) }.prefix(lockedItemsMax)
+        }
+        try transaction.query(Queries.lockLineItems, LineItem.parameters(newest))
+        return try transaction.query(Queries.findLineItemHolders, LineItem.parameters(Array(items)))
+            .map { try $0.int8("subscription_id") }
+    }
+
+    /// The most new line items of a subscription that one settlement locks: an import brings whole histories.
+    private static let lockedItemsMax = 2
 
     /// Returns the purchases that were skipped as possible duplicates of those whose account tokens the answers state.
     private static func skippedTwins(of batch: [Settlement], in transaction: Transaction) throws -> [Int64] {
@@ -234,7 +245,22 @@ struct SettlementRun {
 
     private struct LineItem: Hashable {
         let key: SubscriptionRowKey
-        let id: WebOrderLineItemID?
+        let id: WebOrderLineItemID
+        let startsAt: Instant
+
+        static func parameters(_ items: [LineItem]) -> [Parameter] {
+            [
+                .int4s(items.map(\.key.appID)), .texts(items.map(\.key.environment.rawValue)),
+                .texts(items.map(\.id.text)), .texts(items.map(\.key.id.text)),
+            ]
+        }
+
+        /// Returns the subscriptions that share a line item with another one.
+        static func rivals(among items: Set<LineItem>) -> Set<SubscriptionRowKey> {
+            var keys: [WebOrderLineItemID: Set<SubscriptionRowKey>] = [:]
+            for item in items { keys[item.id, default: []].insert(item.key) }
+            return keys.values.filter { $0.count > 1 }.reduce(into: []) { $0.formUnion($1) }
+        }
     }
 
     private static func insertAndLockPurchases(
