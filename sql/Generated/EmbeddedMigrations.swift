@@ -9660,8 +9660,8 @@ COMMENT ON FUNCTION ledger.renewal_as_of IS
 
 """#),
         SQLFile("0063_given_to_another", #"""
--- What a customer was given pays no order of another one, whoever owns it now. What belongs to another customer by a token, a
--- proof or a person pays the former owner's orders no more, and the orders of both are decided together.
+-- What a customer was given pays no order of another one, also where that one owns it now. What belongs to another
+-- customer by a token, a proof or a person pays the former owner's orders no more, and the orders of both are decided together.
 CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT one = other

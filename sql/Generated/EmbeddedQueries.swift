@@ -1071,16 +1071,16 @@ CROSS JOIN LATERAL (
                         turned.kind)
         END AS detail) trouble
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0 AND trouble.detail IS NOT NULL
-  -- What moved here was told where it was.
+  -- What moved here has its event where it was before.
   AND NOT EXISTS (
     SELECT FROM ledger.period t JOIN ledger.period p USING (web_order_line_item_id)
     WHERE t.subscription_id = s.subscription_id AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %')
 ORDER BY s.subscription_id
 
 """#)
-    /// Verify: returns one-time purchases after $1 up to $2 of which no event tells, or of whose refund the newest event tells
+    /// Verify: returns one-time purchases after $1 up to $2 without an event, or whose refund the newest event states
     package static let verifyMissingPurchaseEvents = SQLFile("verify_missing_purchase_events", #"""
--- Verify: returns one-time purchases after $1 up to $2 of which no event tells, or of whose refund the newest event tells
+-- Verify: returns one-time purchases after $1 up to $2 without an event, or whose refund the newest event states
 -- otherwise.
 SELECT p.purchase_id AS key, a.bundle_id, p.environment::text AS environment, p.original_transaction_id, p.product_id,
        NULL::bigint AS receipt_id,

@@ -39,7 +39,7 @@ package struct ReceiptPurchases: Sendable {
         package let tokenOrderID: String?
         /// Whether its account token is another customer's name, or a family member bought it.
         package let isOfAnother: Bool
-        /// Whether another customer was given it, whoever owns it now.
+        /// Whether another customer was given it, also where this one owns it now.
         package let isGivenToAnother: Bool
 
         /// Whether it is bought in time for an order: after it, or at most ten minutes before.

@@ -52,7 +52,7 @@ func issueNumberLines(in text: String) -> [String] {
 /// Lines with words that technical English does without. The Unix account `nobody` of a shell script is no such word.
 func wordyLines(in text: String) -> [String] {
     lines(of: text) { line in
-        line.contains(#/(?i)\b(?:whoever|somebody|nobody|everybody|anybody|told|of which)\b/#)
+        line.contains(#/(?i)\b(?:whoever|somebody|nobody|everybody|anybody|told)\b/#)
             && !line.contains("echo nobody")
     }
 }

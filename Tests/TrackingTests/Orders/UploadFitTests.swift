@@ -34,53 +34,59 @@ enum Held: String, CaseIterable, CustomTestStringConvertible {
 struct UploadFitTests {
     private static let stranger = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 
+    /// Makes what is held, and returns Apple's answer about it.
+    private func arrange(_ held: Held, _ order: PlacedOrder, in test: TestLedger) async throws -> Answer {
+        var answer = test.bought([("p", "coins")], asOf: -0.9)
+        switch held {
+        case .paysAnotherOrderOfHers:
+            _ = try await test.place(days: -2.5)
+            try await test.buys("p")
+            try await test.acknowledgeAll()
+        case .paysAnOrderOfAnother:
+            _ = try await test.place(by: "bob")
+            try await test.buys("p", by: "bob")
+        case .tokenOfAnothersOrder:
+            answer = answer.carrying(try await test.place(by: "bob", days: -1).appAccountToken)
+        case .tokenOfAnotherOrderOfHers:
+            answer = answer.carrying(try await test.place("themes").appAccountToken)
+        case .tokenOfAnother, .takenBackWithTokenOfAnother:
+            try await test.upload("of a stranger", by: Self.stranger)
+            if held == .takenBackWithTokenOfAnother { answer = answer.but { $0.cancelledAt = test.at(-1.5) } }
+            answer = answer.carrying(Self.stranger)
+        case .familyMembers: answer = answer.but { $0.ownership = .familyShared }
+        case .takenBack: answer = answer.but { $0.cancelledAt = test.at(-1.5) }
+        case .ownedByAnother:
+            try await test.buys("p", by: "bob")
+            try await test.acknowledgeAll()
+        case .assignedAfterGiven:
+            try await test.buys("p", by: "bob")
+            try await test.acknowledgeAll()
+            _ = try await test.ledger.customers.assign(
+                "p", to: "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "called"))
+        case .takenAfterGiven:
+            try await test.buys("p", by: "bob")
+            try await test.acknowledgeAll()
+            answer = answer.carrying(order.appAccountToken)
+        case .possibleDuplicate:
+            _ = try await test.place(days: -2.5)
+            try await test.buys("o")
+            try await test.acknowledgeAll()
+        case .ownedNonConsumable:
+            answer = test.bought([("p", "themes")], days: -20, asOf: -0.9)
+        case .pointedAt, .pointedAtByAnother: break
+        case .anotherProduct: answer = test.bought([("p", "themes")], asOf: -0.9)
+        case .anotherQuantity: answer = answer.but { $0.quantity = 2 }
+        case .boughtBefore: answer = test.bought([("p", "coins")], days: -3.1, asOf: -0.9)
+        }
+        return answer
+    }
+
     @Test("Each row of the table has its answer", arguments: Held.allCases)
     func rows(held: Held) async throws {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
             let order = try await test.place(held == .ownedNonConsumable ? "themes" : "coins")
-            var answer = test.bought([("p", "coins")], asOf: -0.9)
-            switch held {
-            case .paysAnotherOrderOfHers:
-                _ = try await test.place(days: -2.5)
-                try await test.buys("p")
-                try await test.acknowledgeAll()
-            case .paysAnOrderOfAnother:
-                _ = try await test.place(by: "bob")
-                try await test.buys("p", by: "bob")
-            case .tokenOfAnothersOrder:
-                answer = answer.carrying(try await test.place(by: "bob", days: -1).appAccountToken)
-            case .tokenOfAnotherOrderOfHers:
-                answer = answer.carrying(try await test.place("themes").appAccountToken)
-            case .tokenOfAnother, .takenBackWithTokenOfAnother:
-                try await test.upload("of a stranger", by: Self.stranger)
-                if held == .takenBackWithTokenOfAnother { answer = answer.but { $0.cancelledAt = test.at(-1.5) } }
-                answer = answer.carrying(Self.stranger)
-            case .familyMembers: answer = answer.but { $0.ownership = .familyShared }
-            case .takenBack: answer = answer.but { $0.cancelledAt = test.at(-1.5) }
-            case .ownedByAnother:
-                try await test.buys("p", by: "bob")
-                try await test.acknowledgeAll()
-            case .assignedAfterGiven:
-                try await test.buys("p", by: "bob")
-                try await test.acknowledgeAll()
-                _ = try await test.ledger.customers.assign(
-                    "p", to: "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "called"))
-            case .takenAfterGiven:
-                try await test.buys("p", by: "bob")
-                try await test.acknowledgeAll()
-                answer = answer.carrying(order.appAccountToken)
-            case .possibleDuplicate:
-                _ = try await test.place(days: -2.5)
-                try await test.buys("o")
-                try await test.acknowledgeAll()
-            case .ownedNonConsumable:
-                answer = test.bought([("p", "themes")], days: -20, asOf: -0.9)
-            case .pointedAt, .pointedAtByAnother: break
-            case .anotherProduct: answer = test.bought([("p", "themes")], asOf: -0.9)
-            case .anotherQuantity: answer = answer.but { $0.quantity = 2 }
-            case .boughtBefore: answer = test.bought([("p", "coins")], days: -3.1, asOf: -0.9)
-            }
+            let answer = try await arrange(held, order, in: test)
             let receipt: ReceiptID
             if held.isPointedAt {
                 if held == .pointedAtByAnother { try await test.show(.transactionID, "p", by: "bob", answer) }
