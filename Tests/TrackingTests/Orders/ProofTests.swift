@@ -48,10 +48,11 @@ struct ProofTests {
             try await test.acknowledgeAll()
             #expect(try await test.log(of: order).hasSuffix(", delivered acknowledged"))
             let second = try await test.place()
-            try await test.buys("q", by: "bob")
+            // At another instant, or it would be a possible duplicate.
+            try await test.buys("q", by: "bob", days: -1.9)
             try await test.acknowledgeAll()
             try await test.check(
-                try await test.send("receipt of q", for: second), test.bought([("q", "coins")], asOf: -0.8))
+                try await test.send("receipt of q", for: second), test.bought([("q", "coins")], days: -1.9, asOf: -0.8))
             #expect(try await test.owners() == "p ann, q bob")
             #expect(try await test.log(of: second) == "created placed")
             #expect(try await test.violations() == [])
