@@ -3,10 +3,9 @@
 extension Migrations {
     /// Every migration, oldest first.
     package static let all: [SQLFile] = [
-        SQLFile("0001_types", #"""
--- The schemas, the extension that the exclusion constraints need, and the enum types: environments, outcomes, states,
--- reasons, kinds of events, policies of ownership, scopes of keys and kinds of products.
-CREATE EXTENSION IF NOT EXISTS btree_gist;
+        SQLFile("0001_apps", #"""
+-- Apps with their settings and sealed secrets, the keys of callers, and how many calls to Apple an app may make.
+CREATE EXTENSION IF NOT EXISTS btree_gist; -- the exclusion constraints need it
 
 -- The program makes the schema ledger and the table ledger.migration before it applies the first migration.
 COMMENT ON SCHEMA ledger IS 'What Perennial remembers. Private: other programs read the schema perennial instead.';
@@ -20,54 +19,22 @@ CREATE TYPE ledger.environment AS ENUM ('Production', 'Sandbox');
 COMMENT ON TYPE ledger.environment IS
     'Apple''s environment. The order matters: production sorts first and wins between equals';
 
-CREATE TYPE ledger.outcome AS ENUM ('verified', 'rejected', 'indeterminate', 'none');
-COMMENT ON TYPE ledger.outcome IS
-    'verified: Apple vouches for the receipt; rejected: Apple refuses to; indeterminate: the call brought no '
-    'verdict; none: Apple was not asked, the outage allowance ended. Only verified changes facts';
-
-CREATE TYPE ledger.state AS ENUM ('active', 'grace_period', 'billing_retry', 'awaiting_renewal', 'expired', 'revoked');
-COMMENT ON TYPE ledger.state IS 'The state of a subscription; active, grace_period and awaiting_renewal give access';
-
-CREATE TYPE ledger.reason AS ENUM (
-    'voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown',
-    'refund', 'family', 'renewal', 'replacement');
-COMMENT ON TYPE ledger.reason IS
-    'Why a subscription is in its state: the first six belong to expired, refund and family to revoked, renewal and '
-    'replacement to awaiting_renewal';
-
-CREATE TYPE ledger.event_kind AS ENUM (
-    'subscription.started', 'trial.started', 'trial.converted', 'subscription.renewed', 'subscription.recovered',
-    'subscription.reactivated', 'subscription.expired', 'trial.expired', 'auto_renew.disabled', 'auto_renew.enabled',
-    'billing.retry_entered', 'billing.grace_entered', 'billing.grace_expired', 'product.changed',
-    'product.change_scheduled', 'product.change_withdrawn', 'price_increase.pending', 'price_increase.accepted',
-    'refund.granted', 'refund.reversed', 'family.revoked', 'subscription.extended', 'subscription.shortened',
-    'purchase.made', 'purchase.refunded', 'ownership.assigned', 'ownership.transferred');
-COMMENT ON TYPE ledger.event_kind IS 'What an event reports; docs/lifecycle.md says when each occurs';
-
 CREATE TYPE ledger.ownership_policy AS ENUM ('transfer', 'keep', 'transfer_if_lapsed');
 COMMENT ON TYPE ledger.ownership_policy IS
     'What an upload by another customer does. transfer: the newest uploader takes over; keep: the owner stays; '
     'transfer_if_lapsed: the newest uploader takes over only what gives no access any more';
 
-CREATE TYPE ledger.scope AS ENUM ('read', 'write', 'admin');
-COMMENT ON TYPE ledger.scope IS 'What an API key may do; each scope includes the ones before it';
-
-CREATE TYPE ledger.product_kind AS ENUM ('auto_renewable', 'non_renewing', 'consumable', 'non_consumable');
-COMMENT ON TYPE ledger.product_kind IS
-    'What a product of the catalog is, in the words of App Store Connect. non_renewing: a subscription that ends after '
-    'the catalog''s period, because Apple knows no end of it';
-
-"""#),
-        SQLFile("0002_apps", #"""
--- Apps with their sealed secrets, offer keys and settings, the API keys, and the sessions of the admin pages.
 CREATE TABLE ledger.app (
     app_id                  int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     bundle_id               text NOT NULL,
     name                    text NOT NULL,
+    apple_app_id            bigint,
     sealed_secret           bytea,
     sealed_previous_secret  bytea,
     notification_digest     bytea,
     sandbox_allowed         boolean NOT NULL DEFAULT true,
+    verifier                text NOT NULL DEFAULT 'verify_receipt',
+    compares_since          timestamptz,
     ownership_policy        ledger.ownership_policy NOT NULL DEFAULT 'transfer',
     sweep                   text NOT NULL DEFAULT 'normal',
     leeway_ms               bigint NOT NULL DEFAULT 7200000,
@@ -81,22 +48,27 @@ CREATE TABLE ledger.app (
     CONSTRAINT app_bundle_id_is_short CHECK (bundle_id <> '' AND length(bundle_id) <= 255),
     CONSTRAINT app_notification_digest_unique UNIQUE (notification_digest),
     CONSTRAINT app_notification_digest_is_sha256 CHECK (length(notification_digest) = 32),
-    CONSTRAINT app_sweep_known CHECK (sweep IN ('normal', 'relaxed')),
     CONSTRAINT app_delays_are_not_negative
         CHECK (leeway_ms >= 0 AND sandbox_leeway_ms >= 0 AND outage_allowance_ms >= 0),
-    CONSTRAINT app_pre_check_spread_is_half_a_day CHECK (pre_check_spread_ms BETWEEN 0 AND 43200000)
+    CONSTRAINT app_pre_check_spread_is_half_a_day CHECK (pre_check_spread_ms BETWEEN 0 AND 43200000),
+    CONSTRAINT app_apple_id_is_a_number_from_one CHECK (apple_app_id >= 1),
+    CONSTRAINT app_verifier_known CHECK (verifier IN ('verify_receipt', 'server_api', 'both')),
+    CONSTRAINT app_compares_only_with_both CHECK ((compares_since IS NOT NULL) = (verifier = 'both')),
+    CONSTRAINT app_sweep_known CHECK (sweep IN ('normal', 'relaxed'))
 );
 COMMENT ON TABLE ledger.app IS 'The apps with their settings. Rows are never deleted: events and figures refer to them';
-COMMENT ON COLUMN ledger.app.removed_at IS
-    'When a person removed the app: it is as if it was never registered, until it is registered again';
+COMMENT ON COLUMN ledger.app.apple_app_id IS
+    'Apple''s number of the app (appAppleId); production texts that name another one are refused; null: not compared';
 COMMENT ON COLUMN ledger.app.sealed_secret IS 'The shared secret of App Store Connect, encrypted with the master key';
 COMMENT ON COLUMN ledger.app.sealed_previous_secret IS 'The shared secret before the last rotation, encrypted likewise';
 COMMENT ON COLUMN ledger.app.notification_digest IS
     'SHA-256 of the secret in the address that App Store Connect has for notifications; null: the server accepts none';
+COMMENT ON COLUMN ledger.app.verifier IS
+    'Who is asked about receipts: verify_receipt; server_api; both: verifyReceipt decides, and the Server API is '
+    'compared. Uploads without receipts always ask the Server API';
+COMMENT ON COLUMN ledger.app.compares_since IS 'Since when both channels are asked; null: one is asked';
 COMMENT ON COLUMN ledger.app.sweep IS
     'How often the worker looks for refunds: normal, or relaxed, which is half as often, for an app with notifications';
-COMMENT ON COLUMN ledger.app.catalog_changed_at IS
-    'When the catalog changed last; another instant outdates the stored entitlements of the app''s customers';
 COMMENT ON COLUMN ledger.app.leeway_ms IS 'Milliseconds of access after an expiry while Perennial expects a renewal';
 COMMENT ON COLUMN ledger.app.sandbox_leeway_ms IS 'The same in the sandbox, in milliseconds';
 COMMENT ON COLUMN ledger.app.outage_allowance_ms IS
@@ -104,6 +76,10 @@ COMMENT ON COLUMN ledger.app.outage_allowance_ms IS
 COMMENT ON COLUMN ledger.app.pre_check_spread_ms IS
     'Milliseconds over which the checks shortly before an end are spread; a promotion after which many end together '
     'needs more';
+COMMENT ON COLUMN ledger.app.catalog_changed_at IS
+    'When the catalog changed last; another instant outdates the stored entitlements of the app''s customers';
+COMMENT ON COLUMN ledger.app.removed_at IS
+    'When a person removed the app: it is as if it was never registered, until it is registered again';
 
 CREATE TABLE ledger.offer_key (
     app_id      int PRIMARY KEY REFERENCES ledger.app,
@@ -117,6 +93,23 @@ COMMENT ON TABLE ledger.offer_key IS 'The keys of App Store Connect that sign pr
 COMMENT ON COLUMN ledger.offer_key.key_id IS 'The key''s id in App Store Connect';
 COMMENT ON COLUMN ledger.offer_key.issuer_id IS 'The issuer of the team''s keys; null: only the classic form can be signed';
 COMMENT ON COLUMN ledger.offer_key.sealed_key IS 'The private key, encrypted with the master key';
+
+CREATE TABLE ledger.server_key (
+    app_id      int PRIMARY KEY REFERENCES ledger.app,
+    key_id      text NOT NULL,
+    issuer_id   text NOT NULL,
+    sealed_key  bytea NOT NULL,
+    stored_at   timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT server_key_ids_are_short CHECK (key_id ~ '^[0-9A-Za-z_-]{1,64}$' AND issuer_id ~ '^[0-9A-Za-z_-]{1,64}$')
+);
+COMMENT ON TABLE ledger.server_key IS
+    'The In-App Purchase keys of App Store Connect that sign requests to the Server API, at most one for each app';
+COMMENT ON COLUMN ledger.server_key.key_id IS 'The key''s id in App Store Connect';
+COMMENT ON COLUMN ledger.server_key.issuer_id IS 'The issuer of the team''s keys';
+COMMENT ON COLUMN ledger.server_key.sealed_key IS 'The private key, encrypted with the master key';
+
+CREATE TYPE ledger.scope AS ENUM ('read', 'write', 'admin');
+COMMENT ON TYPE ledger.scope IS 'What an API key may do; each scope includes the ones before it';
 
 CREATE TABLE ledger.api_key (
     key_id      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -148,9 +141,306 @@ COMMENT ON TABLE ledger.admin_session IS 'The sessions of the admin pages; all s
 COMMENT ON COLUMN ledger.admin_session.digest IS 'SHA-256 of what the browser holds';
 COMMENT ON COLUMN ledger.admin_session.key_id IS 'The API key that signed in';
 
+CREATE FUNCTION ledger.app_key(bundle_id text) RETURNS int LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    known int;
+BEGIN
+    SELECT a.app_id INTO known FROM ledger.app a WHERE a.bundle_id = app_key.bundle_id;
+    IF known IS NULL THEN
+        RAISE EXCEPTION 'There is no app %; add it with `perennial app add`.', bundle_id;
+    END IF;
+    RETURN known;
+END $$;
+COMMENT ON FUNCTION ledger.app_key IS 'The key of an app, or an error if there is no such app';
+
+CREATE TABLE ledger.app_budget (
+    app_id          int PRIMARY KEY REFERENCES ledger.app,
+    rate            double precision NOT NULL DEFAULT 50,
+    burst           double precision NOT NULL DEFAULT 50,
+    tokens          double precision NOT NULL DEFAULT 50,
+    refilled_at     timestamptz NOT NULL DEFAULT now(),
+    slowed_to       double precision,
+    slowed_at       timestamptz,
+    failures        smallint NOT NULL DEFAULT 0,
+    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
+    paused_because  text,
+    CONSTRAINT app_budget_is_sane CHECK (rate >= 0 AND burst >= 1 AND tokens >= 0),
+    CONSTRAINT app_budget_slowed_has_both CHECK ((slowed_to IS NULL) = (slowed_at IS NULL)),
+    CONSTRAINT app_budget_never_stands_still CHECK (slowed_to >= 0.5)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+COMMENT ON TABLE ledger.app_budget IS
+    'The budget of calls to Apple of each app (a token bucket), and the breaker of the app';
+COMMENT ON COLUMN ledger.app_budget.rate IS 'Calls a second; 0: unlimited';
+COMMENT ON COLUMN ledger.app_budget.burst IS 'Calls at once: the most tokens that the app can save';
+COMMENT ON COLUMN ledger.app_budget.tokens IS 'Calls that the app could make at refilled_at';
+COMMENT ON COLUMN ledger.app_budget.slowed_to IS
+    'Calls a second when Apple last asked for fewer, at slowed_at; since then they grow (ledger.calls_a_second)';
+COMMENT ON COLUMN ledger.app_budget.failures IS
+    'Rounds of answers in a row that mostly failed; above 0 workers try only a few receipts';
+COMMENT ON COLUMN ledger.app_budget.paused_until IS
+    'Workers ask nothing for this app until then; paused_because says why';
+
+CREATE FUNCTION ledger.calls_a_second(
+    rate double precision, slowed_to double precision, slowed_at timestamptz, at timestamptz)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN slowed_to IS NULL OR grown >= full_rate THEN rate ELSE grown END
+    FROM (SELECT CASE rate WHEN 0 THEN 1000 ELSE rate END AS full_rate) f
+    CROSS JOIN LATERAL (
+        SELECT slowed_to
+            + GREATEST(full_rate / 60, 0.05) * GREATEST(0, EXTRACT(epoch FROM at - slowed_at))::float8 AS grown) g
+$$;
+COMMENT ON FUNCTION ledger.calls_a_second IS
+    'How many calls a second an app may make at an instant (0: unlimited). From what it was slowed to, it regains a '
+    'sixtieth of its rate each second, so a minute after Apple''s last complaint it has its full rate. An unlimited '
+    'app grows to 1000';
+
+CREATE TABLE ledger.call_budget (
+    app_id           int NOT NULL REFERENCES ledger.app,
+    environment      ledger.environment NOT NULL,
+    endpoint         text NOT NULL,
+    tokens           double precision NOT NULL,
+    refilled_at      timestamptz NOT NULL,
+    paused_until     timestamptz NOT NULL DEFAULT '-infinity',
+    refused_because  text,
+    PRIMARY KEY (app_id, environment, endpoint),
+    CONSTRAINT call_budget_tokens_are_not_negative CHECK (tokens >= 0),
+    CONSTRAINT call_budget_endpoint_known CHECK (
+        endpoint IN ('statuses', 'history', 'transactions', 'refunds', 'extensions', 'single'))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+COMMENT ON TABLE ledger.call_budget IS
+    'The budgets of calls to the Server API (token buckets), because Apple limits each kind of call of an app on its own. '
+    'ledger.app_budget paces the checks';
+COMMENT ON COLUMN ledger.call_budget.endpoint IS
+    'A kind of call: statuses, history (of transactions), transactions (one transaction, consumption), refunds (refund '
+    'history and orders), extensions (extend one, account token), single (extend all, test notification)';
+COMMENT ON COLUMN ledger.call_budget.tokens IS 'Calls that could be made at refilled_at';
+COMMENT ON COLUMN ledger.call_budget.paused_until IS
+    'No call is made until then: Apple asked for it with Retry-After, or refused the server key';
+COMMENT ON COLUMN ledger.call_budget.refused_because IS
+    'Why Apple refuses the app''s server key, for the pause until paused_until; null: it asked for fewer requests';
+
+CREATE TABLE ledger.apple_breaker (
+    is_only         boolean PRIMARY KEY DEFAULT true,
+    failures        smallint NOT NULL DEFAULT 0,
+    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
+    paused_because  text,
+    CONSTRAINT apple_breaker_is_one CHECK (is_only)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+COMMENT ON TABLE ledger.apple_breaker IS
+    'The breaker of all apps, one row: while Apple does not answer at all, every worker waits';
+COMMENT ON COLUMN ledger.apple_breaker.failures IS
+    'Rounds of calls in a row, about any app, that mostly brought no answer at all';
+COMMENT ON COLUMN ledger.apple_breaker.paused_until IS
+    'Workers ask nothing until then; paused_because says why';
+INSERT INTO ledger.apple_breaker DEFAULT VALUES;
+ANALYZE ledger.apple_breaker;
+
+CREATE TABLE ledger.secret_trial (
+    app_id            int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
+    environment       ledger.environment NOT NULL,
+    proved_at         timestamptz,
+    refused_at        timestamptz,
+    paused_since      timestamptz,
+    try_at            timestamptz NOT NULL DEFAULT '-infinity',
+    unanswered        smallint NOT NULL DEFAULT 0,
+    refused_receipts  bigint[] NOT NULL DEFAULT '{}',
+    is_untold         boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (app_id, environment)
+);
+COMMENT ON TABLE ledger.secret_trial IS
+    'Whether Apple accepts the present shared secret of an app in an environment. A refusal (21004) about one receipt may '
+    'only mean that the receipt is of another app, so the secret is tried on a receipt that is known to be of the app';
+COMMENT ON COLUMN ledger.secret_trial.proved_at IS 'When Apple first accepted the present secret; null: not yet';
+COMMENT ON COLUMN ledger.secret_trial.refused_at IS
+    'When the first call began that Apple refused since the last trial; null: none';
+COMMENT ON COLUMN ledger.secret_trial.paused_since IS
+    'Since when Apple refuses the secret: nothing is asked until a trial is accepted; null: not paused';
+COMMENT ON COLUMN ledger.secret_trial.try_at IS 'The next trial is not before this';
+COMMENT ON COLUMN ledger.secret_trial.unanswered IS 'How many trials in a row brought no answer';
+COMMENT ON COLUMN ledger.secret_trial.refused_receipts IS
+    'The first receipts that Apple refused since the last trial with a verdict, at most 100';
+COMMENT ON COLUMN ledger.secret_trial.is_untold IS
+    'Whether the last trial found no receipt that can tell whether Apple accepts the secret';
+
+CREATE FUNCTION ledger.secret_pause(app int, sandbox boolean) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT 'Apple refuses the shared secret (21004) in ' || t.environment
+           || '; run `perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it'
+    FROM ledger.secret_trial t JOIN ledger.app a USING (app_id)
+    WHERE t.app_id = app AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
+      AND t.environment = CASE WHEN sandbox THEN 'Sandbox' ELSE 'Production' END::ledger.environment
+    UNION ALL
+    SELECT COALESCE(max(b.refused_because), 'Apple asks for fewer requests')
+    FROM ledger.call_budget b JOIN ledger.app a USING (app_id)
+    WHERE b.app_id = app AND b.endpoint IN ('statuses', 'history') AND b.paused_until > now() AND a.verifier = 'server_api'
+      AND b.environment = CASE WHEN sandbox THEN 'Sandbox' ELSE 'Production' END::ledger.environment
+    HAVING count(*) > 0
+$$;
+COMMENT ON FUNCTION ledger.secret_pause IS
+    'Why scheduled checks of an app wait in the sandbox or in production: Apple refuses its shared secret there, '
+    'and the app does '
+    'not ask the Server API; or calls of the Server API are paused there, and the app asks nothing else';
+
+CREATE TABLE ledger.refused_bundle (
+    app_id     int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
+    bundle_id  text NOT NULL,
+    receipts   bigint NOT NULL,
+    last_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (app_id, bundle_id)
+);
+COMMENT ON TABLE ledger.refused_bundle IS
+    'Bundle ids of receipts that were sent for an app and refused because they name another one, with how many; a '
+    'bounded number for each app, so that a new one may take the place of the rarest and count on from it';
+
+CREATE TABLE ledger.signer_chain (
+    chain_id  int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    header    text NOT NULL,
+    digest    bytea NOT NULL,
+    CONSTRAINT signer_chain_digest_unique UNIQUE (digest),
+    CONSTRAINT signer_chain_digest_is_sha256 CHECK (length(digest) = 32)
+);
+COMMENT ON TABLE ledger.signer_chain IS
+    'The headers of signed texts, each once: algorithm and certificates. A stored text has the number of its header in '
+    'place of the header';
+COMMENT ON COLUMN ledger.signer_chain.header IS 'The header in base64url, as it was signed';
+COMMENT ON COLUMN ledger.signer_chain.digest IS 'SHA-256 of header';
+
+CREATE TABLE ledger.compatibility (
+    is_only      boolean PRIMARY KEY DEFAULT true,
+    program_min  int NOT NULL,
+    CONSTRAINT compatibility_is_one CHECK (is_only)
+);
+COMMENT ON TABLE ledger.compatibility IS
+    'Which programs work with the schema, one row. A migration that only adds leaves it unchanged. A migration that '
+    'removes or changes what earlier programs use sets program_min to its own number, and they are refused from '
+    'then on';
+COMMENT ON COLUMN ledger.compatibility.program_min IS
+    'How many migrations a program must know, at least, to work with this schema';
+INSERT INTO ledger.compatibility (program_min) VALUES (1);
+
+CREATE TABLE ledger.worker (
+    worker_id      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    host           text NOT NULL,
+    pid            int NOT NULL,
+    lease_seconds  double precision,
+    speedup        int,
+    started_at     timestamptz NOT NULL DEFAULT now(),
+    heartbeat_at   timestamptz NOT NULL DEFAULT now(),
+    stopped_at     timestamptz,
+    CONSTRAINT worker_lease_is_some_time CHECK (lease_seconds > 0),
+    CONSTRAINT worker_speedup_is_at_least_one CHECK (speedup >= 1)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+COMMENT ON TABLE ledger.worker IS 'The processes that ask Apple';
+COMMENT ON COLUMN ledger.worker.lease_seconds IS
+    'How long a claim of this worker lasts, before crashes make it longer; null: the program did not report it';
+COMMENT ON COLUMN ledger.worker.speedup IS 'The factor by which this worker divides every delay of the schedule';
+COMMENT ON COLUMN ledger.worker.stopped_at IS
+    'When the process said that it stops; equal to started_at: it checks single receipts on request, so no work '
+    'depends on it';
+
+-- Servers send heartbeats too, and what a process that is gone had leased is taken over before its lease ends.
+CREATE FUNCTION ledger.gone_at(w ledger.worker) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN w.stopped_at > w.started_at THEN w.stopped_at
+                WHEN w.heartbeat_at > w.started_at THEN w.heartbeat_at + interval '20 seconds' END
+$$;
+COMMENT ON FUNCTION ledger.gone_at IS
+    'From when a process counts as gone: since it said that it stops, or four heartbeats after its last one; null: '
+    'it sends none';
+
+CREATE TABLE ledger.audit (
+    audit_id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    happened_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    key_id         int REFERENCES ledger.api_key,
+    os_user        text,
+    action         text NOT NULL,
+    app_id         int REFERENCES ledger.app,
+    customer_id    bigint,
+    receipt_id     bigint,
+    decided_about  bigint[],
+    detail         jsonb NOT NULL DEFAULT '{}',
+    CONSTRAINT audit_names_one_actor
+        CHECK (num_nonnulls(key_id, os_user) = 1 OR action = 'feed.renewed' AND num_nonnulls(key_id, os_user) = 0)
+);
+CREATE INDEX audit_of_app ON ledger.audit (app_id, audit_id);
+-- The audit has a row per upload, and an erasure reads none of those.
+CREATE INDEX audit_decided_about ON ledger.audit USING gin (decided_about) WHERE decided_about IS NOT NULL;
+COMMENT ON TABLE ledger.audit IS
+    'Every write by a person or an API key, except a key''s orders and acknowledgements, which order_change and delivery '
+    'have; stored with the write itself where that is one transaction. It names '
+    'customers by number, so that an erasure reaches it, and holds neither secrets nor receipts';
+COMMENT ON COLUMN ledger.audit.key_id IS
+    'The API key that acted; null: a user of the operating system, or the database itself';
+COMMENT ON COLUMN ledger.audit.os_user IS 'The user of the operating system that acted';
+COMMENT ON COLUMN ledger.audit.decided_about IS
+    'Every customer that a manual decision is about, because its reason may speak of each; null: no decision about '
+    'customers';
+COMMENT ON COLUMN ledger.audit.detail IS
+    'What was done; for a decision also who decided and why, until one of those customers is erased';
+
 """#),
-        SQLFile("0003_receipts", #"""
--- Receipts as devices sent them, and the narrow hot table of when to ask Apple next.
+        SQLFile("0002_receipts", #"""
+-- Customers, the receipts that they sent, when to ask Apple about them next, and what Apple answered.
+
+-- The database does not check the app of a customer, as with ledger.receipt.
+CREATE TABLE ledger.customer (
+    customer_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id       int NOT NULL,
+    name         text NOT NULL,
+    merged_into  bigint REFERENCES ledger.customer,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    erased_at    timestamptz,
+    CONSTRAINT customer_name_unique UNIQUE (app_id, name),
+    CONSTRAINT customer_name_is_short CHECK (name <> '' AND length(name) <= 255),
+    CONSTRAINT customer_is_not_merged_into_itself CHECK (merged_into <> customer_id)
+);
+-- The admin page searches customers by the beginning of the name.
+CREATE INDEX customer_name_prefix ON ledger.customer (app_id, name text_pattern_ops);
+CREATE INDEX customer_merged_into ON ledger.customer (merged_into) WHERE merged_into IS NOT NULL;
+COMMENT ON TABLE ledger.customer IS 'Customers: the operator''s own user ids in one app';
+COMMENT ON COLUMN ledger.customer.merged_into IS 'The customer that this name means now; that one is not merged itself';
+COMMENT ON COLUMN ledger.customer.erased_at IS 'When the customer''s data were erased';
+
+CREATE TABLE ledger.customer_merge (
+    customer_id  bigint NOT NULL REFERENCES ledger.customer,
+    into_id      bigint NOT NULL REFERENCES ledger.customer,
+    applies      tstzrange NOT NULL,
+    CONSTRAINT customer_merge_says_one_thing EXCLUDE USING gist (customer_id WITH =, applies WITH &&)
+);
+COMMENT ON TABLE ledger.customer_merge IS
+    'When a name meant another customer; outside of these times it has things of its own';
+
+CREATE FUNCTION ledger.customer_at(customer_id bigint, at timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(
+        (SELECT m.into_id FROM ledger.customer_merge m
+         WHERE m.customer_id = customer_at.customer_id AND m.applies @> customer_at.at),
+        customer_at.customer_id)
+$$;
+COMMENT ON FUNCTION ledger.customer_at IS 'The customer whose things a customer''s name meant at an instant';
+
+CREATE TABLE ledger.erased_token (
+    app_id  int NOT NULL REFERENCES ledger.app,
+    digest  bytea NOT NULL,
+    PRIMARY KEY (app_id, digest),
+    CONSTRAINT erased_token_digest_is_sha256 CHECK (length(digest) = 32)
+);
+COMMENT ON TABLE ledger.erased_token IS
+    'What must not be stored again: the names and account tokens of erased customers, as SHA-256 of their lower '
+    'case. It counts while '
+    'no customer has that name';
+COMMENT ON COLUMN ledger.erased_token.app_id IS 'The app';
+COMMENT ON COLUMN ledger.erased_token.digest IS 'SHA-256 of the name or token in lower case';
+
+CREATE TYPE ledger.outcome AS ENUM ('verified', 'rejected', 'indeterminate', 'none');
+COMMENT ON TYPE ledger.outcome IS
+    'verified: Apple vouches for the receipt; rejected: Apple refuses to; indeterminate: the call brought no '
+    'verdict; none: Apple was not asked, the outage allowance ended. Only verified changes facts';
+
+CREATE TYPE ledger.receipt_form AS ENUM ('receipt', 'signed_transaction', 'transaction_id');
+COMMENT ON TYPE ledger.receipt_form IS
+    'What a device sent: receipt, a receipt; signed_transaction, a signed transaction of StoreKit 2; transaction_id, '
+    'the id of a transaction alone';
 
 -- app_id has no foreign key. With one, each stored receipt would lock the one row of its app. PostgreSQL writes several
 -- lockers of a row into a list (a multixact) and makes a new list for each further locker, which costs parallel writers
@@ -159,8 +449,12 @@ CREATE TABLE ledger.receipt (
     receipt_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     app_id               int NOT NULL,
     digest               bytea NOT NULL,
+    form                 ledger.receipt_form NOT NULL DEFAULT 'receipt',
     data                 bytea NOT NULL,
     latest_receipt       bytea,
+    transaction_id       text,
+    vouched              boolean NOT NULL DEFAULT false,
+    history_revision     text,
     environment          ledger.environment,
     receipt_created_at   timestamptz,
     outcome              ledger.outcome,
@@ -180,19 +474,35 @@ CREATE TABLE ledger.receipt (
     CONSTRAINT receipt_digest_unique UNIQUE (app_id, digest),
     CONSTRAINT receipt_digest_is_sha256 CHECK (length(digest) = 32),
     CONSTRAINT receipt_rejection_has_start CHECK ((rejections = 0) = (rejected_since IS NULL)),
-    CONSTRAINT receipt_verified_is_asked CHECK (verified_at IS NULL OR asked_at IS NOT NULL)
+    CONSTRAINT receipt_verified_is_asked CHECK (verified_at IS NULL OR asked_at IS NOT NULL),
+    CONSTRAINT receipt_names_a_transaction CHECK (form = 'receipt' OR transaction_id IS NOT NULL OR erased_at IS NOT NULL)
 ) WITH (
     fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_scale_factor = 0.1);
+CREATE INDEX receipt_of_app ON ledger.receipt (app_id, receipt_id);
+CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form) WHERE form <> 'receipt';
+COMMENT ON INDEX ledger.receipt_of_transaction IS
+    'Finds the receipts of an app that only the Server API can be asked about, when its server key comes or goes';
 -- Receipts do not compress, so an attempt to compress them is lost time. CREATE TABLE sets no storage before
 -- PostgreSQL 16.
-CREATE INDEX receipt_of_app ON ledger.receipt (app_id, receipt_id);
-ALTER TABLE ledger.receipt ALTER COLUMN data SET STORAGE EXTERNAL, ALTER COLUMN latest_receipt SET STORAGE EXTERNAL;
+ALTER TABLE ledger.receipt
+    ALTER COLUMN data SET STORAGE EXTERNAL,
+    ALTER COLUMN latest_receipt SET STORAGE EXTERNAL;
 COMMENT ON TABLE ledger.receipt IS 'Every receipt that a device sent, once for each app and content';
-COMMENT ON COLUMN ledger.receipt.digest IS 'SHA-256 of data';
-COMMENT ON COLUMN ledger.receipt.data IS 'The receipt as the device sent it, without Base64; empty once erased';
+COMMENT ON COLUMN ledger.receipt.digest IS
+    'SHA-256 of data where it is a receipt; else of the form, the environment where it is known, and the transaction id, '
+    'because one transaction is signed again and again';
+COMMENT ON COLUMN ledger.receipt.data IS
+    'What the device sent: a receipt without Base64, a signed transaction in compact form, or an id; empty once erased';
 COMMENT ON COLUMN ledger.receipt.latest_receipt IS
     'The newest receipt that Apple returned for it; a check sends this one, and data at every second attempt';
+COMMENT ON COLUMN ledger.receipt.transaction_id IS
+    'A transaction id by which the Server API can be asked about it; null: none is known';
+COMMENT ON COLUMN ledger.receipt.vouched IS
+    'Of a receipt: whether verifyReceipt vouched for it; without that its transaction id is only a pointer, because the '
+    'bytes of a receipt can be edited';
+COMMENT ON COLUMN ledger.receipt.history_revision IS
+    'Where the next read of the transaction history begins; null: the Server API was not read from the start';
 COMMENT ON COLUMN ledger.receipt.receipt_created_at IS 'Apple''s receipt_creation_date; the newest receipt polls';
 COMMENT ON COLUMN ledger.receipt.outcome IS 'Of the last answer; null: Apple was not asked yet';
 COMMENT ON COLUMN ledger.receipt.reason IS 'Why the last answer was not verified';
@@ -209,9 +519,29 @@ COMMENT ON COLUMN ledger.receipt.erased_at IS
 COMMENT ON COLUMN ledger.receipt.settled_token IS
     'The lease token of the last settlement: an answer that is sent again changes nothing';
 
-CREATE SEQUENCE ledger.lease_token_seq AS bigint;
-COMMENT ON SEQUENCE ledger.lease_token_seq IS
-    'Numbers claims. A token never repeats, so that a repeated answer is recognised';
+CREATE TABLE ledger.upload (
+    receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    customer_id       bigint NOT NULL REFERENCES ledger.customer,
+    uploaded_as       bigint REFERENCES ledger.customer,
+    storefront        text,
+    price_milliunits  bigint,
+    currency          text,
+    uploaded_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    imported          boolean NOT NULL,
+    settled           boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (receipt_id, customer_id)
+);
+CREATE INDEX upload_of_customer ON ledger.upload (customer_id);
+CREATE INDEX upload_uploaded_as ON ledger.upload (uploaded_as) WHERE uploaded_as IS NOT NULL;
+COMMENT ON TABLE ledger.upload IS 'Which customer sent which receipt: the newest upload of each pair';
+COMMENT ON COLUMN ledger.upload.uploaded_as IS
+    'The customer whose upload it was before the name was merged, so that a merge can be undone; null: it never moved';
+COMMENT ON COLUMN ledger.upload.storefront IS
+    'The storefront that the device saw, with the price below; ledger.stated_price has each';
+COMMENT ON COLUMN ledger.upload.price_milliunits IS 'In thousandths of currency';
+COMMENT ON COLUMN ledger.upload.imported IS
+    'Whether an import brought it; an import never takes a live subscription from its owner';
+COMMENT ON COLUMN ledger.upload.settled IS 'Whether a settlement has decided about ownership since the upload';
 
 CREATE TYPE ledger.lane AS ENUM ('new', 'expiring', 'retry', 'import', 'sweep', 'quarantine');
 COMMENT ON TYPE ledger.lane IS
@@ -219,37 +549,48 @@ COMMENT ON TYPE ledger.lane IS
     'the answer; retry: Apple tries to charge; import: never verified, no customer waits; sweep: the rest; '
     'quarantine: its workers crashed';
 
+CREATE SEQUENCE ledger.lease_token_seq AS bigint;
+COMMENT ON SEQUENCE ledger.lease_token_seq IS
+    'Numbers claims. A token never repeats, so that a repeated answer is recognised';
+
 CREATE TABLE ledger.poll_schedule (
-    receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
-    app_id             int NOT NULL,
-    lane               ledger.lane NOT NULL,
-    due_at             timestamptz NOT NULL,
-    scheduled_for      timestamptz NOT NULL,
-    want_at            timestamptz,
-    lease_token        bigint NOT NULL DEFAULT 0,
-    leased_by          int,
-    attempts           smallint NOT NULL DEFAULT 0,
-    crashes            smallint NOT NULL DEFAULT 0,
-    backs_off          boolean NOT NULL DEFAULT false,
-    confirmed_as_of    timestamptz,
-    confirmed_at       timestamptz,
-    fingerprint        bytea,
-    meaning            bytea,
-    polled             text,
-    equal_until        timestamptz,
+    receipt_id       bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
+    app_id           int NOT NULL,
+    lane             ledger.lane NOT NULL,
+    is_sandbox       boolean NOT NULL DEFAULT false,
+    due_at           timestamptz NOT NULL,
+    scheduled_for    timestamptz NOT NULL,
+    want_at          timestamptz,
+    follow_ups       smallint NOT NULL DEFAULT 0,
+    lease_token      bigint NOT NULL DEFAULT 0,
+    leased_by        int,
+    attempts         smallint NOT NULL DEFAULT 0,
+    crashes          smallint NOT NULL DEFAULT 0,
+    backs_off        boolean NOT NULL DEFAULT false,
+    confirmed_as_of  timestamptz,
+    confirmed_at     timestamptz,
+    fingerprint      bytea,
+    meaning          bytea,
+    polled           text,
+    equal_until      timestamptz,
     CONSTRAINT poll_schedule_fingerprint_has_plan CHECK
         (fingerprint IS NULL OR num_nulls(meaning, polled, equal_until, confirmed_as_of) = 0),
-    CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL))
+    CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL)),
+    CONSTRAINT poll_schedule_follow_ups_known CHECK (follow_ups BETWEEN 0 AND 4)
 ) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX poll_schedule_due ON ledger.poll_schedule (app_id, lane, due_at);
 -- Imported receipts stand in the order of their expiry; this finds the one that waited longest.
 CREATE INDEX poll_schedule_imported ON ledger.poll_schedule (app_id, scheduled_for) WHERE lane = 'import';
+-- While production pauses, this finds the sandbox's due receipts behind any number of production's.
+CREATE INDEX poll_schedule_sandbox ON ledger.poll_schedule (app_id, lane, due_at) WHERE is_sandbox;
 COMMENT ON TABLE ledger.poll_schedule IS
     'When to ask Apple about which receipt. A receipt that nothing needs has no row. A claim moves due_at to the '
     'end of its lease, so a crashed worker''s receipts come due by themselves';
 COMMENT ON COLUMN ledger.poll_schedule.lane IS 'The queue in which the receipt waits for its check';
+COMMENT ON COLUMN ledger.poll_schedule.is_sandbox IS
+    'Whether the check asks the sandbox: by Apple''s word, before that by what the receipt says of itself';
 COMMENT ON COLUMN ledger.poll_schedule.due_at IS
     'When a worker may claim it, or when the lease ends; in the lane import the receipt''s priority '
     '(ledger.import_priority), which is no time of day';
@@ -257,6 +598,9 @@ COMMENT ON COLUMN ledger.poll_schedule.scheduled_for IS 'When the check was due 
 COMMENT ON COLUMN ledger.poll_schedule.want_at IS
     'By when a caller wants the next check, if the wish came while the receipt was leased; the end of the lease '
     'honours it';
+COMMENT ON COLUMN ledger.poll_schedule.follow_ups IS
+    'How many checks may still show nothing of what a notification states: the wanted one, then one after 1, 5 and 10 '
+    'minutes; 0: no notification waits for an answer';
 COMMENT ON COLUMN ledger.poll_schedule.lease_token IS
     'The token of the last claim; only its holder may release the receipt';
 COMMENT ON COLUMN ledger.poll_schedule.leased_by IS 'The worker that holds the lease; null: none';
@@ -307,455 +651,50 @@ COMMENT ON FUNCTION ledger.import_priority IS
     'lapsed longer ago than Apple tries to charge (60 days and some). The result lies before 1970, so the receipt '
     'is always due';
 
-"""#),
-        SQLFile("0004_subscriptions", #"""
--- Subscriptions with their periods and timelines, one-time purchases, and which receipts hold them.
-CREATE TABLE ledger.subscription (
-    subscription_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id                   int NOT NULL REFERENCES ledger.app,
-    environment              ledger.environment NOT NULL,
-    original_transaction_id  text NOT NULL,
-    group_id                 text,
-    polled_by                bigint REFERENCES ledger.receipt ON DELETE SET NULL,
-    will_renew               boolean,
-    renewal_expected         boolean,
-    renews_to_product_id     text,
-    flags                    text[] NOT NULL DEFAULT '{}',
-    periods                  int NOT NULL DEFAULT 0,
-    started_at               timestamptz,
-    head_starts_at           timestamptz,
-    expires_at               timestamptz,
-    access_ends_at           timestamptz,
-    app_account_token        text,
-    leeway_ms                bigint NOT NULL DEFAULT 0,
-    renewal                  jsonb,
-    renewal_as_of            timestamptz,
-    renewal_path             text,
-    suspected                jsonb,
-    as_of                    timestamptz,
-    checked_at               timestamptz,
-    recorded_at              timestamptz,
-    next_check_at            timestamptz,
-    version                  bigint NOT NULL DEFAULT 0,
-    CONSTRAINT subscription_natural_key UNIQUE (app_id, environment, original_transaction_id),
-    CONSTRAINT subscription_known_has_clocks CHECK (version = 0 OR num_nulls(as_of, checked_at, recorded_at) = 0),
-    CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew),
-    CONSTRAINT subscription_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
-) WITH (
-    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.05);
-CREATE INDEX subscription_polled_by ON ledger.subscription (polled_by);
-COMMENT ON TABLE ledger.subscription IS
-    'Subscriptions: the newest facts that belong to no single period, and the clocks. Version 0 is a row that no '
-    'answer described yet';
-COMMENT ON COLUMN ledger.subscription.group_id IS 'Apple''s subscription group';
-COMMENT ON COLUMN ledger.subscription.polled_by IS
-    'The receipt that workers ask about it: the verified one with the newest receipt_created_at';
-COMMENT ON COLUMN ledger.subscription.renewal_expected IS
-    'Whether access would end at access_ends_at only because no good news came';
-COMMENT ON COLUMN ledger.subscription.flags IS 'Flags of today that belong to no period, such as price_consent_pending';
-COMMENT ON COLUMN ledger.subscription.periods IS 'How many distinct periods it has';
-COMMENT ON COLUMN ledger.subscription.head_starts_at IS
-    'When the newest period begins; later than now for one that was charged ahead';
-COMMENT ON COLUMN ledger.subscription.expires_at IS 'Apple''s expiry of the newest period';
-COMMENT ON COLUMN ledger.subscription.access_ends_at IS 'When access ends if no newer answer comes, as known at as_of';
-COMMENT ON COLUMN ledger.subscription.app_account_token IS
-    'The UUID that the app gave with the purchase; it names the owner';
-COMMENT ON COLUMN ledger.subscription.leeway_ms IS 'The leeway that its timeline was computed with, in milliseconds';
-COMMENT ON COLUMN ledger.subscription.renewal IS 'The newest row of pending_renewal_info';
-COMMENT ON COLUMN ledger.subscription.renewal_as_of IS 'Apple''s clock of that row';
-COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in Apple''s answer';
-COMMENT ON COLUMN ledger.subscription.suspected IS
-    'An earlier expiry that a newer answer gave without a reason, as a lagging replica may; a second equal answer '
-    'confirms it';
-COMMENT ON COLUMN ledger.subscription.as_of IS
-    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
-COMMENT ON COLUMN ledger.subscription.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
-COMMENT ON COLUMN ledger.subscription.recorded_at IS 'When the row changed last; it rises with each version';
-COMMENT ON COLUMN ledger.subscription.next_check_at IS
-    'When the next check is due, as planned then; null: none is. See ledger.next_check_at';
-COMMENT ON COLUMN ledger.subscription.version IS 'Rises by one with each change';
+CREATE TABLE ledger.import (
+    import_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    file_name     text NOT NULL,
+    file_bytes    bigint NOT NULL,
+    edges         bytea NOT NULL,
+    started_at    timestamptz NOT NULL DEFAULT now(),
+    stored_lines  int8multirange NOT NULL DEFAULT '{}',
+    stored_bytes  int8multirange NOT NULL DEFAULT '{}',
+    bad_lines     bigint NOT NULL DEFAULT 0,
+    CONSTRAINT import_file_unique UNIQUE (file_name, file_bytes, edges),
+    CONSTRAINT import_edges_are_sha256 CHECK (length(edges) = 32),
+    CONSTRAINT import_stores_what_there_is
+        CHECK (stored_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines >= 0)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE ledger.import IS
+    'How far each imported file is. The transaction that stores a part marks it; parts are stored side by side. '
+    'Name, size, first and last megabyte identify a file';
+COMMENT ON COLUMN ledger.import.edges IS 'SHA-256 of the first and the last megabyte';
+COMMENT ON COLUMN ledger.import.stored_lines IS
+    'The lines that are stored; the range that holds line 1 is stored without a gap from the start';
+COMMENT ON COLUMN ledger.import.stored_bytes IS 'The bytes of these lines';
 
-CREATE TABLE ledger.receipt_subscription (
-    receipt_id       bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
-    subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    omitted_at       timestamptz,
-    PRIMARY KEY (subscription_id, receipt_id)
+CREATE TABLE ledger.refusal (
+    receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
+    app_id             int NOT NULL,
+    refused_at         timestamptz NOT NULL,
+    once_verified      boolean NOT NULL,
+    is_canary          boolean NOT NULL DEFAULT true,
+    counts             boolean NOT NULL,
+    rejections_before  smallint NOT NULL,
+    reason             text NOT NULL
 );
-CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
-COMMENT ON TABLE ledger.receipt_subscription IS
-    'Which verified receipts hold which subscriptions: where polling goes when the polling receipt is rejected';
-COMMENT ON COLUMN ledger.receipt_subscription.omitted_at IS
-    'When a verified answer about the receipt left the subscription out although the receipt polled it; null: not '
-    'since an answer last held it';
+CREATE INDEX refusal_of_app ON ledger.refusal (app_id, refused_at);
+COMMENT ON TABLE ledger.refusal IS
+    'Receipts that Apple refused lately, the first refusal of each: for ten minutes, or until the end of an incident';
+COMMENT ON COLUMN ledger.refusal.is_canary IS
+    'Of a once-verified receipt: whether its last answer was no refusal, and Apple vouched for it lately';
+COMMENT ON COLUMN ledger.refusal.counts IS
+    'Whether it counts against the receipt; if not, workers ask about the receipt again when the incident ends';
+COMMENT ON COLUMN ledger.refusal.rejections_before IS 'The receipt''s rejections before this one';
 
-CREATE TABLE ledger.period (
-    period_id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    web_order_line_item_id    text,
-    product_id                text NOT NULL,
-    group_id                  text,
-    quantity                  int NOT NULL,
-    original_purchased_at     timestamptz,
-    purchased_at              timestamptz NOT NULL,
-    expires_at                timestamptz NOT NULL,
-    cancelled_at              timestamptz,
-    cancellation_reason       text,
-    is_upgraded               boolean NOT NULL,
-    replaced_by               text,
-    is_trial                  boolean NOT NULL,
-    is_intro                  boolean NOT NULL,
-    promotional_offer_id      text,
-    offer_code_ref_name       text,
-    ownership                 text,
-    app_account_token         text,
-    price_milliunits          bigint,
-    price_currency            text,
-    revocation_percentage     int,
-    ending                    jsonb,
-    older_facts               jsonb,
-    path                      text NOT NULL,
-    as_of                     timestamptz,
-    recorded_at               timestamptz NOT NULL,
-    cancellation_recorded_at  timestamptz,
-    facts_recorded_at         timestamptz
-);
-CREATE UNIQUE INDEX period_web_order_line_item ON ledger.period (subscription_id, web_order_line_item_id)
-    WHERE web_order_line_item_id IS NOT NULL;
-CREATE INDEX period_of_subscription ON ledger.period (subscription_id);
-COMMENT ON TABLE ledger.period IS
-    'The periods of subscriptions by their newest facts. A period keeps its id; its line item, an alias, or product '
-    'and purchase date identify it';
-COMMENT ON COLUMN ledger.period.original_purchased_at IS
-    'Apple''s original_purchase_date, the start of the subscription as the row gives it';
-COMMENT ON COLUMN ledger.period.cancelled_at IS 'When Apple refunded, revoked or replaced the period';
-COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced this one at once';
-COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
-COMMENT ON COLUMN ledger.period.ownership IS 'Apple''s in_app_ownership_type: PURCHASED or FAMILY_SHARED';
-COMMENT ON COLUMN ledger.period.price_milliunits IS
-    'Apple''s price of the whole quantity in thousandths of price_currency; null: no signed transaction gave one';
-COMMENT ON COLUMN ledger.period.revocation_percentage IS
-    'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
-COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
-COMMENT ON COLUMN ledger.period.older_facts IS
-    'By field: where and when the fact comes from, if not from path and as_of';
-COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
-COMMENT ON COLUMN ledger.period.as_of IS
-    'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
-COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
-COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS 'When its cancellation was stored, by our clock';
-COMMENT ON COLUMN ledger.period.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_history has '
-    'what was known before';
-
-CREATE TABLE ledger.period_history (
-    period_id                 bigint NOT NULL,
-    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    known                     tstzrange NOT NULL,
-    product_id                text NOT NULL,
-    quantity                  int NOT NULL,
-    purchased_at              timestamptz NOT NULL,
-    expires_at                timestamptz NOT NULL,
-    cancelled_at              timestamptz,
-    is_upgraded               boolean NOT NULL,
-    is_trial                  boolean NOT NULL,
-    is_intro                  boolean NOT NULL,
-    promotional_offer_id      text,
-    offer_code_ref_name       text,
-    ownership                 text,
-    price_milliunits          bigint,
-    price_currency            text,
-    revocation_percentage     int,
-    recorded_at               timestamptz NOT NULL,
-    cancellation_recorded_at  timestamptz
-);
-CREATE INDEX period_history_of_subscription ON ledger.period_history (subscription_id);
-COMMENT ON TABLE ledger.period_history IS 'What was known of a period before a fact changed that figures depend on';
-COMMENT ON COLUMN ledger.period_history.known IS 'When that was known, by our clock; half-open';
-
-CREATE TABLE ledger.transaction_alias (
-    period_id       bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
-    transaction_id  text NOT NULL,
-    PRIMARY KEY (period_id, transaction_id)
-);
-CREATE INDEX transaction_alias_by_id ON ledger.transaction_alias (transaction_id);
-COMMENT ON TABLE ledger.transaction_alias IS 'The transaction ids under which Apple listed a period';
-
-CREATE TABLE ledger.subscription_span (
-    subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    valid            tstzrange NOT NULL,
-    known            tstzrange NOT NULL,
-    state            ledger.state NOT NULL,
-    reason           ledger.reason,
-    entitled         boolean NOT NULL,
-    product_id       text NOT NULL,
-    flags            text[] NOT NULL DEFAULT '{}',
-    allowed_until       timestamptz,
-    version          bigint NOT NULL,
-    CONSTRAINT subscription_span_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
-    CONSTRAINT subscription_span_reason_fits CHECK (
-        CASE state
-            WHEN 'expired' THEN reason IN
-                ('voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown')
-            WHEN 'revoked' THEN reason IN ('refund', 'family')
-            WHEN 'awaiting_renewal' THEN reason IN ('renewal', 'replacement')
-            ELSE reason IS NULL
-        END),
-    CONSTRAINT subscription_span_entitled_fits CHECK
-        (entitled = (state IN ('active', 'grace_period', 'awaiting_renewal'))),
-    CONSTRAINT subscription_span_allowed_only_without_access CHECK
-        (allowed_until IS NULL OR (NOT entitled AND allowed_until > lower(valid))),
-    CONSTRAINT subscription_span_says_one_thing EXCLUDE USING gist
-        (subscription_id WITH =, valid WITH &&, known WITH &&)
-);
-CREATE UNIQUE INDEX subscription_span_open ON ledger.subscription_span (subscription_id, lower(valid))
-    WHERE upper_inf(known);
-CREATE INDEX subscription_span_allowed ON ledger.subscription_span (allowed_until)
-    WHERE upper_inf(known) AND allowed_until IS NOT NULL;
--- Metrics count the subscriptions in these states now, and no span that is over.
-CREATE INDEX subscription_span_unpaid ON ledger.subscription_span (COALESCE(upper(valid), 'infinity'))
-    WHERE upper_inf(known) AND state IN ('grace_period', 'billing_retry');
--- When access begins and ends: what changed today is few rows among many.
-CREATE INDEX subscription_span_begins ON ledger.subscription_span (lower(valid))
-    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
-CREATE INDEX subscription_span_ends ON ledger.subscription_span (LEAST(allowed_until, upper(valid)))
-    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
--- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
-CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
-CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;
-CREATE STATISTICS ledger.span_valid_until ON (COALESCE(upper(valid), 'infinity')) FROM ledger.subscription_span;
-COMMENT ON TABLE ledger.subscription_span IS
-    'The timelines. A change closes known and adds rows; a closed row never changes. The newest timeline is the '
-    'rows whose known has no end';
-COMMENT ON COLUMN ledger.subscription_span.valid IS
-    'When the state holds for the customer, by Apple''s clock; half-open';
-COMMENT ON COLUMN ledger.subscription_span.known IS 'When Perennial recorded it, by our clock; half-open';
-COMMENT ON COLUMN ledger.subscription_span.allowed_until IS
-    'The end of the outage allowance. Access ends at the start of valid only because no good news came, so it goes '
-    'on until allowed_until while Apple was not asked since; null: it ends';
-
-CREATE FUNCTION ledger.is_in_outage_allowance(valid tstzrange, allowed_until timestamptz, at timestamptz) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
-$$;
-COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
-    'Whether the outage allowance carries access at an instant. Swift has the same rule as StoredSpan.isInOutageAllowance(at:)';
-
-CREATE TABLE ledger.purchase (
-    purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id                   int NOT NULL REFERENCES ledger.app,
-    environment              ledger.environment NOT NULL,
-    original_transaction_id  text NOT NULL,
-    product_id               text NOT NULL,
-    transaction_id           text,
-    transaction_ids          text[] NOT NULL DEFAULT '{}',
-    polled_by                bigint REFERENCES ledger.receipt,
-    quantity                 int,
-    purchased_at             timestamptz,
-    revoked_at               timestamptz,
-    app_account_token        text,
-    facts                    jsonb,
-    as_of                    timestamptz,
-    checked_at               timestamptz,
-    first_recorded_at        timestamptz,
-    recorded_at              timestamptz,
-    revocation_recorded_at   timestamptz,
-    facts_recorded_at        timestamptz,
-    next_check_at            timestamptz,
-    version                  bigint NOT NULL DEFAULT 0,
-    CONSTRAINT purchase_natural_key UNIQUE (app_id, environment, original_transaction_id, product_id),
-    CONSTRAINT purchase_known_is_complete CHECK
-        (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0),
-    CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
-) WITH (fillfactor = 75);
-CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
-CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
-COMMENT ON TABLE ledger.purchase IS
-    'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
-COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';
-COMMENT ON COLUMN ledger.purchase.polled_by IS 'The receipt that workers ask about it';
-COMMENT ON COLUMN ledger.purchase.facts IS 'Every fact with where and when it comes from';
-COMMENT ON COLUMN ledger.purchase.as_of IS
-    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
-COMMENT ON COLUMN ledger.purchase.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
-COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was stored first, by our clock';
-COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
-COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
-COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
-    'has what was known before';
-COMMENT ON COLUMN ledger.purchase.next_check_at IS
-    'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
-
-CREATE TABLE ledger.receipt_purchase (
-    receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
-    purchase_id  bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
-    omitted_at   timestamptz,
-    PRIMARY KEY (purchase_id, receipt_id)
-);
-CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
-COMMENT ON TABLE ledger.receipt_purchase IS 'Which verified receipts hold which one-time purchases';
-COMMENT ON COLUMN ledger.receipt_purchase.omitted_at IS
-    'When a verified answer about the receipt left the purchase out although the receipt polled it; null: not since '
-    'an answer last held it';
-
-CREATE TABLE ledger.purchase_history (
-    purchase_id             bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
-    known                   tstzrange NOT NULL,
-    quantity                int NOT NULL,
-    purchased_at            timestamptz NOT NULL,
-    revoked_at              timestamptz,
-    price_milliunits        bigint,
-    price_currency          text,
-    revocation_percentage   int,
-    revocation_recorded_at  timestamptz
-);
-CREATE INDEX purchase_history_of_purchase ON ledger.purchase_history (purchase_id);
-COMMENT ON TABLE ledger.purchase_history IS
-    'What was known of a one-time purchase before a fact changed that figures depend on';
-COMMENT ON COLUMN ledger.purchase_history.known IS 'When that was known, by our clock; half-open';
-
--- The views compare environments as text: without these the planner takes each to be rare.
-CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
-CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
-
--- The clocks of a subscription or purchase, whose last answers may have been equal ones: those are written in the
--- schedule of the receipt that polls it. A poller that has no schedule row is null.
-CREATE FUNCTION ledger.as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.as_of, poller.confirmed_as_of) $$;
-CREATE FUNCTION ledger.as_of(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.as_of, poller.confirmed_as_of) $$;
-COMMENT ON FUNCTION ledger.as_of(ledger.subscription, ledger.poll_schedule) IS
-    'Apple''s clock of the newest answer about a subscription, from its row and its poller''s schedule';
-COMMENT ON FUNCTION ledger.as_of(ledger.purchase, ledger.poll_schedule) IS
-    'Apple''s clock of the newest answer about a one-time purchase, from its row and its poller''s schedule';
-
-CREATE FUNCTION ledger.checked_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.checked_at, poller.confirmed_at) $$;
-CREATE FUNCTION ledger.checked_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.checked_at, poller.confirmed_at) $$;
-COMMENT ON FUNCTION ledger.checked_at(ledger.subscription, ledger.poll_schedule) IS
-    'When the newest answer about a subscription came, by our clock';
-COMMENT ON FUNCTION ledger.checked_at(ledger.purchase, ledger.poll_schedule) IS
-    'When the newest answer about a one-time purchase came, by our clock';
-
-CREATE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
-$$;
-COMMENT ON FUNCTION ledger.renewal_as_of IS
-    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row';
-
-CREATE FUNCTION ledger.next_check_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN s.next_check_at IS NOT NULL AND poller.confirmed_at > s.checked_at THEN poller.scheduled_for
-           ELSE s.next_check_at END
-$$;
-CREATE FUNCTION ledger.next_check_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN p.next_check_at IS NOT NULL AND poller.confirmed_at > p.checked_at THEN poller.scheduled_for
-           ELSE p.next_check_at END
-$$;
-COMMENT ON FUNCTION ledger.next_check_at(ledger.subscription, ledger.poll_schedule) IS
-    'When the next check of a subscription is due: after equal answers, when its poller''s is; null: none is';
-COMMENT ON FUNCTION ledger.next_check_at(ledger.purchase, ledger.poll_schedule) IS
-    'When the next look for a refund of a one-time purchase is due; null: none is';
-
-"""#),
-        SQLFile("0005_customers", #"""
--- Customers, the receipts that they uploaded, and what they own.
-
--- The database does not check the app of a customer, as with ledger.receipt.
-CREATE TABLE ledger.customer (
-    customer_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id       int NOT NULL,
-    name         text NOT NULL,
-    merged_into  bigint REFERENCES ledger.customer,
-    created_at   timestamptz NOT NULL DEFAULT now(),
-    erased_at    timestamptz,
-    CONSTRAINT customer_name_unique UNIQUE (app_id, name),
-    CONSTRAINT customer_name_is_short CHECK (name <> '' AND length(name) <= 255),
-    CONSTRAINT customer_is_not_merged_into_itself CHECK (merged_into <> customer_id)
-);
--- The admin page searches customers by the beginning of the name.
-CREATE INDEX customer_name_prefix ON ledger.customer (app_id, name text_pattern_ops);
-CREATE INDEX customer_merged_into ON ledger.customer (merged_into) WHERE merged_into IS NOT NULL;
-COMMENT ON TABLE ledger.customer IS 'Customers: the operator''s own user ids in one app';
-COMMENT ON COLUMN ledger.customer.merged_into IS 'The customer that this name means now; that one is not merged itself';
-COMMENT ON COLUMN ledger.customer.erased_at IS 'When the customer''s data were erased';
-
-CREATE TABLE ledger.customer_merge (
-    customer_id  bigint NOT NULL REFERENCES ledger.customer,
-    into_id      bigint NOT NULL REFERENCES ledger.customer,
-    applies      tstzrange NOT NULL,
-    CONSTRAINT customer_merge_says_one_thing EXCLUDE USING gist (customer_id WITH =, applies WITH &&)
-);
-COMMENT ON TABLE ledger.customer_merge IS
-    'When a name meant another customer; outside of these times it has things of its own';
-
-CREATE FUNCTION ledger.customer_at(customer_id bigint, at timestamptz) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT COALESCE(
-        (SELECT m.into_id FROM ledger.customer_merge m
-         WHERE m.customer_id = customer_at.customer_id AND m.applies @> customer_at.at),
-        customer_at.customer_id)
-$$;
-COMMENT ON FUNCTION ledger.customer_at IS 'The customer whose things a customer''s name meant at an instant';
-
-CREATE TABLE ledger.upload (
-    receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
-    customer_id       bigint NOT NULL REFERENCES ledger.customer,
-    uploaded_as        bigint REFERENCES ledger.customer,
-    storefront        text,
-    price_milliunits  bigint,
-    currency          text,
-    uploaded_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    imported          boolean NOT NULL,
-    settled           boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (receipt_id, customer_id)
-);
-CREATE INDEX upload_of_customer ON ledger.upload (customer_id);
-CREATE INDEX upload_uploaded_as ON ledger.upload (uploaded_as) WHERE uploaded_as IS NOT NULL;
-COMMENT ON TABLE ledger.upload IS 'Which customer sent which receipt: the newest upload of each pair';
-COMMENT ON COLUMN ledger.upload.uploaded_as IS
-    'The customer whose upload it was before the name was merged, so that a merge can be undone; null: it never moved';
-COMMENT ON COLUMN ledger.upload.storefront IS
-    'The storefront that the device saw, with the price below; ledger.stated_price has each';
-COMMENT ON COLUMN ledger.upload.price_milliunits IS 'In thousandths of currency';
-COMMENT ON COLUMN ledger.upload.imported IS
-    'Whether an import brought it; an import never takes a live subscription from its owner';
-COMMENT ON COLUMN ledger.upload.settled IS 'Whether a settlement has decided about ownership since the upload';
-
-CREATE TABLE ledger.ownership (
-    ownership_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
-    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
-    customer_id      bigint NOT NULL REFERENCES ledger.customer,
-    cause            text,
-    valid            tstzrange NOT NULL,
-    known            tstzrange NOT NULL,
-    CONSTRAINT ownership_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
-    CONSTRAINT ownership_cause_known
-        CHECK (cause IN ('upload', 'import', 'token', 'proof', 'merge', 'split', 'assignment')),
-    CONSTRAINT ownership_of_subscription_says_one_thing EXCLUDE USING gist
-        (subscription_id WITH =, valid WITH &&, known WITH &&) WHERE (subscription_id IS NOT NULL),
-    CONSTRAINT ownership_of_purchase_says_one_thing EXCLUDE USING gist
-        (purchase_id WITH =, valid WITH &&, known WITH &&) WHERE (purchase_id IS NOT NULL)
-);
-CREATE INDEX ownership_of_customer ON ledger.ownership (customer_id);
-COMMENT ON TABLE ledger.ownership IS
-    'Which customer owned which subscription or one-time purchase. A change closes known and adds a row; a closed '
-    'row never changes';
-COMMENT ON COLUMN ledger.ownership.cause IS
-    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a proof of their order, a '
-    'merge, its undoing (split), or a manual assignment; null: unknown';
-COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
-COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';
-
-"""#),
-        SQLFile("0006_observations", #"""
 -- What Apple answered: one row per meaning, in partitions by month, so that old months can be archived.
 CREATE SEQUENCE ledger.observation_id_seq AS bigint;
+
 CREATE TABLE ledger.observation (
     observation_id  bigint NOT NULL DEFAULT nextval('ledger.observation_id_seq'),
     receipt_id      bigint NOT NULL,
@@ -769,12 +708,11 @@ CREATE TABLE ledger.observation (
     last_as_of      timestamptz NOT NULL,
     meaning         bytea NOT NULL,
     body            bytea,
+    reduced         boolean NOT NULL DEFAULT false,
     recorded_at     timestamptz NOT NULL,
     PRIMARY KEY (observation_id, recorded_at),
     CONSTRAINT observation_ends_after_it_begins CHECK (first_as_of <= last_as_of)
 ) PARTITION BY RANGE (recorded_at);
--- The table needs the sequence first, so that the sequence can belong to it only now.
-ALTER SEQUENCE ledger.observation_id_seq OWNED BY ledger.observation.observation_id;
 CREATE INDEX observation_of_receipt ON ledger.observation (receipt_id, observation_id);
 COMMENT ON TABLE ledger.observation IS
     'What Apple stated about a receipt: one row per meaning, from first_as_of to last_as_of. An equal answer only '
@@ -787,6 +725,9 @@ COMMENT ON COLUMN ledger.observation.meaning IS
     'SHA-256 of what the answer means, without the clocks that differ from answer to answer';
 COMMENT ON COLUMN ledger.observation.body IS
     'The first answer with this meaning, compressed; null: there was none to keep';
+COMMENT ON COLUMN ledger.observation.reduced IS
+    'Whether the signed texts in body are reduced to their claims, without signatures and certificates, because they are old';
+ALTER SEQUENCE ledger.observation_id_seq OWNED BY ledger.observation.observation_id;
 
 CREATE TABLE ledger.observation_other PARTITION OF ledger.observation DEFAULT;
 COMMENT ON TABLE ledger.observation_other IS 'Observations of a month whose partition was not made in time';
@@ -840,10 +781,10 @@ BEGIN
     END LOOP;
     RETURN 0;
 END $$;
-REVOKE EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) FROM PUBLIC;
 COMMENT ON FUNCTION ledger.drop_empty_observation_months IS
     'Drops one month that ended before an instant and is empty; returns 1, or 0 if there is none. It waits for no '
     'reader: while it holds or awaits its locks, new answers of every month wait too';
+REVOKE EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) FROM PUBLIC;
 
 CREATE TABLE ledger.pruned_receipt (
     receipt_id   bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
@@ -858,9 +799,502 @@ COMMENT ON COLUMN ledger.pruned_receipt.answers IS 'How many observations were d
 COMMENT ON COLUMN ledger.pruned_receipt.first_as_of IS
     'Apple''s clock of the first deleted observation: the remaining ones speak for everything since then';
 
+CREATE TABLE ledger.unread_claim (
+    app_id                   int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
+    name                     text NOT NULL,
+    is_unreadable            boolean NOT NULL,
+    texts                    bigint NOT NULL,
+    first_seen_at            timestamptz NOT NULL DEFAULT now(),
+    last_seen_at             timestamptz NOT NULL DEFAULT now(),
+    example                  text,
+    original_transaction_id  text,
+    PRIMARY KEY (app_id, name)
+);
+COMMENT ON TABLE ledger.unread_claim IS
+    'Claims of Apple''s signed texts that the program does not know, words in claims that it does not know, and values '
+    'that are not of the form that it reads; a bounded number for each app';
+COMMENT ON COLUMN ledger.unread_claim.name IS
+    'The kind of text with the place of the claim; a word that is not known follows an equals sign';
+COMMENT ON COLUMN ledger.unread_claim.is_unreadable IS 'Whether the claim is known and its value cannot be read';
+COMMENT ON COLUMN ledger.unread_claim.texts IS 'How many texts stated it, each time that one was read';
+COMMENT ON COLUMN ledger.unread_claim.example IS 'One such text as Apple signed it; null: none, or erased';
+COMMENT ON COLUMN ledger.unread_claim.original_transaction_id IS
+    'The subscription or purchase that the example is about, by which an erasure finds it';
+
 """#),
-        SQLFile("0007_events", #"""
--- Every change as an event, and the feed that gives committed events gapless positions.
+        SQLFile("0003_subscriptions", #"""
+-- Subscriptions with their periods and timelines, one-time purchases, which receipts hold them, and who owns them.
+
+CREATE TYPE ledger.state AS ENUM ('active', 'grace_period', 'billing_retry', 'awaiting_renewal', 'expired', 'revoked');
+COMMENT ON TYPE ledger.state IS 'The state of a subscription; active, grace_period and awaiting_renewal give access';
+
+CREATE TYPE ledger.reason AS ENUM (
+    'voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown',
+    'refund', 'family', 'renewal', 'replacement');
+COMMENT ON TYPE ledger.reason IS
+    'Why a subscription is in its state: the first six belong to expired, refund and family to revoked, renewal and '
+    'replacement to awaiting_renewal';
+
+CREATE TABLE ledger.subscription (
+    subscription_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    original_transaction_id  text NOT NULL,
+    group_id                 text,
+    polled_by                bigint REFERENCES ledger.receipt ON DELETE SET NULL,
+    will_renew               boolean,
+    next_payment             boolean,
+    renewal_expected         boolean,
+    renews_to_product_id     text,
+    flags                    text[] NOT NULL DEFAULT '{}',
+    sale                     jsonb,
+    periods                  int NOT NULL DEFAULT 0,
+    started_at               timestamptz,
+    head_starts_at           timestamptz,
+    expires_at               timestamptz,
+    access_ends_at           timestamptz,
+    app_account_token        text,
+    leeway_ms                bigint NOT NULL DEFAULT 0,
+    renewal                  jsonb,
+    renewal_as_of            timestamptz,
+    renewal_path             text,
+    suspected                jsonb,
+    as_of                    timestamptz,
+    checked_at               timestamptz,
+    recorded_at              timestamptz,
+    next_check_at            timestamptz,
+    version                  bigint NOT NULL DEFAULT 0,
+    CONSTRAINT subscription_natural_key UNIQUE (app_id, environment, original_transaction_id),
+    CONSTRAINT subscription_known_has_clocks CHECK (version = 0 OR num_nulls(as_of, checked_at, recorded_at) = 0),
+    CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew),
+    CONSTRAINT subscription_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
+) WITH (
+    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.05);
+CREATE INDEX subscription_polled_by ON ledger.subscription (polled_by);
+-- The views compare environments as text: without these the planner takes each to be rare.
+CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
+COMMENT ON TABLE ledger.subscription IS
+    'Subscriptions: the newest facts that belong to no single period, and the clocks. Version 0 is a row that no '
+    'answer described yet';
+COMMENT ON COLUMN ledger.subscription.group_id IS 'Apple''s subscription group';
+COMMENT ON COLUMN ledger.subscription.polled_by IS
+    'The receipt that workers ask about it: the verified one with the newest receipt_created_at';
+COMMENT ON COLUMN ledger.subscription.next_payment IS
+    'Whether Apple will try the next payment; null: unknown. will_renew is the customer''s will';
+COMMENT ON COLUMN ledger.subscription.renewal_expected IS
+    'Whether access would end at access_ends_at only because no good news came';
+COMMENT ON COLUMN ledger.subscription.flags IS 'Flags of today that belong to no period, such as price_consent_pending';
+COMMENT ON COLUMN ledger.subscription.sale IS
+    'How the newest period is paid: plan, payment_number, payments, term_ends_at_ms, seats; null: nothing is known of it';
+COMMENT ON COLUMN ledger.subscription.periods IS 'How many distinct periods it has';
+COMMENT ON COLUMN ledger.subscription.head_starts_at IS
+    'When the newest period begins; later than now for one that was charged ahead';
+COMMENT ON COLUMN ledger.subscription.expires_at IS 'Apple''s expiry of the newest period';
+COMMENT ON COLUMN ledger.subscription.access_ends_at IS 'When access ends if no newer answer comes, as known at as_of';
+COMMENT ON COLUMN ledger.subscription.app_account_token IS
+    'The UUID that the app gave with the purchase; it names the owner';
+COMMENT ON COLUMN ledger.subscription.leeway_ms IS 'The leeway that its timeline was computed with, in milliseconds';
+COMMENT ON COLUMN ledger.subscription.renewal IS 'The newest row of pending_renewal_info';
+COMMENT ON COLUMN ledger.subscription.renewal_as_of IS 'Apple''s clock of that row';
+COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in Apple''s answer';
+COMMENT ON COLUMN ledger.subscription.suspected IS
+    'What a newer answer took back of Apple''s own words: refunds, upgrade marks, an end. A second answer has to say so too';
+COMMENT ON COLUMN ledger.subscription.as_of IS
+    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
+COMMENT ON COLUMN ledger.subscription.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
+COMMENT ON COLUMN ledger.subscription.recorded_at IS 'When the row changed last; it rises with each version';
+COMMENT ON COLUMN ledger.subscription.next_check_at IS
+    'When the next check is due, as planned then; null: none is. See ledger.next_check_at';
+COMMENT ON COLUMN ledger.subscription.version IS 'Rises by one with each change';
+
+CREATE TABLE ledger.receipt_subscription (
+    receipt_id       bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    omitted_at       timestamptz,
+    absences         smallint NOT NULL DEFAULT 0,
+    PRIMARY KEY (subscription_id, receipt_id),
+    CONSTRAINT receipt_subscription_absences_are_omissions CHECK (absences = 0 OR omitted_at IS NOT NULL)
+);
+CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
+COMMENT ON TABLE ledger.receipt_subscription IS
+    'Which verified receipts hold which subscriptions: where polling goes when the polling receipt is rejected';
+COMMENT ON COLUMN ledger.receipt_subscription.omitted_at IS
+    'When a verified answer about the receipt left the subscription out although the receipt polled it; null: not '
+    'since an answer last held it';
+COMMENT ON COLUMN ledger.receipt_subscription.absences IS
+    'How many verified answers that hold purchases left the subscription out since an answer last held it, up to three; '
+    'omitted_at is the time of the first of them';
+
+CREATE TABLE ledger.period (
+    period_id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    web_order_line_item_id    text,
+    product_id                text NOT NULL,
+    group_id                  text,
+    quantity                  int NOT NULL,
+    original_purchased_at     timestamptz,
+    purchased_at              timestamptz NOT NULL,
+    expires_at                timestamptz NOT NULL,
+    cancelled_at              timestamptz,
+    cancellation_reason       text,
+    is_upgraded               boolean NOT NULL,
+    replaced_by               text,
+    is_trial                  boolean NOT NULL,
+    is_intro                  boolean NOT NULL,
+    promotional_offer_id      text,
+    offer_code_ref_name       text,
+    ownership                 text,
+    app_account_token         text,
+    price_milliunits          bigint,
+    price_currency            text,
+    revocation_percentage     int,
+    sale                      jsonb,
+    ending                    jsonb,
+    older_facts               jsonb,
+    path                      text NOT NULL,
+    as_of                     timestamptz,
+    recorded_at               timestamptz NOT NULL,
+    cancellation_recorded_at  timestamptz,
+    facts_recorded_at         timestamptz
+);
+CREATE UNIQUE INDEX period_web_order_line_item ON ledger.period (subscription_id, web_order_line_item_id)
+    WHERE web_order_line_item_id IS NOT NULL;
+CREATE INDEX period_of_subscription ON ledger.period (subscription_id);
+CREATE INDEX period_of_line_item ON ledger.period (web_order_line_item_id) WHERE web_order_line_item_id IS NOT NULL;
+COMMENT ON TABLE ledger.period IS
+    'The periods of subscriptions by their newest facts. A period keeps its id; its line item, an alias, or product '
+    'and purchase date identify it';
+COMMENT ON COLUMN ledger.period.original_purchased_at IS
+    'Apple''s original_purchase_date, the start of the subscription as the row gives it';
+COMMENT ON COLUMN ledger.period.cancelled_at IS 'When Apple refunded, revoked or replaced the period';
+COMMENT ON COLUMN ledger.period.cancellation_reason IS
+    'Apple''s cancellation_reason; or "moved to" and the original transaction id under which Apple shows the period now';
+COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced this one at once';
+COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
+COMMENT ON COLUMN ledger.period.ownership IS
+    'Apple''s in_app_ownership_type: PURCHASED, FAMILY_SHARED or ASSIGNED; what is not PURCHASED cost another customer';
+COMMENT ON COLUMN ledger.period.price_milliunits IS
+    'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
+    'to, of a term one payment; null: no signed transaction gave one';
+COMMENT ON COLUMN ledger.period.revocation_percentage IS
+    'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
+COMMENT ON COLUMN ledger.period.sale IS
+    'Apple''s billingPlanType, commitmentInfo, multiSeatInfo, additionalTransactionReason and revocationType: plan, '
+    'payment_number, payments, term_ends_at_ms, term_price, seats, revoked_seats, one_of_several, revocation_type; null: '
+    'no signed transaction stated any';
+COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
+COMMENT ON COLUMN ledger.period.older_facts IS
+    'By field: where and when the fact comes from, if not from path and as_of';
+COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
+COMMENT ON COLUMN ledger.period.as_of IS
+    'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
+COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
+COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS
+    'When its cancellation was stored, or the number of its refunded seats, by our clock';
+COMMENT ON COLUMN ledger.period.facts_recorded_at IS
+    'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_history has '
+    'what was known before';
+
+CREATE TABLE ledger.period_history (
+    period_id                 bigint NOT NULL,
+    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    known                     tstzrange NOT NULL,
+    product_id                text NOT NULL,
+    quantity                  int NOT NULL,
+    purchased_at              timestamptz NOT NULL,
+    expires_at                timestamptz NOT NULL,
+    cancelled_at              timestamptz,
+    is_upgraded               boolean NOT NULL,
+    is_trial                  boolean NOT NULL,
+    is_intro                  boolean NOT NULL,
+    promotional_offer_id      text,
+    offer_code_ref_name       text,
+    ownership                 text,
+    price_milliunits          bigint,
+    price_currency            text,
+    revocation_percentage     int,
+    sale                      jsonb,
+    recorded_at               timestamptz NOT NULL,
+    cancellation_recorded_at  timestamptz
+);
+CREATE INDEX period_history_of_subscription ON ledger.period_history (subscription_id);
+COMMENT ON TABLE ledger.period_history IS 'What was known of a period before a fact changed that figures depend on';
+COMMENT ON COLUMN ledger.period_history.known IS 'When that was known, by our clock; half-open';
+COMMENT ON COLUMN ledger.period_history.sale IS 'As in ledger.period';
+
+CREATE TABLE ledger.transaction_alias (
+    period_id       bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
+    transaction_id  text NOT NULL,
+    PRIMARY KEY (period_id, transaction_id)
+);
+CREATE INDEX transaction_alias_by_id ON ledger.transaction_alias (transaction_id);
+COMMENT ON TABLE ledger.transaction_alias IS 'The transaction ids under which Apple listed a period';
+
+CREATE TABLE ledger.subscription_span (
+    subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    valid            tstzrange NOT NULL,
+    known            tstzrange NOT NULL,
+    state            ledger.state NOT NULL,
+    reason           ledger.reason,
+    entitled         boolean NOT NULL,
+    product_id       text NOT NULL,
+    flags            text[] NOT NULL DEFAULT '{}',
+    allowed_until    timestamptz,
+    version          bigint NOT NULL,
+    CONSTRAINT subscription_span_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
+    CONSTRAINT subscription_span_reason_fits CHECK (
+        CASE state
+            WHEN 'expired' THEN reason IN
+                ('voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown')
+            WHEN 'revoked' THEN reason IN ('refund', 'family')
+            WHEN 'awaiting_renewal' THEN reason IN ('renewal', 'replacement')
+            ELSE reason IS NULL
+        END),
+    CONSTRAINT subscription_span_entitled_fits CHECK
+        (entitled = (state IN ('active', 'grace_period', 'awaiting_renewal'))),
+    CONSTRAINT subscription_span_allowed_only_without_access CHECK
+        (allowed_until IS NULL OR (NOT entitled AND allowed_until > lower(valid))),
+    CONSTRAINT subscription_span_says_one_thing EXCLUDE USING gist
+        (subscription_id WITH =, valid WITH &&, known WITH &&)
+);
+CREATE UNIQUE INDEX subscription_span_open ON ledger.subscription_span (subscription_id, lower(valid))
+    WHERE upper_inf(known);
+CREATE INDEX subscription_span_allowed ON ledger.subscription_span (allowed_until)
+    WHERE upper_inf(known) AND allowed_until IS NOT NULL;
+-- Metrics count the subscriptions in these states now, and no span that is over.
+CREATE INDEX subscription_span_unpaid ON ledger.subscription_span (COALESCE(upper(valid), 'infinity'))
+    WHERE upper_inf(known) AND state IN ('grace_period', 'billing_retry');
+-- When access begins and ends: what changed today is few rows among many.
+CREATE INDEX subscription_span_begins ON ledger.subscription_span (lower(valid))
+    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
+CREATE INDEX subscription_span_ends ON ledger.subscription_span (LEAST(allowed_until, upper(valid)))
+    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
+-- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
+CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
+CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;
+CREATE STATISTICS ledger.span_valid_until ON (COALESCE(upper(valid), 'infinity')) FROM ledger.subscription_span;
+COMMENT ON TABLE ledger.subscription_span IS
+    'The timelines. A change closes known and adds rows; a closed row never changes. The newest timeline is the '
+    'rows whose known has no end';
+COMMENT ON COLUMN ledger.subscription_span.valid IS
+    'When the state holds for the customer, by Apple''s clock; half-open';
+COMMENT ON COLUMN ledger.subscription_span.known IS 'When Perennial recorded it, by our clock; half-open';
+COMMENT ON COLUMN ledger.subscription_span.allowed_until IS
+    'The end of the outage allowance. Access ends at the start of valid only because no good news came, so it goes '
+    'on until allowed_until while Apple was not asked since; null: it ends';
+
+CREATE FUNCTION ledger.is_in_outage_allowance(valid tstzrange, allowed_until timestamptz, at timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
+$$;
+COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
+    'Whether the outage allowance carries access at an instant. Swift has the same rule as '
+    'StoredSpan.isInOutageAllowance(at:)';
+
+CREATE TABLE ledger.purchase (
+    purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    original_transaction_id  text NOT NULL,
+    product_id               text NOT NULL,
+    transaction_id           text,
+    transaction_ids          text[] NOT NULL DEFAULT '{}',
+    polled_by                bigint REFERENCES ledger.receipt,
+    quantity                 int,
+    purchased_at             timestamptz,
+    revoked_at               timestamptz,
+    app_account_token        text,
+    facts                    jsonb,
+    as_of                    timestamptz,
+    checked_at               timestamptz,
+    first_recorded_at        timestamptz,
+    recorded_at              timestamptz,
+    revocation_recorded_at   timestamptz,
+    facts_recorded_at        timestamptz,
+    next_check_at            timestamptz,
+    version                  bigint NOT NULL DEFAULT 0,
+    CONSTRAINT purchase_natural_key UNIQUE (app_id, environment, original_transaction_id, product_id),
+    CONSTRAINT purchase_known_is_complete CHECK
+        (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0),
+    CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
+) WITH (fillfactor = 75);
+CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
+CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
+CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
+COMMENT ON TABLE ledger.purchase IS
+    'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
+COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';
+COMMENT ON COLUMN ledger.purchase.polled_by IS 'The receipt that workers ask about it';
+COMMENT ON COLUMN ledger.purchase.facts IS 'Every fact with where and when it comes from';
+COMMENT ON COLUMN ledger.purchase.as_of IS
+    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
+COMMENT ON COLUMN ledger.purchase.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
+COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was stored first, by our clock';
+COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
+COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
+COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
+    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
+    'has what was known before';
+COMMENT ON COLUMN ledger.purchase.next_check_at IS
+    'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
+
+CREATE TABLE ledger.receipt_purchase (
+    receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    purchase_id  bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
+    omitted_at   timestamptz,
+    PRIMARY KEY (purchase_id, receipt_id)
+);
+CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
+COMMENT ON TABLE ledger.receipt_purchase IS 'Which verified receipts hold which one-time purchases';
+COMMENT ON COLUMN ledger.receipt_purchase.omitted_at IS
+    'When a verified answer about the receipt left the purchase out although the receipt polled it; null: not since '
+    'an answer last held it';
+
+CREATE TABLE ledger.purchase_history (
+    purchase_id             bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
+    known                   tstzrange NOT NULL,
+    quantity                int NOT NULL,
+    purchased_at            timestamptz NOT NULL,
+    revoked_at              timestamptz,
+    price_milliunits        bigint,
+    price_currency          text,
+    revocation_percentage   int,
+    revocation_recorded_at  timestamptz
+);
+CREATE INDEX purchase_history_of_purchase ON ledger.purchase_history (purchase_id);
+COMMENT ON TABLE ledger.purchase_history IS
+    'What was known of a one-time purchase before a fact changed that figures depend on';
+COMMENT ON COLUMN ledger.purchase_history.known IS 'When that was known, by our clock; half-open';
+
+-- The clocks of a subscription or purchase, whose last answers may have been equal ones: those are written in the
+-- schedule of the receipt that polls it. A poller that has no schedule row is null.
+CREATE FUNCTION ledger.as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.as_of, poller.confirmed_as_of) $$;
+COMMENT ON FUNCTION ledger.as_of(ledger.subscription, ledger.poll_schedule) IS
+    'Apple''s clock of the newest answer about a subscription, from its row and its poller''s schedule';
+
+CREATE FUNCTION ledger.as_of(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.as_of, poller.confirmed_as_of) $$;
+COMMENT ON FUNCTION ledger.as_of(ledger.purchase, ledger.poll_schedule) IS
+    'Apple''s clock of the newest answer about a one-time purchase, from its row and its poller''s schedule';
+
+CREATE FUNCTION ledger.checked_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.checked_at, poller.confirmed_at) $$;
+COMMENT ON FUNCTION ledger.checked_at(ledger.subscription, ledger.poll_schedule) IS
+    'When the newest answer about a subscription came, by our clock';
+
+CREATE FUNCTION ledger.checked_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.checked_at, poller.confirmed_at) $$;
+COMMENT ON FUNCTION ledger.checked_at(ledger.purchase, ledger.poll_schedule) IS
+    'When the newest answer about a one-time purchase came, by our clock';
+
+-- Renewal information speaks for the answer that holds it, also where Apple signed it: statuses are read with each history,
+-- so an equal answer states it again.
+CREATE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
+$$;
+COMMENT ON FUNCTION ledger.renewal_as_of IS
+    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row';
+
+CREATE FUNCTION ledger.next_check_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.next_check_at IS NOT NULL AND poller.confirmed_at > s.checked_at THEN poller.scheduled_for
+           ELSE s.next_check_at END
+$$;
+COMMENT ON FUNCTION ledger.next_check_at(ledger.subscription, ledger.poll_schedule) IS
+    'When the next check of a subscription is due: after equal answers, when its poller''s is; null: none is';
+
+CREATE FUNCTION ledger.next_check_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN p.next_check_at IS NOT NULL AND poller.confirmed_at > p.checked_at THEN poller.scheduled_for
+           ELSE p.next_check_at END
+$$;
+COMMENT ON FUNCTION ledger.next_check_at(ledger.purchase, ledger.poll_schedule) IS
+    'When the next look for a refund of a one-time purchase is due; null: none is';
+
+-- A customer who only pointed at a purchase, by the bare id of a transaction or a receipt for which Apple never vouched, owns
+-- what no other one claims, and gets no delivery of it.
+CREATE TABLE ledger.ownership (
+    ownership_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
+    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
+    customer_id      bigint NOT NULL REFERENCES ledger.customer,
+    cause            text,
+    valid            tstzrange NOT NULL,
+    known            tstzrange NOT NULL,
+    CONSTRAINT ownership_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
+    CONSTRAINT ownership_of_subscription_says_one_thing EXCLUDE USING gist
+        (subscription_id WITH =, valid WITH &&, known WITH &&) WHERE (subscription_id IS NOT NULL),
+    CONSTRAINT ownership_of_purchase_says_one_thing EXCLUDE USING gist
+        (purchase_id WITH =, valid WITH &&, known WITH &&) WHERE (purchase_id IS NOT NULL),
+    CONSTRAINT ownership_cause_known
+        CHECK (cause IN ('upload', 'import', 'token', 'proof', 'merge', 'split', 'assignment', 'pointer'))
+);
+CREATE INDEX ownership_of_customer ON ledger.ownership (customer_id);
+COMMENT ON TABLE ledger.ownership IS
+    'Which customer owned which subscription or one-time purchase. A change closes known and adds a row; a closed '
+    'row never changes';
+COMMENT ON COLUMN ledger.ownership.cause IS
+    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a proof of their order, a '
+    'merge, its undoing (split), a manual assignment, or that they only pointed at it; null: unknown';
+COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
+COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';
+
+CREATE FUNCTION ledger.is_shared(ownership text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(ownership, 'PURCHASED') <> 'PURCHASED'
+$$;
+COMMENT ON FUNCTION ledger.is_shared IS
+    'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known. Rows of a time '
+    'without ownership were bought';
+
+CREATE FUNCTION ledger.looks_monthly(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT period = 'P1Y' AND expires_at - purchased_at BETWEEN interval '28 days' AND interval '31 days 2 hours'
+$$;
+COMMENT ON FUNCTION ledger.looks_monthly IS
+    'Whether a paid row without any offer is probably one payment of a term: a month of a product that the catalog calls '
+    'a year. verifyReceipt shows nothing else of it';
+
+CREATE FUNCTION ledger.is_moved(is_upgraded boolean, cancellation_reason text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT is_upgraded AND COALESCE(cancellation_reason LIKE 'moved to %', false)
+$$;
+COMMENT ON FUNCTION ledger.is_moved IS
+    'Whether Apple shows a period under another original transaction id now, where it is the same charge';
+
+CREATE FUNCTION ledger.is_rest_refunded(
+    is_upgraded boolean, revocation_percentage int, purchased_at timestamptz, expires_at timestamptz,
+    cancelled_at timestamptz, followed_at timestamptz)
+RETURNS boolean
+-- Not immutable, as the sum of an instant and an interval is not: the planner would not put it where it is used.
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(
+        is_upgraded AND revocation_percentage = 100000 AND cancelled_at >= purchased_at
+            AND COALESCE(cancelled_at NOT BETWEEN followed_at - interval '1 minute' AND followed_at + interval '1 minute',
+                         cancelled_at >= expires_at), false)
+$$;
+COMMENT ON FUNCTION ledger.is_rest_refunded IS
+    'Whether Apple refunded the rest of a replaced period: the replacement brings a repayment that is dated as the next '
+    'period, at followed_at, so a refund of the whole price with another date came beside it. Swift has the same rule as '
+    'Period.restRefundedAt';
+
+"""#),
+        SQLFile("0004_events", #"""
+-- Every change as an event, the feed that gives committed events gapless positions, what Apple and people said besides, and
+-- what the ledger remembers about its own work.
+
+CREATE TYPE ledger.event_kind AS ENUM (
+    'subscription.started', 'trial.started', 'trial.converted', 'subscription.renewed', 'subscription.recovered',
+    'subscription.reactivated', 'subscription.expired', 'trial.expired', 'auto_renew.disabled', 'auto_renew.enabled',
+    'billing.retry_entered', 'billing.grace_entered', 'billing.grace_expired', 'product.changed',
+    'product.change_scheduled', 'product.change_withdrawn', 'price_increase.pending', 'price_increase.accepted',
+    'refund.granted', 'refund.reversed', 'family.revoked', 'subscription.extended', 'subscription.shortened',
+    'purchase.made', 'purchase.refunded', 'ownership.assigned', 'ownership.transferred', 'entitlements.changed');
+COMMENT ON TYPE ledger.event_kind IS 'What an event reports; docs/lifecycle.md says when each occurs';
+
 CREATE TABLE ledger.event (
     event_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     public_id        uuid NOT NULL,
@@ -872,26 +1306,33 @@ CREATE TABLE ledger.event (
     ordinal          smallint NOT NULL,
     kind             ledger.event_kind NOT NULL,
     customer_id      bigint REFERENCES ledger.customer,
-    product_id       text NOT NULL,
+    product_id       text,
     occurred_at      timestamptz NOT NULL,
     as_of            timestamptz NOT NULL,
     recorded_at      timestamptz NOT NULL,
     detail           jsonb NOT NULL DEFAULT '{}',
     CONSTRAINT event_public_id_unique UNIQUE (public_id),
-    CONSTRAINT event_of_one_stream CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
     CONSTRAINT event_of_subscription_unique UNIQUE (subscription_id, version, ordinal),
     CONSTRAINT event_of_purchase_unique UNIQUE (purchase_id, version, ordinal),
-    CONSTRAINT event_is_not_from_the_future CHECK (occurred_at <= as_of)
+    CONSTRAINT event_is_not_from_the_future CHECK (occurred_at <= as_of),
+    CONSTRAINT event_of_one_stream CHECK (
+        CASE WHEN kind = 'entitlements.changed'
+             THEN num_nonnulls(subscription_id, purchase_id, product_id) = 0 AND customer_id IS NOT NULL
+             ELSE num_nonnulls(subscription_id, purchase_id) = 1 AND product_id IS NOT NULL END)
 );
 -- perennial.subscription_event compares kinds as text: without this the planner takes each to be rare.
 CREATE STATISTICS ledger.event_kind ON (kind::text) FROM ledger.event;
+CREATE UNIQUE INDEX event_of_customer_unique ON ledger.event (customer_id, version, ordinal)
+    WHERE subscription_id IS NULL AND purchase_id IS NULL;
+CREATE INDEX event_of_customer ON ledger.event (customer_id, recorded_at);
 COMMENT ON TABLE ledger.event IS
-    'Changes of a stream, which is a subscription or a one-time purchase: written with the change, once, and never '
-    'changed';
+    'Changes of a stream, which is a subscription, a one-time purchase or a customer''s manual changes: written with the '
+    'change, once, and never changed';
 COMMENT ON COLUMN ledger.event.public_id IS 'UUIDv5 of stream, version and ordinal';
 COMMENT ON COLUMN ledger.event.version IS 'The version of the stream that the event belongs to';
 COMMENT ON COLUMN ledger.event.ordinal IS 'The order of the events of one version';
 COMMENT ON COLUMN ledger.event.customer_id IS 'The owner when the event was recorded';
+COMMENT ON COLUMN ledger.event.product_id IS 'The product; null: the stream is a customer';
 COMMENT ON COLUMN ledger.event.occurred_at IS 'When it happened, by Apple''s clock';
 COMMENT ON COLUMN ledger.event.as_of IS 'Apple''s clock of the answer that showed it';
 COMMENT ON COLUMN ledger.event.recorded_at IS 'When it was stored, by our clock';
@@ -948,19 +1389,21 @@ CREATE TABLE ledger.feed (
     feed_id     uuid NOT NULL DEFAULT gen_random_uuid(),
     place       text NOT NULL,
     position    bigint NOT NULL DEFAULT 0,
+    begun_at    timestamptz NOT NULL DEFAULT now(),
     former_id   uuid,
     renewed_at  timestamptz,
     CONSTRAINT feed_position_is_not_negative CHECK (position >= 0)
 );
-INSERT INTO ledger.feed (place) VALUES (ledger.feed_place());
 COMMENT ON TABLE ledger.feed IS
     'The identity of the feed, one row. The id belongs to a place: a restored database has another one, and refuses '
     'the cursors of the old one';
 COMMENT ON COLUMN ledger.feed.place IS 'Where the id holds (ledger.feed_place)';
 COMMENT ON COLUMN ledger.feed.position IS
     'The newest position; it is kept apart from the rows of the feed, so that none repeats';
+COMMENT ON COLUMN ledger.feed.begun_at IS 'When its first id began to hold, by our clock';
 COMMENT ON COLUMN ledger.feed.former_id IS 'The id before this one; null: it had no other';
 COMMENT ON COLUMN ledger.feed.renewed_at IS 'When the id was renewed, by our clock';
+INSERT INTO ledger.feed (place) VALUES (ledger.feed_place());
 
 CREATE VIEW ledger.feed_here AS
 SELECT CASE WHEN f.place = here.place THEN f.feed_id
@@ -979,25 +1422,319 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here text := ledger.feed_place();
 BEGIN
-    IF NEW.place = here THEN RETURN NEW; END IF;
-    NEW.feed_id := ledger.feed_id_elsewhere(OLD.feed_id, OLD.position, here);
-    NEW.place := here;
-    NEW.former_id := OLD.feed_id;
-    NEW.renewed_at := clock_timestamp();
-    INSERT INTO ledger.audit (action, detail)
-    VALUES ('feed.renewed', jsonb_build_object(
-        'from', OLD.feed_id, 'to', NEW.feed_id, 'because', 'restored', 'was_at', OLD.place, 'is_at', here));
+    IF NEW.place <> here THEN
+        NEW.feed_id := ledger.feed_id_elsewhere(OLD.feed_id, OLD.position, here);
+        NEW.place := here;
+        NEW.former_id := OLD.feed_id;
+        NEW.renewed_at := clock_timestamp();
+        INSERT INTO ledger.audit (action, detail)
+        VALUES ('feed.renewed', jsonb_build_object(
+            'from', OLD.feed_id, 'to', NEW.feed_id, 'because', 'restored', 'was_at', OLD.place, 'is_at', here));
+    END IF;
+    IF NEW.feed_id <> OLD.feed_id THEN
+        -- Services know the ids of deliveries that were made after the backup, and would ignore others under these.
+        PERFORM setval('ledger.delivery_delivery_id_seq', nextval('ledger.delivery_delivery_id_seq') + 1000000);
+    END IF;
     RETURN NEW;
 END
 $$;
-CREATE TRIGGER renewed_elsewhere BEFORE UPDATE ON ledger.feed FOR EACH ROW EXECUTE FUNCTION ledger.renew_feed();
 COMMENT ON FUNCTION ledger.renew_feed IS
     'Renews the id of a feed that is at another place, and records that in the audit. An update that names this '
-    'place itself keeps the id';
+    'place itself keeps the id. Where the id changes, the ids of deliveries skip a million';
+
+CREATE TRIGGER renewed_elsewhere BEFORE UPDATE ON ledger.feed FOR EACH ROW EXECUTE FUNCTION ledger.renew_feed();
+
+CREATE TABLE ledger.notification (
+    notification_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id                   int NOT NULL,
+    received_at              timestamptz NOT NULL,
+    version                  smallint NOT NULL,
+    kind                     text NOT NULL,
+    subkind                  text,
+    apple_id                 text,
+    environment              ledger.environment,
+    original_transaction_id  text,
+    transaction_id           text,
+    account_token            text,
+    signed_at                timestamptz,
+    effect                   text NOT NULL,
+    reason                   text,
+    check_at                 timestamptz,
+    body                     json,
+    texts                    bytea,
+    claims                   json,
+    CONSTRAINT notification_version_known CHECK (version IN (1, 2)),
+    CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
+    CONSTRAINT notification_effect_known CHECK (effect IN (
+        'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'asked', 'planned', 'unpolled',
+        'unshown', 'applied', 'stated', 'no_facts')),
+    CONSTRAINT notification_pulls_to_a_time CHECK (check_at IS NOT NULL OR effect NOT IN ('pulled', 'awaited'))
+);
+CREATE INDEX notification_received ON ledger.notification (received_at);
+CREATE INDEX notification_of_subscription
+    ON ledger.notification (app_id, original_transaction_id, environment, received_at);
+CREATE INDEX notification_of_consumption ON ledger.notification (signed_at) WHERE kind = 'CONSUMPTION_REQUEST';
+CREATE INDEX notification_account_token ON ledger.notification (app_id, account_token) WHERE account_token IS NOT NULL;
+CREATE INDEX notification_waits ON ledger.notification (app_id, original_transaction_id, environment)
+    WHERE effect IN ('asked', 'planned', 'unpolled', 'unshown');
+ALTER TABLE ledger.notification ALTER COLUMN texts SET STORAGE EXTERNAL;
+COMMENT ON TABLE ledger.notification IS
+    'Apple''s notifications: reasons to ask soon. The details in verified ones become part of what answers show';
+COMMENT ON COLUMN ledger.notification.version IS 'The version of Apple''s format: 1 or 2';
+COMMENT ON COLUMN ledger.notification.kind IS 'Apple''s notification type';
+COMMENT ON COLUMN ledger.notification.subkind IS 'Apple''s subtype; version 1 has none';
+COMMENT ON COLUMN ledger.notification.apple_id IS
+    'notificationUUID of version 2: a repetition has the same; version 1 has none';
+COMMENT ON COLUMN ledger.notification.transaction_id IS
+    'The transaction that a verified one holds; a CONSUMPTION_REQUEST is answered by it';
+COMMENT ON COLUMN ledger.notification.account_token IS
+    'The app_account_token in its transaction, in lower case, until it is applied; null: none, or applied';
+COMMENT ON COLUMN ledger.notification.signed_at IS 'When Apple signed it; null: it is not verified';
+COMMENT ON COLUMN ledger.notification.effect IS
+    'Of a verified one: asked: Apple is asked until an answer shows what it states; planned: the planned check shows it; '
+    'unpolled: no receipt polls its subject, which is known by notification only; unshown: no answer showed it; applied: its '
+    'details are part of the ledger; stated: an earlier edition took it for facts; no_facts: it holds no transaction and no '
+    'renewal. '
+    'pulled: the next check is at check_at or sooner; awaited: a worker asks about the receipt now and will again '
+    'by check_at, or the receipt is in quarantine and keeps its pace; no_subscription: the notification names none; '
+    'unknown: no receipt polls a subscription of that name; ignored: the notification is about another app; '
+    'wrong_password: its password is not the app''s secret';
+COMMENT ON COLUMN ledger.notification.reason IS 'Why it counts as unverified';
+COMMENT ON COLUMN ledger.notification.body IS 'What an unverified notification says, without any password';
+COMMENT ON COLUMN ledger.notification.texts IS
+    'The signed texts of a verified notification, each with the number of its chain (ledger.signer_chain); null: removed '
+    'when they were old, or with the customer';
+COMMENT ON COLUMN ledger.notification.claims IS
+    'What is kept of the texts once they are removed: their claims without what verifies a device, certificates '
+    'and raw receipts';
+
+CREATE TABLE ledger.support_call (
+    request_id      uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    app_id          int NOT NULL REFERENCES ledger.app,
+    environment     ledger.environment NOT NULL,
+    kind            text NOT NULL,
+    subject         text NOT NULL,
+    request         jsonb,
+    outcome         text NOT NULL DEFAULT 'sent',
+    reason          text,
+    code            int,
+    extended_until  timestamptz,
+    attempts        int NOT NULL DEFAULT 1,
+    first_asked_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    asked_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    answered_at     timestamptz,
+    CONSTRAINT support_call_kind_known CHECK (kind IN ('extend', 'extend_all', 'consumption', 'account_token')),
+    CONSTRAINT support_call_outcome_known CHECK (outcome IN ('sent', 'done', 'refused', 'failed', 'withheld')),
+    CONSTRAINT support_call_is_answered_once CHECK ((outcome = 'sent') = (answered_at IS NULL))
+);
+CREATE INDEX support_call_of_subject ON ledger.support_call (app_id, subject, kind, first_asked_at);
+CREATE INDEX support_call_asked ON ledger.support_call (asked_at);
+COMMENT ON TABLE ledger.support_call IS
+    'Support calls that change something at Apple''s, stored before they are made. ledger.audit has who made them, with '
+    'the same request_id; both are kept as long';
+COMMENT ON COLUMN ledger.support_call.request_id IS
+    'The identifier of the request. A repetition has the same; Apple gets it with an extension';
+COMMENT ON COLUMN ledger.support_call.kind IS
+    'extend: one subscription; extend_all: all subscriptions of a product; consumption; account_token';
+COMMENT ON COLUMN ledger.support_call.subject IS
+    'What it is about: an original transaction id; of a consumption a transaction id; of extend_all a product';
+COMMENT ON COLUMN ledger.support_call.request IS
+    'What is asked, in Apple''s words; null: removed with the customer, or nothing was to be sent';
+COMMENT ON COLUMN ledger.support_call.outcome IS
+    'sent: no answer is known yet; done; refused: Apple did not do it; failed: nothing is known of it; withheld: the '
+    'customer did not consent, so nothing was sent';
+COMMENT ON COLUMN ledger.support_call.reason IS 'Why it was refused or failed';
+COMMENT ON COLUMN ledger.support_call.code IS 'Apple''s error code; null: none';
+COMMENT ON COLUMN ledger.support_call.extended_until IS 'When an extended subscription ends now, as Apple said';
+COMMENT ON COLUMN ledger.support_call.attempts IS 'How often it was sent';
+COMMENT ON COLUMN ledger.support_call.asked_at IS 'When it was sent last';
+COMMENT ON COLUMN ledger.support_call.answered_at IS 'When its outcome was stored';
+
+CREATE TABLE ledger.channel_comparison (
+    subscription_id  bigint PRIMARY KEY REFERENCES ledger.subscription,
+    tried_at         timestamptz NOT NULL,
+    compared_at      timestamptz
+);
+COMMENT ON TABLE ledger.channel_comparison IS 'When the channels were last compared about each subscription';
+COMMENT ON COLUMN ledger.channel_comparison.tried_at IS 'When both channels were last asked about it';
+COMMENT ON COLUMN ledger.channel_comparison.compared_at IS 'When both gave whole answers; null: never';
+
+CREATE TABLE ledger.channel_difference (
+    difference_id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    original_transaction_id  text NOT NULL,
+    transaction_id           text NOT NULL,
+    fact                     text NOT NULL,
+    verify_receipt           text,
+    server_api               text,
+    explanation              text,
+    first_seen_at            timestamptz NOT NULL,
+    last_seen_at             timestamptz NOT NULL,
+    waits_until              timestamptz NOT NULL,
+    agreed_at                timestamptz,
+    CONSTRAINT channel_difference_differs CHECK (verify_receipt IS DISTINCT FROM server_api)
+);
+CREATE UNIQUE INDEX channel_difference_open
+    ON ledger.channel_difference (app_id, environment, original_transaction_id, transaction_id, fact)
+    WHERE agreed_at IS NULL;
+COMMENT ON TABLE ledger.channel_difference IS 'Facts that verifyReceipt and the Server API stated differently';
+COMMENT ON COLUMN ledger.channel_difference.transaction_id IS 'The period or purchase; empty: the renewal';
+COMMENT ON COLUMN ledger.channel_difference.fact IS 'The name of the fact, such as expires_at';
+COMMENT ON COLUMN ledger.channel_difference.verify_receipt IS 'What verifyReceipt states; null: nothing';
+COMMENT ON COLUMN ledger.channel_difference.server_api IS 'What the Server API states; null: nothing';
+COMMENT ON COLUMN ledger.channel_difference.explanation IS
+    'Why it is to be expected: finished_consumable, restored or old_receipt; null: it is not';
+COMMENT ON COLUMN ledger.channel_difference.first_seen_at IS 'When it was first seen, by our clock';
+COMMENT ON COLUMN ledger.channel_difference.last_seen_at IS 'When it was last seen, by our clock';
+COMMENT ON COLUMN ledger.channel_difference.waits_until IS
+    'Until then it may be that one channel is later than the other, which explains it';
+COMMENT ON COLUMN ledger.channel_difference.agreed_at IS 'When both channels stated the same; null: they do not yet';
+
+CREATE TABLE ledger.channel_walk (
+    app_id      int PRIMARY KEY REFERENCES ledger.app,
+    begun_at    timestamptz NOT NULL,
+    receipt_id  bigint DEFAULT 0
+);
+COMMENT ON TABLE ledger.channel_walk IS
+    'How far workers came with asking both channels about every subscription with access, whose next check may be a '
+    'month away';
+COMMENT ON COLUMN ledger.channel_walk.begun_at IS 'When the walk began';
+COMMENT ON COLUMN ledger.channel_walk.receipt_id IS 'The last receipt of the walk so far; null: the walk is over';
+
+CREATE TABLE ledger.incident (
+    incident_id    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id         int NOT NULL REFERENCES ledger.app,
+    kind           text NOT NULL,
+    opened_at      timestamptz NOT NULL,
+    recognised_at  timestamptz NOT NULL,
+    last_at        timestamptz,
+    closed_at      timestamptz,
+    asked          bigint NOT NULL,
+    refused        bigint NOT NULL,
+    last_reason    text NOT NULL,
+    CONSTRAINT incident_kind_known CHECK (kind IN ('refusals', 'clock')),
+    CONSTRAINT incident_clocks_are_in_order CHECK (opened_at <= recognised_at AND recognised_at <= closed_at),
+    CONSTRAINT incident_refused_were_asked CHECK (0 <= refused AND refused <= asked),
+    CONSTRAINT incident_of_a_clock_has_a_last CHECK ((kind = 'clock') = (last_at IS NOT NULL))
+);
+CREATE UNIQUE INDEX incident_running ON ledger.incident (app_id, kind) WHERE closed_at IS NULL;
+COMMENT ON TABLE ledger.incident IS 'Times at which the fault is not the receipts''';
+COMMENT ON COLUMN ledger.incident.kind IS
+    'refusals: Apple refuses many once-verified receipts of an app at once; clock: answers are dated more than an '
+    'hour ahead of the database''s clock';
+COMMENT ON COLUMN ledger.incident.opened_at IS
+    'When the first receipt was refused, or the first answer not believed';
+COMMENT ON COLUMN ledger.incident.recognised_at IS 'When refusals or wrong dates became an incident';
+COMMENT ON COLUMN ledger.incident.last_at IS 'Of kind clock: when the last answer came that was not believed';
+COMMENT ON COLUMN ledger.incident.asked IS
+    'Answers about once-verified receipts since opened_at; a receipt that is refused again counts once';
+COMMENT ON COLUMN ledger.incident.refused IS
+    'Of kind refusals: once-verified receipts that were refused; of kind clock: answers that were not believed';
+
+CREATE TABLE ledger.verified_minute (
+    app_id   int NOT NULL,
+    minute   timestamptz NOT NULL,
+    backend  int NOT NULL,
+    answers  bigint NOT NULL,
+    PRIMARY KEY (app_id, minute, backend)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE ledger.verified_minute IS
+    'Answers by minute that vouched again for once-verified receipts. Each database connection (backend) counts in '
+    'rows of its own, so that settlements never wait for each other''s count';
+
+CREATE TABLE ledger.check_hour (
+    app_id    int NOT NULL,
+    hour      timestamptz NOT NULL,
+    verified  bigint NOT NULL,
+    rejected  bigint NOT NULL,
+    failed    bigint NOT NULL,
+    PRIMARY KEY (app_id, hour)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE ledger.check_hour IS
+    'Apple''s answers by hour. A process adds its own every few seconds, so the last ones of a killed process are '
+    'missing';
+COMMENT ON COLUMN ledger.check_hour.failed IS 'Checks that brought no usable answer';
+
+CREATE TABLE ledger.verify_turn (
+    name       text PRIMARY KEY,
+    worker_id  int,
+    begun_at   timestamptz NOT NULL DEFAULT '-infinity',
+    moved_at   timestamptz NOT NULL DEFAULT '-infinity',
+    ended_at   timestamptz
+);
+COMMENT ON TABLE ledger.verify_turn IS
+    'What workers verify by turns: one worker at a time has the turn, and a worker that does not move loses it';
+COMMENT ON COLUMN ledger.verify_turn.moved_at IS 'When the worker last reported progress';
+COMMENT ON COLUMN ledger.verify_turn.ended_at IS 'When the turn was over; null: it is under way, or never began';
+INSERT INTO ledger.verify_turn (name) VALUES ('coverage'), ('everything');
+
+CREATE TABLE ledger.invariant (
+    name        text PRIMARY KEY,
+    violations  bigint NOT NULL,
+    repaired    bigint NOT NULL,
+    checked_at  timestamptz NOT NULL,
+    CONSTRAINT invariant_counts_what_it_found CHECK (0 <= repaired AND repaired <= violations)
+);
+COMMENT ON TABLE ledger.invariant IS 'What a worker found when it last verified an invariant everywhere';
+COMMENT ON COLUMN ledger.invariant.violations IS 'Found, including those that were repaired at once';
+
+CREATE TABLE ledger.correction (
+    correction_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
+    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
+    version          bigint NOT NULL,
+    fact             text NOT NULL,
+    stored           text,
+    rebuilt          text,
+    recorded_at      timestamptz NOT NULL,
+    CONSTRAINT correction_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
+    CONSTRAINT correction_changes_something CHECK (stored IS DISTINCT FROM rebuilt)
+);
+CREATE INDEX correction_of_subscription ON ledger.correction (subscription_id);
+CREATE INDEX correction_of_purchase ON ledger.correction (purchase_id);
+COMMENT ON TABLE ledger.correction IS
+    'What a rebuild corrected: one row per fact that was stored otherwise than the observations say. A correction '
+    'is a version of its own without events, because nothing happened at Apple';
+COMMENT ON COLUMN ledger.correction.stored IS 'The fact before the correction';
+COMMENT ON COLUMN ledger.correction.rebuilt IS 'The fact as the observations say';
+
+CREATE VIEW ledger.unasked AS
+SELECT n.app_id, n.environment, n.original_transaction_id
+FROM ledger.notification n WHERE n.effect = 'unpolled'
+UNION
+SELECT a.app_id, thing.environment, thing.original_transaction_id
+FROM ledger.app a
+CROSS JOIN LATERAL (
+    SELECT r.receipt_id, r.environment, r.transaction_id, r.verified_at FROM ledger.receipt r
+    WHERE r.app_id = a.app_id AND r.form <> 'receipt' AND r.erased_at IS NULL AND r.rejections = 0 OFFSET 0) r
+CROSS JOIN LATERAL (
+    SELECT s.environment, s.original_transaction_id
+    FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
+    WHERE l.receipt_id = r.receipt_id AND s.version > 0
+      AND (s.polled_by IS NULL OR s.polled_by = r.receipt_id AND s.next_check_at IS NOT NULL)
+    UNION ALL
+    SELECT p.environment, p.original_transaction_id
+    FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
+    WHERE l.receipt_id = r.receipt_id AND p.version > 0
+      AND (p.polled_by IS NULL OR p.polled_by = r.receipt_id AND p.next_check_at IS NOT NULL)
+    UNION ALL
+    SELECT r.environment, r.transaction_id
+    WHERE r.verified_at IS NULL AND EXISTS (SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = r.receipt_id)) thing
+WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id);
+COMMENT ON VIEW ledger.unasked IS
+    'Subscriptions and purchases that Apple is not asked about: notifications name them and no receipt polls them, or the app '
+    'has no server key and only transactions show them';
 
 """#),
-        SQLFile("0008_catalog", #"""
+        SQLFile("0005_catalog", #"""
 -- The catalog: products, what they are and grant, their offers, dated prices, and the prices that uploads report.
+
+CREATE TYPE ledger.product_kind AS ENUM ('auto_renewable', 'non_renewing', 'consumable', 'non_consumable');
+COMMENT ON TYPE ledger.product_kind IS
+    'What a product of the catalog is, in the words of App Store Connect. non_renewing: a subscription that ends after '
+    'the catalog''s period, because Apple knows no end of it';
+
 CREATE TABLE ledger.product (
     app_id            int NOT NULL REFERENCES ledger.app,
     product_id        text NOT NULL,
@@ -1010,6 +1747,7 @@ CREATE TABLE ledger.product (
     credit            text,
     units             int,
     delivers_since    timestamptz,
+    units_since       timestamptz NOT NULL DEFAULT now(),
     slot              text,
     slot_place        int,
     PRIMARY KEY (app_id, product_id),
@@ -1034,6 +1772,7 @@ COMMENT ON COLUMN ledger.product.credit IS 'What a consumable adds to, such as c
 COMMENT ON COLUMN ledger.product.units IS 'How many units of the credit one of it adds';
 COMMENT ON COLUMN ledger.product.delivers_since IS
     'What was bought before is not delivered; null: see ledger.product_terms.delivers_since';
+COMMENT ON COLUMN ledger.product.units_since IS 'Since when it gives these units of this credit';
 COMMENT ON COLUMN ledger.product.slot IS 'The products of a slot replace one another on sale';
 COMMENT ON COLUMN ledger.product.slot_place IS 'The place in the slot; 1 is offered first';
 
@@ -1045,7 +1784,8 @@ CREATE TABLE ledger.product_terms (
     applied_at      timestamptz NOT NULL,
     delivers_since  timestamptz,
     PRIMARY KEY (app_id, product_id, applied_at),
-    CONSTRAINT product_terms_duration_of_non_renewing CHECK ((duration IS NOT NULL) = (kind IS NOT DISTINCT FROM 'non_renewing')),
+    CONSTRAINT product_terms_duration_of_non_renewing
+        CHECK ((duration IS NOT NULL) = (kind IS NOT DISTINCT FROM 'non_renewing')),
     CONSTRAINT product_terms_deliver_with_kind CHECK ((delivers_since IS NULL) = (kind IS NULL))
 );
 COMMENT ON TABLE ledger.product_terms IS
@@ -1201,10 +1941,10 @@ COMMENT ON TABLE ledger.small_business IS
     'as in ledger.product_price';
 
 CREATE TABLE ledger.stated_price (
-    stated_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stated_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     customer_id       bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
-    stated_at           timestamptz NOT NULL,
+    stated_at         timestamptz NOT NULL,
     storefront        text,
     price_milliunits  bigint,
     currency          text,
@@ -1233,8 +1973,10 @@ END $$;
 COMMENT ON FUNCTION ledger.store_stated_price IS
     'Keeps the storefront and the price of an upload; it ignores a price without currency. What an import says again of '
     'an upload is said now, whenever the upload came';
+
 CREATE TRIGGER upload_says_price AFTER INSERT ON ledger.upload FOR EACH ROW
     WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.store_stated_price();
+
 CREATE TRIGGER upload_says_another_price AFTER UPDATE ON ledger.upload FOR EACH ROW
     WHEN ((NEW.storefront, NEW.price_milliunits, NEW.currency)
           IS DISTINCT FROM (OLD.storefront, OLD.price_milliunits, OLD.currency))
@@ -1258,19 +2000,42 @@ COMMENT ON VIEW ledger.price_mark IS
     'One mark per app for everything that the catalog says of prices, periods and the Small Business Program: '
     'another mark means other figures';
 
+CREATE FUNCTION perennial.set_price(
+    bundle_id text, product_id text, storefront text, price_milliunits bigint, currency text,
+    valid_from timestamptz DEFAULT NULL, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    SELECT ledger.record_price(
+        ledger.app_key(bundle_id), product_id, storefront, tstzrange(valid_from, valid_until), price_milliunits, currency)
+$$;
+COMMENT ON FUNCTION perennial.set_price IS
+    'Sets what a product costs in a storefront (empty: the default one), in thousandths of currency, from valid_from '
+    '(null: ever) until valid_until (null: on and on). A price that is null ends the one before. Earlier knowledge is '
+    'kept. For perennial_owner';
+
+CREATE FUNCTION perennial.set_small_business(
+    bundle_id text, valid_from timestamptz, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO ledger.small_business (app_id, valid)
+    VALUES (ledger.app_key(bundle_id), tstzrange(valid_from, valid_until))
+$$;
+COMMENT ON FUNCTION perennial.set_small_business IS
+    'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
+    'on). For perennial_owner';
+
 """#),
-        SQLFile("0009_entitlements", #"""
--- What customers may use: the sources besides Apple, and when each source gives which entitlement.
+        SQLFile("0006_entitlements", #"""
+-- What customers may use: the sources besides Apple, the read model, and the functions that every lookup goes through.
+
 CREATE TABLE ledger.manual_grant (
     manual_grant_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    customer_id    bigint NOT NULL REFERENCES ledger.customer,
-    entitlement    text NOT NULL,
-    valid          tstzrange NOT NULL,
-    known          tstzrange NOT NULL,
-    given_by       text NOT NULL,
-    reason         text NOT NULL,
-    ended_by       text,
-    end_reason     text,
+    customer_id      bigint NOT NULL REFERENCES ledger.customer,
+    entitlement      text NOT NULL,
+    valid            tstzrange NOT NULL,
+    known            tstzrange NOT NULL,
+    given_by         text NOT NULL,
+    reason           text NOT NULL,
+    ended_by         text,
+    end_reason       text,
     CONSTRAINT manual_grant_entitlement_is_short CHECK (entitlement <> '' AND length(entitlement) <= 255),
     CONSTRAINT manual_grant_says_who_and_why CHECK
         (given_by <> '' AND length(given_by) <= 255 AND reason <> '' AND length(reason) <= 1000
@@ -1304,7 +2069,7 @@ CREATE TABLE ledger.provisional (
     customer_id  bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
     receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     product_id   text NOT NULL,
-    stated_at      timestamptz NOT NULL,
+    stated_at    timestamptz NOT NULL,
     since        timestamptz NOT NULL,
     until        timestamptz NOT NULL,
     environment  ledger.environment NOT NULL,
@@ -1331,6 +2096,7 @@ $$;
 COMMENT ON FUNCTION ledger.extend_non_renewing IS
     'When a non-renewing subscription that ran until ends_at (null: none did) ends after one more purchase, which may be '
     'refunded at revoked_at. In the calendar of UTC; the ends of months are clamped';
+
 CREATE AGGREGATE ledger.non_renewing_end(timestamptz, interval, timestamptz)
     (SFUNC = ledger.extend_non_renewing, STYPE = timestamptz, PARALLEL = SAFE);
 COMMENT ON AGGREGATE ledger.non_renewing_end(timestamptz, interval, timestamptz) IS
@@ -1519,9 +2285,12 @@ COMMENT ON FUNCTION ledger.entitlement_spans IS
     'Everything that gives, or gave, customers an entitlement, by the spans that end after since, with the catalog of '
     'catalog_at, as known at known_at (infinity: all that is known)';
 
-"""#),
-        SQLFile("0010_lookups", #"""
--- The read model of lookups: what each customer may use from now on, and the functions that every lookup goes through.
+-- Lookups read the stored spans in the form in which the server sends them: writing each field of each span costs a
+-- lookup a third of its time in the database.
+CREATE FUNCTION ledger.sent(spans ledger.entitlement_span[]) RETURNS bytea
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN pg_catalog.array_send(spans); END $$;
+COMMENT ON FUNCTION ledger.sent IS
+    'An array of spans as the server sends it. It is immutable but for the numbers of types in it, which are not read';
 
 -- A transaction that changes what customers may use computes their rows anew before it commits. A new catalog and an
 -- import outdate rows, and a worker renews those; lookups compute what is outdated or missing.
@@ -1532,8 +2301,10 @@ CREATE TABLE ledger.current_entitlements (
     computed_at         timestamptz NOT NULL,
     spans               ledger.entitlement_span[] NOT NULL,
     subscriptions       bigint[] NOT NULL,
-    purchases           bigint[] NOT NULL
+    purchases           bigint[] NOT NULL,
+    sent                bytea GENERATED ALWAYS AS (ledger.sent(spans)) STORED
 ) WITH (fillfactor = 90);
+ALTER TABLE ledger.current_entitlements ALTER COLUMN sent SET STORAGE MAIN;
 CREATE INDEX current_entitlements_by_catalog ON ledger.current_entitlements (app_id, catalog_changed_at);
 COMMENT ON TABLE ledger.current_entitlements IS
     'What a customer may use from the last change on. A customer without a row, or with an outdated one, has it '
@@ -1547,6 +2318,8 @@ COMMENT ON COLUMN ledger.current_entitlements.spans IS 'All spans that end after
 COMMENT ON COLUMN ledger.current_entitlements.subscriptions IS
     'The subscriptions in spans, whose clocks a lookup reads by key';
 COMMENT ON COLUMN ledger.current_entitlements.purchases IS 'The one-time purchases in spans, likewise';
+COMMENT ON COLUMN ledger.current_entitlements.sent IS
+    'spans as the server sends it, which lookups read. Where a row is large, spans is what leaves it first';
 
 CREATE FUNCTION ledger.compute_entitlements(customer_ids bigint[]) RETURNS SETOF ledger.current_entitlements
 LANGUAGE plpgsql STABLE
@@ -1562,7 +2335,8 @@ BEGIN
     SELECT c.customer_id, c.app_id, a.catalog_changed_at, at,
            COALESCE(array_agg(s.span ORDER BY s.span) FILTER (WHERE NOT s.span IS NULL), '{}'),
            COALESCE(array_agg(DISTINCT (s.span).subscription_id) FILTER (WHERE (s.span).subscription_id IS NOT NULL), '{}'),
-           COALESCE(array_agg(DISTINCT (s.span).purchase_id) FILTER (WHERE (s.span).purchase_id IS NOT NULL), '{}')
+           COALESCE(array_agg(DISTINCT (s.span).purchase_id) FILTER (WHERE (s.span).purchase_id IS NOT NULL), '{}'),
+           NULL::bytea
     FROM ledger.customer c
     JOIN ledger.app a USING (app_id)
     LEFT JOIN ledger.entitlement_spans(customer_ids, at, at, 'infinity') s USING (customer_id)
@@ -1689,336 +2463,1351 @@ COMMENT ON FUNCTION ledger.entitlements IS
     'clock may be behind what it knows. Swift has the same rule as EntitlementSource.precedes';
 
 """#),
-        SQLFile("0011_rate_limits", #"""
--- How many calls to Apple an app may make, and the breakers that stop them.
-CREATE TABLE ledger.app_budget (
-    app_id          int PRIMARY KEY REFERENCES ledger.app,
-    rate            double precision NOT NULL DEFAULT 50,
-    burst           double precision NOT NULL DEFAULT 50,
-    tokens          double precision NOT NULL DEFAULT 50,
-    refilled_at     timestamptz NOT NULL DEFAULT now(),
-    slowed_to       double precision,
-    slowed_at       timestamptz,
-    failures        smallint NOT NULL DEFAULT 0,
-    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
-    paused_because  text,
-    CONSTRAINT app_budget_is_sane CHECK (rate >= 0 AND burst >= 1 AND tokens >= 0),
-    CONSTRAINT app_budget_slowed_has_both CHECK ((slowed_to IS NULL) = (slowed_at IS NULL)),
-    CONSTRAINT app_budget_never_stands_still CHECK (slowed_to >= 0.5)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-COMMENT ON TABLE ledger.app_budget IS
-    'The budget of calls to Apple of each app (a token bucket), and the breaker of the app';
-COMMENT ON COLUMN ledger.app_budget.rate IS 'Calls a second; 0: unlimited';
-COMMENT ON COLUMN ledger.app_budget.burst IS 'Calls at once: the most tokens that the app can save';
-COMMENT ON COLUMN ledger.app_budget.tokens IS 'Calls that the app could make at refilled_at';
-COMMENT ON COLUMN ledger.app_budget.slowed_to IS
-    'Calls a second when Apple last asked for fewer, at slowed_at; since then they grow (ledger.calls_a_second)';
-COMMENT ON COLUMN ledger.app_budget.failures IS
-    'Rounds of answers in a row that mostly failed; above 0 workers try only a few receipts';
-COMMENT ON COLUMN ledger.app_budget.paused_until IS
-    'Workers ask nothing for this app until then; paused_because says why';
+        SQLFile("0007_orders", #"""
+-- Orders: what customers are about to buy, from the tap to the delivery.
 
-CREATE FUNCTION ledger.calls_a_second(
-    rate double precision, slowed_to double precision, slowed_at timestamptz, at timestamptz)
-RETURNS double precision
+CREATE TYPE ledger.order_state AS ENUM (
+    'created', 'purchasing', 'deferred', 'paid', 'delivered', 'cancelled', 'failed', 'expired', 'refunded');
+COMMENT ON TYPE ledger.order_state IS 'Where an order is; docs/purchases.md says what leads from one to another';
+
+CREATE FUNCTION ledger.account_token(token text) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN slowed_to IS NULL OR grown >= full_rate THEN rate ELSE grown END
-    FROM (SELECT CASE rate WHEN 0 THEN 1000 ELSE rate END AS full_rate) f
-    CROSS JOIN LATERAL (
-        SELECT slowed_to
-            + GREATEST(full_rate / 60, 0.05) * GREATEST(0, EXTRACT(epoch FROM at - slowed_at))::float8 AS grown) g
+    SELECT CASE WHEN token ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN token::uuid END
 $$;
-COMMENT ON FUNCTION ledger.calls_a_second IS
-    'How many calls a second an app may make at an instant (0: unlimited). From what it was slowed to, it regains a '
-    'sixtieth of its rate each second, so a minute after Apple''s last complaint it has its full rate. An unlimited '
-    'app grows to 1000';
+COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; null where an app passed something else';
 
-CREATE TABLE ledger.apple_breaker (
-    is_only         boolean PRIMARY KEY DEFAULT true,
-    failures        smallint NOT NULL DEFAULT 0,
-    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
-    paused_because  text,
-    CONSTRAINT apple_breaker_is_one CHECK (is_only)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-INSERT INTO ledger.apple_breaker DEFAULT VALUES;
--- Without this the planner takes it to have a thousand rows until the first autovacuum.
-ANALYZE ledger.apple_breaker;
-COMMENT ON TABLE ledger.apple_breaker IS
-    'The breaker of all apps, one row: while Apple does not answer at all, every worker waits';
-COMMENT ON COLUMN ledger.apple_breaker.failures IS
-    'Rounds of calls in a row, about any app, that mostly brought no answer at all';
-COMMENT ON COLUMN ledger.apple_breaker.paused_until IS
-    'Workers ask nothing until then; paused_because says why';
+CREATE TABLE ledger.purchase_order (
+    order_id           uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    app_id             int NOT NULL REFERENCES ledger.app,
+    customer_id        bigint NOT NULL REFERENCES ledger.customer,
+    product_id         text NOT NULL,
+    quantity           int NOT NULL,
+    price_milliunits   bigint,
+    currency           text,
+    device             bytea,
+    app_account_token  uuid NOT NULL DEFAULT gen_random_uuid(),
+    sealed_key         bytea,
+    state              ledger.order_state NOT NULL DEFAULT 'created',
+    cause              text NOT NULL,
+    created_at         timestamptz NOT NULL,
+    expires_at         timestamptz NOT NULL,
+    changed_at         timestamptz NOT NULL,
+    paid_at            timestamptz,
+    environment        ledger.environment,
+    transaction_id     text,
+    purchase_id        bigint REFERENCES ledger.purchase,
+    subscription_id    bigint REFERENCES ledger.subscription,
+    period_id          bigint,
+    CONSTRAINT purchase_order_token_unique UNIQUE (app_account_token),
+    CONSTRAINT purchase_order_quantity_is_some CHECK (quantity BETWEEN 1 AND 10),
+    CONSTRAINT purchase_order_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
+    CONSTRAINT purchase_order_is_paid_by_one_thing CHECK (
+        num_nonnulls(purchase_id, subscription_id) <= 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
+    CONSTRAINT purchase_order_paid_names_its_transaction CHECK (
+        num_nonnulls(paid_at, environment, transaction_id) IN (0, 3)
+        AND (paid_at IS NOT NULL) = (num_nonnulls(purchase_id, subscription_id) = 1)),
+    CONSTRAINT purchase_order_state_fits CHECK (
+        CASE WHEN state IN ('paid', 'refunded') THEN paid_at IS NOT NULL WHEN state = 'delivered' THEN true
+             ELSE paid_at IS NULL END)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX purchase_order_paid_by_purchase ON ledger.purchase_order (purchase_id) WHERE purchase_id IS NOT NULL;
+CREATE UNIQUE INDEX purchase_order_paid_by_period ON ledger.purchase_order (subscription_id, period_id)
+    WHERE subscription_id IS NOT NULL;
+CREATE INDEX purchase_order_of_customer ON ledger.purchase_order (customer_id, created_at, order_id);
+CREATE INDEX purchase_order_open_of_customer ON ledger.purchase_order (customer_id)
+    WHERE state IN ('created', 'purchasing', 'deferred');
+CREATE INDEX purchase_order_of_device ON ledger.purchase_order (device) WHERE device IS NOT NULL;
+CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at)
+    WHERE state IN ('created', 'purchasing', 'deferred') AND expires_at IS NOT NULL;
+CREATE INDEX purchase_order_paid_of_customer ON ledger.purchase_order (customer_id) WHERE state = 'paid';
+COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
+COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS
+    'The price that the customer was shown, in thousandths of currency';
+COMMENT ON COLUMN ledger.purchase_order.device IS
+    'A keyed hash of the device''s own id; equal ones tell customers who share an Apple account';
+COMMENT ON COLUMN ledger.purchase_order.app_account_token IS
+    'What the app passes to Apple with the purchase; a transaction that carries it pays this order';
+COMMENT ON COLUMN ledger.purchase_order.sealed_key IS
+    'The key of the order''s proofs, sealed with the master key; null: the customer was erased, and no proof is accepted';
+COMMENT ON COLUMN ledger.purchase_order.cause IS 'What brought the state';
+COMMENT ON COLUMN ledger.purchase_order.expires_at IS 'When the order expires if it is not paid';
+COMMENT ON COLUMN ledger.purchase_order.paid_at IS 'Apple''s date of the transaction that pays it';
+COMMENT ON COLUMN ledger.purchase_order.purchase_id IS 'The one-time purchase that pays it; or subscription_id and period_id';
+
+CREATE TABLE ledger.order_change (
+    order_id    uuid NOT NULL REFERENCES ledger.purchase_order,
+    ordinal     int NOT NULL,
+    state       ledger.order_state NOT NULL,
+    cause       text NOT NULL,
+    code        text,
+    changed_at  timestamptz NOT NULL,
+    PRIMARY KEY (order_id, ordinal),
+    CONSTRAINT order_change_code_is_short CHECK (length(code) <= 255)
+);
+COMMENT ON TABLE ledger.order_change IS 'Every change of every order, with its cause. Rows are only added';
+COMMENT ON COLUMN ledger.order_change.code IS 'What the device reported with the state, such as an error code of StoreKit';
+
+CREATE TABLE ledger.order_request (
+    app_id       int NOT NULL REFERENCES ledger.app,
+    request_key  text NOT NULL,
+    request      bytea NOT NULL,
+    order_id     uuid NOT NULL REFERENCES ledger.purchase_order,
+    state        ledger.order_state NOT NULL,
+    expires_at   timestamptz NOT NULL,
+    asked_at     timestamptz NOT NULL,
+    PRIMARY KEY (app_id, request_key),
+    CONSTRAINT order_request_key_is_short CHECK (request_key <> '' AND length(request_key) <= 255)
+);
+CREATE INDEX order_request_asked_at ON ledger.order_request (asked_at);
+COMMENT ON TABLE ledger.order_request IS 'The Idempotency-Keys of the last 24 hours and the orders that they made';
+COMMENT ON COLUMN ledger.order_request.request IS 'SHA-256 of what was asked: another request with the key is refused';
+COMMENT ON COLUMN ledger.order_request.state IS 'The state that was answered; a repetition gets the same answer';
+COMMENT ON COLUMN ledger.order_request.expires_at IS 'The end that was answered';
+
+CREATE TABLE ledger.order_receipt (
+    receipt_id      bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    order_id        uuid NOT NULL REFERENCES ledger.purchase_order,
+    is_proved       boolean NOT NULL,
+    is_new          boolean NOT NULL,
+    transaction_id  text,
+    is_naming       boolean NOT NULL DEFAULT false,
+    sent_at         timestamptz NOT NULL,
+    settled         boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (receipt_id, order_id),
+    CONSTRAINT order_receipt_transaction_is_short CHECK (length(transaction_id) <= 64)
+);
+CREATE INDEX order_receipt_of_order ON ledger.order_receipt (order_id);
+COMMENT ON TABLE ledger.order_receipt IS
+    'Receipts that were sent for an order: what they hold may pay it, whenever Apple lists it';
+COMMENT ON COLUMN ledger.order_receipt.is_proved IS
+    'A device sent it with a proof; it may claim one transaction for the order''s customer. Else a service named the order';
+COMMENT ON COLUMN ledger.order_receipt.is_new IS 'Whether the receipt was unknown before';
+COMMENT ON COLUMN ledger.order_receipt.transaction_id IS
+    'The transaction that the service named for the order; it decides alone if it was bought in time';
+COMMENT ON COLUMN ledger.order_receipt.is_naming IS
+    'Whether the last upload of the receipt for the order named transaction_id';
+COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
+
+CREATE FUNCTION ledger.log_order() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
+    SELECT NEW.order_id, max(c.ordinal) + 1, NEW.state, NEW.cause,
+           NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
+    FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION ledger.log_order IS
+    'Adds a change of an order to the log. perennial.order_code holds what the device reported, if it did';
+
+CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.purchase_order FOR EACH ROW
+    WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();
+
+CREATE FUNCTION ledger.log_new_orders() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, changed_at)
+    SELECT n.order_id, 1, n.state, n.cause, n.changed_at FROM new_row n;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION ledger.log_new_orders IS 'Adds the first state of new orders to the log';
+
+CREATE TRIGGER purchase_orders_are_new AFTER INSERT ON ledger.purchase_order
+    REFERENCING NEW TABLE AS new_row FOR EACH STATEMENT EXECUTE FUNCTION ledger.log_new_orders();
+
+CREATE FUNCTION ledger.lock_buyers(app_ids int[], customers text[]) RETURNS bigint[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    locked bigint[];
+    meant bigint[];
+    some_are_new boolean;
+BEGIN
+    LOOP
+        SELECT array_agg(c.head_id ORDER BY n.place), bool_or(c.head_id IS NULL) INTO meant, some_are_new
+        FROM unnest(app_ids, customers) WITH ORDINALITY AS n(app_id, name, place)
+        LEFT JOIN LATERAL (
+            SELECT COALESCE(c.merged_into, c.customer_id) AS head_id FROM ledger.customer c
+            WHERE c.app_id = n.app_id AND c.name = n.name OFFSET 0) c ON true;
+        IF some_are_new THEN
+            INSERT INTO ledger.customer (app_id, name)
+            SELECT n.app_id, n.name
+            FROM (SELECT DISTINCT n.app_id, n.name FROM unnest(app_ids, customers, meant) AS n(app_id, name, customer_id)
+                  WHERE n.customer_id IS NULL) n
+            ORDER BY n.app_id, n.name COLLATE "C"
+            ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING;
+            CONTINUE;
+        END IF;
+        -- A merge, a split or an erasure may have changed what a name means while this waited for the lock.
+        EXIT WHEN meant IS NOT DISTINCT FROM locked;
+        PERFORM FROM ledger.customer c WHERE c.customer_id = ANY(meant) ORDER BY c.customer_id FOR NO KEY UPDATE;
+        locked := meant;
+    END LOOP;
+    RETURN locked;
+END $$;
+COMMENT ON FUNCTION ledger.lock_buyers IS
+    'The customers that names mean, made where they are new, and locked: one statement at a time places orders of a customer';
+
+CREATE FUNCTION ledger.place_orders(
+    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
+    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
+    lasts interval, open_max int)
+RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
+-- An order whose customer is locked for long does not keep the orders of others waiting.
+LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+    places bigint[];
+    app_ids int[];
+    kinds ledger.product_kind[];
+    buyers bigint[];
+    at timestamptz;
+BEGIN
+    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
+    INTO places, app_ids, kinds
+    FROM unnest(bundle_ids, product_ids, quantities) WITH ORDINALITY AS n(bundle_id, product_id, quantity, place)
+    CROSS JOIN LATERAL (
+        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
+        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
+        OFFSET 0) p
+    WHERE n.quantity = 1 OR NOT ledger.is_bought_singly(p.kind);
+    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
+    at := clock_timestamp();
+    RETURN QUERY
+    WITH asked AS MATERIALIZED (
+        SELECT s.app_id, s.buyer, n.*,
+               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
+                   SELECT FROM ledger.ownership w
+                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
+                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
+                     AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = n.product_id AND p.version > 0
+                     AND p.revoked_at IS NULL) THEN 'delivered'
+                    ELSE 'created' END::ledger.order_state AS state
+        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
+        JOIN unnest(
+            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
+            sealed_keys) WITH ORDINALITY AS n(
+            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
+            sealed_key, place) ON n.place = s.place
+    ), room AS MATERIALIZED (
+        SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
+                   SELECT o.order_id FROM ledger.purchase_order o
+                   WHERE o.customer_id = b.buyer AND o.state = 'created'
+                     AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
+                   ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
+        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS open FROM ledger.purchase_order o
+            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
+    ), remembered AS (
+        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
+        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
+        FROM (
+            SELECT n.*, count(*) FILTER (WHERE n.state = 'created') OVER (
+                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
+            FROM asked n) n
+        JOIN room b USING (buyer)
+        WHERE n.state <> 'created'
+           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
+        ORDER BY n.app_id, n.request_key COLLATE "C"
+        ON CONFLICT DO NOTHING
+        RETURNING order_id
+    ), gave_way AS (
+        UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'gave_way', changed_at = at
+        WHERE o.order_id = ANY(ARRAY(
+            -- Every writer locks orders by their ids.
+            SELECT l.order_id FROM ledger.purchase_order l
+            WHERE l.order_id = ANY(ARRAY(
+                SELECT unnest(b.untouched[1:b.open + b.placed - open_max])
+                FROM (
+                    SELECT b.untouched, b.open, count(*) AS placed
+                    FROM room b JOIN asked n USING (buyer) JOIN remembered r ON r.order_id = n.order_id
+                    WHERE n.state = 'created'
+                    GROUP BY b.buyer, b.untouched, b.open) b
+                -- As text, which keeps the index of open orders out: it looks as good while the table is empty.
+                WHERE b.open + b.placed > open_max)) AND l.state::text = 'created'
+            ORDER BY l.order_id FOR NO KEY UPDATE))
+    )
+    INSERT INTO ledger.purchase_order (
+        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
+        sealed_key, state, cause, created_at, expires_at, changed_at)
+    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
+           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
+    FROM remembered r JOIN asked n USING (order_id)
+    RETURNING order_id, state, expires_at;
+END $$;
+COMMENT ON FUNCTION ledger.place_orders IS
+    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
+    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
+    'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
+    'non-consumable that the customer owns by more than a pointer is delivered already. Every step is found by '
+    'index, because a session keeps '
+    'the plans that it made while the tables were empty';
+
+CREATE TYPE ledger.delivery_state AS ENUM ('due', 'acknowledged', 'skipped');
+COMMENT ON TYPE ledger.delivery_state IS
+    'due: the operator''s service is to carry it out; acknowledged: it did; skipped: nothing is to be done';
+
+-- What is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no row of
+-- ledger.delivery, and costs what leaving the queue costs.
+CREATE TABLE ledger.delivery (
+    delivery_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    position                 bigint,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    customer_id              bigint NOT NULL REFERENCES ledger.customer,
+    product_id               text NOT NULL,
+    kind                     ledger.product_kind NOT NULL,
+    credit                   text,
+    units                    bigint,
+    turn                     int NOT NULL,
+    reason                   text NOT NULL,
+    order_id                 uuid REFERENCES ledger.purchase_order,
+    purchase_id              bigint REFERENCES ledger.purchase,
+    subscription_id          bigint REFERENCES ledger.subscription,
+    period_id                bigint,
+    transaction_id           text NOT NULL,
+    original_transaction_id  text NOT NULL,
+    created_at               timestamptz NOT NULL DEFAULT clock_timestamp(),
+    skip_reason              text,
+    skipped_at               timestamptz,
+    skipped_by               text,
+    CONSTRAINT delivery_is_of_one_thing CHECK (
+        num_nonnulls(purchase_id, subscription_id) = 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
+    CONSTRAINT delivery_turn_is_counted_from_one CHECK (turn > 0),
+    CONSTRAINT delivery_reason_fits_turn CHECK (
+        CASE turn % 2 WHEN 1 THEN reason IN ('purchase', 'renewal', 'refund_reversed', 'transfer')
+             ELSE reason IN ('refund', 'transfer') END),
+    CONSTRAINT delivery_credit_of_consumable CHECK (
+        CASE kind WHEN 'consumable' THEN num_nulls(credit, units) = 0 ELSE num_nonnulls(credit, units) = 0 END),
+    CONSTRAINT delivery_skip_is_whole CHECK (num_nulls(skipped_at, skipped_by, skip_reason) IN (0, 3))
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- No index has a column that changes when a delivery is settled, so that settling writes no index.
+CREATE UNIQUE INDEX delivery_turn_of_purchase ON ledger.delivery (purchase_id, turn) WHERE purchase_id IS NOT NULL;
+CREATE UNIQUE INDEX delivery_turn_of_period ON ledger.delivery (subscription_id, period_id, turn)
+    WHERE subscription_id IS NOT NULL;
+CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position IS NULL;
+CREATE UNIQUE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position) WHERE position IS NOT NULL;
+CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
+CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
+-- Only purchases without an account token are possible duplicates of each other.
+CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
+COMMENT ON TABLE ledger.delivery IS
+    'What a purchase or a period gives: odd turns give, even turns take back. A turn appears only after the turn before '
+    'it was acknowledged or skipped. One-time purchases have purchase_id, periods subscription_id and period_id, which '
+    'stays when a period turns out to be another one';
+COMMENT ON COLUMN ledger.delivery.position IS
+    'The place in the queue, from 1 without a gap, given after the commit; null: not yet';
+COMMENT ON COLUMN ledger.delivery.customer_id IS
+    'Whose it is; a merge and a split move it with the purchase. Who owns a purchase later gets another turn';
+COMMENT ON COLUMN ledger.delivery.units IS
+    'Units of the credit that it gives or takes back: the catalog''s times the quantity';
+COMMENT ON COLUMN ledger.delivery.skip_reason IS
+    'family_shared: the purchase is another customer''s, a share or a seat; possible_duplicate: Apple listed the same '
+    'purchase under another id, and neither had an account token; erased: the customer was erased; claimed_by_order: an '
+    'order''s customer got it before it was given, or after it was skipped; or the words of the person who skipped it. The '
+    'next odd turn gives what a possible_duplicate or claimed_by_order did not';
+COMMENT ON COLUMN ledger.delivery.skipped_at IS 'When it was skipped; null: it is due or acknowledged';
+COMMENT ON COLUMN ledger.delivery.skipped_by IS 'The person or rule that did it';
+
+CREATE TABLE ledger.due_delivery (
+    delivery_id    bigint PRIMARY KEY,
+    app_id         int NOT NULL,
+    environment    ledger.environment NOT NULL,
+    position       bigint,
+    order_id       uuid,
+    changed_since  boolean NOT NULL DEFAULT false
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- Deliveries that have no position yet come last.
+CREATE UNIQUE INDEX due_delivery_queue ON ledger.due_delivery (app_id, environment, position);
+COMMENT ON TABLE ledger.due_delivery IS
+    'The due deliveries: the queue that services read. A delivery that left it was acknowledged or skipped';
+COMMENT ON COLUMN ledger.due_delivery.position IS 'The place in the queue, given after the commit; null: not yet';
+COMMENT ON COLUMN ledger.due_delivery.order_id IS 'The order that changes when the delivery is settled; null: none';
+COMMENT ON COLUMN ledger.due_delivery.changed_since IS
+    'What it delivers may have changed since: the next turn is looked for when it is acknowledged or skipped';
+
+CREATE TABLE ledger.delivery_queue (
+    is_only   boolean PRIMARY KEY DEFAULT true,
+    position  bigint NOT NULL DEFAULT 0,
+    CONSTRAINT delivery_queue_is_one CHECK (is_only)
+);
+COMMENT ON TABLE ledger.delivery_queue IS 'The last position in the queue of deliveries';
+INSERT INTO ledger.delivery_queue DEFAULT VALUES;
+
+CREATE TABLE ledger.delivery_release (
+    app_id              int NOT NULL,
+    product_id          text NOT NULL,
+    after_purchase      bigint,
+    after_subscription  bigint,
+    PRIMARY KEY (app_id, product_id)
+);
+COMMENT ON TABLE ledger.delivery_release IS
+    'Products whose earlier purchases a catalog released. Workers go through these, and delete the row at the end';
+COMMENT ON COLUMN ledger.delivery_release.after_purchase IS 'Purchases up to this one are done; null: all are';
+COMMENT ON COLUMN ledger.delivery_release.after_subscription IS 'Subscriptions up to this one are done; null: all are';
+
+CREATE TABLE ledger.acknowledgement (
+    hundred          bigint NOT NULL,
+    delivery_ids     bigint[] NOT NULL,
+    acknowledged_at  timestamptz NOT NULL,
+    acknowledged_by  text NOT NULL,
+    CONSTRAINT acknowledgement_is_of_a_delivery CHECK (cardinality(delivery_ids) > 0)
+);
+CREATE INDEX acknowledgement_of_hundred ON ledger.acknowledgement (hundred);
+COMMENT ON TABLE ledger.acknowledgement IS
+    'Which deliveries were carried out: a row for each call and hundred of delivery numbers. A delivery is in one row';
+COMMENT ON COLUMN ledger.acknowledgement.hundred IS 'The numbers of the deliveries, divided by 100';
+COMMENT ON COLUMN ledger.acknowledgement.acknowledged_by IS 'The API key or person that made the call';
+
+CREATE VIEW ledger.delivery_now AS
+SELECT d.delivery_id, d.position, d.app_id, d.environment, d.customer_id, d.product_id, d.kind, d.credit, d.units, d.turn,
+       d.reason, d.order_id, d.purchase_id, d.subscription_id, d.period_id, d.transaction_id, d.original_transaction_id,
+       CASE WHEN d.skip_reason IS NOT NULL THEN 'skipped'
+            WHEN EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) THEN 'due'
+            ELSE 'acknowledged' END::ledger.delivery_state AS state,
+       d.created_at, COALESCE(d.skipped_at, (
+           SELECT min(k.acknowledged_at) FROM ledger.acknowledgement k
+           WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids))) AS settled_at,
+       COALESCE(d.skipped_by, (
+           SELECT min(k.acknowledged_by) FROM ledger.acknowledgement k
+           WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids))) AS settled_by,
+       d.skip_reason
+FROM ledger.delivery d;
+COMMENT ON VIEW ledger.delivery_now IS
+    'Deliveries with their state: skipped where there is a reason, due where they are in the queue, else acknowledged';
 
 """#),
-        SQLFile("0012_notifications", #"""
--- Apple's notifications, as they came and with what each did.
-CREATE TABLE ledger.notification (
-    notification_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id                   int NOT NULL,
-    received_at              timestamptz NOT NULL,
-    version                  smallint NOT NULL,
-    kind                     text NOT NULL,
-    subkind                  text,
-    apple_id                 text,
+        SQLFile("0008_deliveries", #"""
+-- Deliveries: what each purchase and each period gives, once, and what is taken back.
+
+CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(product.delivers_since, (
+        SELECT t.delivers_since FROM ledger.product_terms t
+        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
+        ORDER BY t.applied_at DESC LIMIT 1))
+$$;
+COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
+
+CREATE TYPE ledger.deliverable AS (
+    app_id                   int,
     environment              ledger.environment,
-    original_transaction_id  text,
-    signed_at                timestamptz,
-    effect                   text NOT NULL,
+    owner_id                 bigint,
+    product_id               text,
+    kind                     ledger.product_kind,
+    credit                   text,
+    units                    bigint,
+    quantity                 int,
+    purchased_at             timestamptz,
+    is_wanted                boolean,
+    is_taken_back            boolean,
+    is_family_shared         boolean,
     reason                   text,
-    check_at                 timestamptz,
-    apply_at                 timestamptz,
-    attempts                 smallint NOT NULL DEFAULT 0,
-    applied_at               timestamptz,
-    body                     json,
-    texts                    bytea,
-    claims                   json,
-    CONSTRAINT notification_version_known CHECK (version IN (1, 2)),
-    CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
-    CONSTRAINT notification_effect_known CHECK (effect IN (
-        'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'uploaded', 'received', 'applied',
-        'awaits_whole', 'unjoined', 'no_facts')),
-    CONSTRAINT notification_pulls_to_a_time CHECK ((check_at IS NULL) = (effect NOT IN ('pulled', 'awaited'))),
-    CONSTRAINT notification_is_applied_from_its_texts
-        CHECK (apply_at IS NULL OR (signed_at IS NOT NULL AND num_nonnulls(texts, claims) > 0))
+    purchase_id              bigint,
+    subscription_id          bigint,
+    period_id                bigint,
+    transaction_id           text,
+    original_transaction_id  text,
+    refund_percentage        int
 );
-CREATE INDEX notification_received ON ledger.notification (received_at);
-CREATE INDEX notification_of_subscription
-    ON ledger.notification (app_id, original_transaction_id, environment, received_at);
-CREATE INDEX notification_to_apply ON ledger.notification (apply_at) WHERE apply_at IS NOT NULL;
-ALTER TABLE ledger.notification ALTER COLUMN texts SET STORAGE EXTERNAL;
-COMMENT ON TABLE ledger.notification IS
-    'Apple''s notifications. Verified ones are facts; others only pull the next check forward';
-COMMENT ON COLUMN ledger.notification.version IS 'The version of Apple''s format: 1 or 2';
-COMMENT ON COLUMN ledger.notification.kind IS 'Apple''s notification type';
-COMMENT ON COLUMN ledger.notification.subkind IS 'Apple''s subtype; version 1 has none';
-COMMENT ON COLUMN ledger.notification.apple_id IS
-    'notificationUUID of version 2: a repetition has the same; version 1 has none';
-COMMENT ON COLUMN ledger.notification.signed_at IS
-    'When Apple signed it; null: it is not verified, and decides nothing';
-COMMENT ON COLUMN ledger.notification.effect IS
-    'Of a verified one: received: it is to be applied; applied: its facts are part of the ledger; awaits_whole: it does '
-    'not join what is known, so a whole answer comes first; unjoined: no whole answer made it join, and the answers '
-    'since decide; no_facts: it holds no transaction and no renewal. '
-    'pulled: the next check is at check_at or sooner; awaited: a worker asks about the receipt now and will again '
-    'by check_at, or the receipt is in quarantine and keeps its pace; no_subscription: the notification names none; '
-    'unknown: no receipt polls a subscription of that name; ignored: the notification is about another app; '
-    'uploaded: the receipt in it is asked about; wrong_password: its password is not the app''s secret';
-COMMENT ON COLUMN ledger.notification.reason IS 'Why it counts as unverified, or why it was not applied';
-COMMENT ON COLUMN ledger.notification.apply_at IS 'When a worker applies it, or tries again; null: nothing is left to apply';
-COMMENT ON COLUMN ledger.notification.applied_at IS 'When its facts became part of the ledger';
-COMMENT ON COLUMN ledger.notification.body IS 'What an unverified notification says, without any password';
-COMMENT ON COLUMN ledger.notification.texts IS
-    'The signed texts of a verified notification, each with the number of its chain (ledger.signer_chain); null: removed '
-    'when they were old, or with the customer';
-COMMENT ON COLUMN ledger.notification.claims IS 'What is kept of the texts once they are removed: the claims that facts rest on';
+COMMENT ON TYPE ledger.deliverable IS
+    'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
+    'revoked it, or it turned out to be another period; refund_percentage: how much of the price Apple gave back, in '
+    'thousandths of a percent, null where no signed transaction stated it';
+
+-- What a replaced period gave is taken back where Apple refunded the rest of its price.
+CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
+LANGUAGE sql STABLE AS $$
+    WITH renewable AS MATERIALIZED (
+        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
+        FROM ledger.product d
+        WHERE d.kind = 'auto_renewable'
+          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
+    )
+    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
+           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
+           p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
+           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
+           (p.facts #>> '{refunded,percentage}')::int
+    FROM (
+        SELECT p.*, d.kind, d.credit, d.units, d.since
+        FROM unnest(purchase_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
+        LEFT JOIN LATERAL (
+            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
+            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
+        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
+        OFFSET 0) p
+    LEFT JOIN LATERAL (
+        SELECT o.customer_id FROM ledger.ownership o
+        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
+    UNION ALL
+    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
+           e.kind IS NOT NULL AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason),
+           e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
+           ledger.is_shared(e.ownership),
+           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
+           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
+    FROM (
+        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind,
+               NOT ledger.is_shared(e.ownership) AND ledger.is_rest_refunded(
+                   e.is_upgraded, e.revocation_percentage, e.purchased_at, e.expires_at, e.cancelled_at, e.followed_at)
+                   AS is_rest_refunded
+        FROM unnest(subscription_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
+                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
+        CROSS JOIN LATERAL (
+            SELECT e.*, min(e.purchased_at) OVER () AS first_at,
+                   lead(e.purchased_at) OVER (
+                       PARTITION BY ledger.is_moved(e.is_upgraded, e.cancellation_reason)
+                       ORDER BY e.purchased_at, e.period_id) AS followed_at
+            FROM ledger.period e
+            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
+        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
+        WHERE d.kind IS NOT NULL OR has.was_delivered
+        OFFSET 0) e
+    LEFT JOIN LATERAL (
+        SELECT o.customer_id FROM ledger.ownership o
+        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
+          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
+    UNION ALL
+    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
+           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
+           l.transaction_id, l.original_transaction_id, NULL::int
+    FROM unnest(subscription_ids) AS n(id)
+    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
+    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
+$$;
+COMMENT ON FUNCTION ledger.deliverables IS
+    'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
+    'periods that turned out to be another one';
+
+CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
+    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
+    reason text, skip_reason text)
+LANGUAGE sql STABLE AS $$
+    WITH thing AS MATERIALIZED (
+        SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
+               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
+               last.turn % 2 = 1 AND last.skip_reason = 'possible_duplicate' AS was_duplicate,
+               CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
+                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
+                    END AS is_acknowledged,
+               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
+               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
+        FROM ledger.deliverables(purchase_ids, subscription_ids) t
+        LEFT JOIN LATERAL (
+            SELECT l.delivery_id, l.turn, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
+                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
+            FROM (
+                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
+                UNION ALL
+                SELECT l.* FROM ledger.delivery l
+                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
+            ORDER BY l.turn DESC LIMIT 1) last ON true
+    ), first AS (
+        SELECT t.*, (SELECT p.app_account_token IS NULL FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS is_bare
+        FROM thing t
+        WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
+          AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
+    ), given AS (
+        SELECT f.*,
+               CASE WHEN f.is_family_shared THEN 'family_shared'
+                    WHEN f.is_bare AND (
+                        EXISTS (
+                            SELECT FROM first o
+                            WHERE o.is_bare AND o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id
+                              AND o.environment = f.environment AND o.product_id = f.product_id
+                              AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity)
+                        OR EXISTS (
+                            SELECT FROM ledger.delivery l
+                            CROSS JOIN LATERAL (
+                                SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
+                            WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
+                              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'
+                              AND p.app_account_token IS NULL AND p.environment = f.environment
+                              AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity
+                              AND p.purchase_id <> f.purchase_id))
+                    THEN 'possible_duplicate' END AS why
+        FROM first f
+    )
+    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason, f.why FROM given f WHERE f.last_turn IS NULL
+    UNION ALL
+    -- It is no duplicate any more: its token, or that of the other one, was learnt.
+    SELECT f.thing, f.owner_id, f.last_kind, f.last_credit, f.last_units, f.last_turn + n.later,
+           CASE n.later WHEN 1 THEN 'transfer' ELSE f.reason END, CASE n.later WHEN 1 THEN 'possible_duplicate' END
+    FROM given f CROSS JOIN generate_series(1, 2) AS n(later)
+    WHERE f.was_duplicate AND f.why IS NULL
+    UNION ALL
+    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
+           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
+           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
+                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
+                ELSE t.last_units END,
+           t.last_turn + 1, turn.reason,
+           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
+    FROM thing t
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN t.is_taken_back THEN 'refund'
+                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
+                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
+        WHERE t.last_turn % 2 = 1
+        UNION ALL
+        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
+               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
+        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
+    WHERE (t.is_acknowledged OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
+$$;
+COMMENT ON FUNCTION ledger.next_turns IS
+    'The turns that purchases and subscriptions need now: the one rule of deliveries, for settlements, acknowledgements, '
+    'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it; but what an erased customer '
+    'was to give back goes to its next owner';
+
+CREATE FUNCTION ledger.share_delivered(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM FROM ledger.purchase p WHERE p.purchase_id = ANY(purchase_ids)
+    ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C" FOR SHARE;
+    PERFORM FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids)
+    ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C" FOR SHARE;
+END $$;
+COMMENT ON FUNCTION ledger.share_delivered IS
+    'Keeps settlements from changing purchases and subscriptions until the transaction ends; locks them in the order of '
+    'their natural keys';
+
+CREATE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    delivered bigint[] := ARRAY(
+        SELECT l.delivery_id FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
+        UNION ALL
+        SELECT l.delivery_id FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids));
+BEGIN
+    IF cardinality(delivered) > 0 THEN
+        UPDATE ledger.due_delivery n SET changed_since = true
+        WHERE n.delivery_id = ANY(ARRAY(
+            SELECT q.delivery_id FROM ledger.due_delivery q
+            WHERE q.delivery_id = ANY(delivered) AND NOT q.changed_since
+            ORDER BY q.delivery_id FOR NO KEY UPDATE));
+    END IF;
+END $$;
+COMMENT ON FUNCTION ledger.mark_due IS
+    'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
+    'an acknowledgement needs to look at nothing but the queue where nothing changed';
+
+-- What a customer was given pays no order of another one, whoever owns it now. What belongs to another customer by a token, a
+-- proof or a person pays the former owner's orders no more, and the orders of both are decided together.
+CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT one = other
+        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
+         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
+$$;
+COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
+
+CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    turns bigint;
+BEGIN
+    PERFORM ledger.mark_due(purchase_ids, subscription_ids);
+    WITH stored AS (
+        INSERT INTO ledger.delivery (
+            app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
+            subscription_id, period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
+        SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
+               n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
+               COALESCE((n.thing).transaction_id, (
+                   SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a
+                   WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
+               CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
+               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
+        FROM ledger.next_turns(purchase_ids, subscription_ids) n
+        LEFT JOIN LATERAL (
+            SELECT r.order_id
+            FROM (SELECT o.order_id, o.customer_id FROM ledger.purchase_order o
+                  WHERE o.purchase_id = (n.thing).purchase_id
+                  UNION ALL
+                  SELECT o.order_id, o.customer_id FROM ledger.purchase_order o
+                  WHERE o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id) r
+            -- What another customer gets is not of the order.
+            WHERE ledger.is_same_customer(r.customer_id, n.customer_id)) o ON true
+        ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
+        -- Two acknowledgements may need the same turn.
+        ON CONFLICT DO NOTHING
+        RETURNING delivery_id, app_id, environment, order_id, turn, skip_reason
+    ), queued AS (
+        INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id, changed_since)
+        SELECT s.delivery_id, s.app_id, s.environment, s.order_id, s.turn > 1 FROM stored s WHERE s.skip_reason IS NULL)
+    SELECT count(*) INTO turns FROM stored;
+    RETURN turns;
+END $$;
+COMMENT ON FUNCTION ledger.store_turns IS
+    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. '
+    'It is PL/pgSQL, because a session then plans it once';
+
+CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE ledger.purchase_order o
+    SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
+    FROM (
+        SELECT i.id AS order_id, last.state::text AS cause,
+               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
+        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
+        CROSS JOIN LATERAL (
+            SELECT d.turn, d.state FROM ledger.delivery_now d
+            WHERE d.order_id = i.id AND d.state <> 'due' AND d.skip_reason IS DISTINCT FROM 'possible_duplicate'
+            ORDER BY d.turn DESC LIMIT 1) last) n
+    WHERE o.order_id = n.order_id AND o.state <> n.state
+$$;
+COMMENT ON FUNCTION ledger.advance_orders IS
+    'Makes paid orders delivered when the turn that gives is settled, and refunded when the take-back is';
+
+CREATE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
+RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    changed bigint[];
+    purchases bigint[];
+    subscriptions bigint[];
+    settled bigint[];
+    orders uuid[];
+    is_late boolean;
+BEGIN
+    -- Purchases and subscriptions are locked before their deliveries.
+    SELECT array_agg(d.delivery_id), array_agg(DISTINCT d.purchase_id) FILTER (WHERE d.purchase_id IS NOT NULL),
+           array_agg(DISTINCT d.subscription_id) FILTER (WHERE d.subscription_id IS NOT NULL)
+    INTO changed, purchases, subscriptions
+    FROM ledger.due_delivery q JOIN ledger.delivery d USING (delivery_id)
+    WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id AND q.changed_since;
+    IF changed IS NOT NULL THEN
+        PERFORM ledger.share_delivered(purchases, subscriptions);
+    END IF;
+    WITH gone AS (
+        DELETE FROM ledger.due_delivery q
+        -- The sum keeps the queue's index out, as in acknowledge_unchanged.
+        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id
+        RETURNING q.delivery_id, q.order_id, q.changed_since)
+    SELECT array_agg(n.delivery_id), array_agg(n.order_id) FILTER (WHERE n.order_id IS NOT NULL),
+           bool_or(n.changed_since AND n.delivery_id <> ALL(COALESCE(changed, '{}')))
+    INTO settled, orders, is_late FROM gone n;
+    IF is_late THEN
+        RAISE EXCEPTION 'what a delivery gives changed meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF why IS NULL THEN
+        PERFORM ledger.store_acknowledgement(settled, settler);
+    ELSE
+        UPDATE ledger.delivery d SET skipped_at = clock_timestamp(), skipped_by = settler, skip_reason = why
+        WHERE d.delivery_id = ANY(settled);
+    END IF;
+    IF changed IS NOT NULL THEN
+        PERFORM ledger.store_turns(COALESCE(purchases, '{}'), COALESCE(subscriptions, '{}'));
+    END IF;
+    IF orders IS NOT NULL THEN
+        PERFORM ledger.advance_orders(orders);
+    END IF;
+    RETURN QUERY
+    SELECT d.delivery_id, d.state::text, d.settled_at, d.settled_by, n.id IS NOT NULL
+    FROM ledger.delivery_now d LEFT JOIN unnest(settled) AS n(id) ON n.id = d.delivery_id
+    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id;
+END $$;
+COMMENT ON FUNCTION ledger.settle_deliveries IS
+    'Makes due deliveries of an app acknowledged, or skipped if there is a reason, and stores the turns that follow. Returns '
+    'all of ids that the app has, with their state; is_first marks those that changed. A delivery whose purchase changed '
+    'meanwhile fails as a serialization failure, and the caller tries again';
+
+CREATE FUNCTION ledger.place_deliveries(places int) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    placed bigint[] := ARRAY(
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.position IS NULL ORDER BY d.delivery_id LIMIT places);
+    last bigint;
+BEGIN
+    -- width_bucket finds the place of a number among the sorted ones.
+    UPDATE ledger.delivery_queue q SET position = q.position + cardinality(placed)
+    RETURNING q.position - cardinality(placed) INTO last;
+    -- Every writer locks the queue before the deliveries.
+    UPDATE ledger.due_delivery q SET position = last + width_bucket(q.delivery_id, placed)
+    WHERE q.delivery_id = ANY(ARRAY(
+        SELECT l.delivery_id FROM ledger.due_delivery l
+        WHERE l.delivery_id = ANY(placed) ORDER BY l.delivery_id FOR UPDATE));
+    UPDATE ledger.delivery d SET position = last + width_bucket(d.delivery_id, placed)
+    WHERE d.delivery_id = ANY(placed);
+END $$;
+COMMENT ON FUNCTION ledger.place_deliveries IS
+    'Gives committed deliveries their positions, at most places of them; the caller has the lock of the queue';
+
+CREATE FUNCTION ledger.store_acknowledgement(ids bigint[], acknowledger text) RETURNS timestamptz
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    instant timestamptz := clock_timestamp();
+BEGIN
+    INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
+    SELECT n.id / 100, array_agg(n.id), instant, acknowledger FROM unnest(ids) AS n(id) GROUP BY n.id / 100;
+    RETURN instant;
+END $$;
+COMMENT ON FUNCTION ledger.store_acknowledgement IS
+    'Stores that deliveries, which the caller took out of the queue, are acknowledged; returns when';
+
+CREATE FUNCTION ledger.acknowledge_unchanged(app text, ids bigint[], acknowledger text)
+RETURNS TABLE (delivery_ids bigint[], acknowledged_at timestamptz)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+-- Only an index scan locks in the order of the numbers.
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    named int := (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = app AND a.removed_at IS NULL);
+BEGIN
+    WITH gone AS (
+        DELETE FROM ledger.due_delivery q
+        -- The sum keeps the queue's index out, which looks as good while the queue is empty.
+        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = named AND q.order_id IS NULL AND NOT q.changed_since
+        RETURNING q.delivery_id)
+    SELECT COALESCE(array_agg(g.delivery_id), '{}') INTO delivery_ids FROM gone g;
+    acknowledged_at := ledger.store_acknowledgement(delivery_ids, acknowledger);
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION ledger.acknowledge_unchanged IS
+    'Acknowledges those due deliveries of an app that pay no order and whose purchase did not change: nothing follows from '
+    'these, so they only leave the queue. Returns them; settle_deliveries does the others';
+
+CREATE FUNCTION ledger.deliveries_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
+RETURNS TABLE (delivery_id bigint, purchase_id bigint, subscription_id bigint, doubt text)
+LANGUAGE sql STABLE AS $$
+    SELECT d.delivery_id, d.purchase_id, d.subscription_id,
+           CASE said.times WHEN 0 THEN 'neither due nor acknowledged nor skipped' WHEN 1 THEN 'another one in the queue'
+                ELSE 'more than one of due, acknowledged and skipped' END
+    FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
+          UNION ALL
+          SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids)) d
+    LEFT JOIN LATERAL (
+        SELECT q.* FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q ON true
+    CROSS JOIN LATERAL (
+        SELECT (d.skip_reason IS NOT NULL)::int + (q.delivery_id IS NOT NULL)::int
+               + (SELECT count(*) FROM ledger.acknowledgement k
+                  WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids)) AS times OFFSET 0) said
+    WHERE said.times <> 1
+       OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
+          IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
+$$;
+COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
+    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, or that '
+    'have another app, environment, position or order in the queue';
+
+CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    RETURN (
+        SELECT CASE WHEN l.turn % 2 = 0 OR NOT EXISTS (
+                        SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
+                    THEN (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
+                          WHERE c.customer_id = l.customer_id) END
+        FROM (
+            SELECT l.delivery_id, l.turn, l.customer_id, l.skip_reason FROM ledger.delivery l
+            WHERE l.purchase_id = of_purchase
+            UNION ALL
+            SELECT l.delivery_id, l.turn, l.customer_id, l.skip_reason FROM ledger.delivery l
+            WHERE l.subscription_id = of_subscription AND l.period_id = of_period) l
+        WHERE l.skip_reason IS NULL
+        ORDER BY l.turn DESC LIMIT 1);
+END $$;
+COMMENT ON FUNCTION ledger.given_to IS
+    'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
+    'skipped, unless that one is still to give it; null: none';
+
+CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
+RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
+LANGUAGE sql STABLE AS $$
+    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
+    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
+          UNION ALL
+          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
+               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
+               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
+                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
+                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
+               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
+                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
+        FROM (
+            -- The turns up to one that was skipped so that the next one gives it gave nothing.
+            SELECT l.*, COALESCE(max(l.turn) FILTER (
+                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
+                       AS passed
+            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
+                  UNION ALL
+                  SELECT l.* FROM ledger.delivery_now l
+                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
+        OFFSET 0) given
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN o.state = 'paid' AND given.tied = 0
+             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
+                THEN 'is paid by what another customer was given'
+            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
+            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
+            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
+            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
+            WHEN given.tied = 0 AND EXISTS (
+                SELECT FROM ledger.deliverables(
+                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
+                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
+                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
+                    SELECT FROM ledger.delivery_release r
+                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
+                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
+            END AS doubt OFFSET 0) trouble
+    WHERE trouble.doubt IS NOT NULL
+$$;
+COMMENT ON FUNCTION ledger.orders_in_doubt IS
+    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
+    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
+    'was given';
 
 """#),
-        SQLFile("0013_audit", #"""
--- Who changed what.
-CREATE TABLE ledger.audit (
-    audit_id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    happened_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    key_id         int REFERENCES ledger.api_key,
-    os_user        text,
-    action         text NOT NULL,
-    app_id         int REFERENCES ledger.app,
-    customer_id    bigint,
-    receipt_id     bigint,
-    decided_about  bigint[],
-    detail         jsonb NOT NULL DEFAULT '{}',
-    CONSTRAINT audit_names_one_actor
-        CHECK (num_nonnulls(key_id, os_user) = 1 OR action = 'feed.renewed' AND num_nonnulls(key_id, os_user) = 0)
-);
-CREATE INDEX audit_of_app ON ledger.audit (app_id, audit_id);
--- The audit has a row per upload, and an erasure reads none of those.
-CREATE INDEX audit_decided_about ON ledger.audit USING gin (decided_about) WHERE decided_about IS NOT NULL;
-COMMENT ON TABLE ledger.audit IS
-    'Every write by a person or an API key, except a key''s orders and acknowledgements, which order_change and delivery '
-    'have; stored with the write itself where that is one transaction. It names '
-    'customers by number, so that an erasure reaches it, and holds neither secrets nor receipts';
-COMMENT ON COLUMN ledger.audit.key_id IS
-    'The API key that acted; null: a user of the operating system, or the database itself';
-COMMENT ON COLUMN ledger.audit.os_user IS 'The user of the operating system that acted';
-COMMENT ON COLUMN ledger.audit.decided_about IS
-    'Every customer that a manual decision is about, because its reason may speak of each; null: no decision about '
-    'customers';
-COMMENT ON COLUMN ledger.audit.detail IS
-    'What was done; for a decision also who decided and why, until one of those customers is erased';
+        SQLFile("0009_payments", #"""
+-- Payments: all orders and transactions of a customer and product are read together, so that one rule decides which pays
+-- which, whatever came first.
+
+CREATE FUNCTION ledger.is_bought_singly(kind ledger.product_kind) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT kind IN ('non_consumable', 'auto_renewable')
+$$;
+COMMENT ON FUNCTION ledger.is_bought_singly IS 'Whether Apple sells one at a time of a kind, so that no quantity counts';
+
+-- Every step is found by index: a session keeps the plans that it made while the tables were empty.
+CREATE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH paid AS MATERIALIZED (
+            SELECT r.order_id
+            FROM unnest(purchase_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.purchase_id = n.id OFFSET 0) r
+            WHERE r.state = 'paid'
+            UNION ALL
+            SELECT r.order_id
+            FROM unnest(subscription_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.subscription_id = n.id OFFSET 0) r
+            WHERE r.state = 'paid'
+        ), sold AS MATERIALIZED (
+            SELECT o.customer_id, p.product_id
+            FROM unnest(purchase_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT o.customer_id FROM ledger.ownership o
+                WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+            CROSS JOIN LATERAL (SELECT p.product_id FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
+            UNION
+            SELECT o.customer_id, e.product_id
+            FROM unnest(subscription_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT o.customer_id FROM ledger.ownership o
+                WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+            CROSS JOIN LATERAL (
+                SELECT DISTINCT e.product_id FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
+            UNION
+            -- Also of those whose orders are paid by what belongs to another customer now.
+            SELECT COALESCE(c.merged_into, c.customer_id), r.product_id
+            FROM (
+                SELECT x.order_id FROM unnest(receipt_ids) AS n(id)
+                CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
+                UNION ALL
+                SELECT paid.order_id FROM paid) x
+            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
+            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
+        ), called AS MATERIALIZED (
+            SELECT n.customer_id AS name_id, s.product_id
+            FROM sold s
+            CROSS JOIN LATERAL (
+                SELECT s.customer_id
+                UNION ALL
+                SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = s.customer_id OFFSET 0) n
+        ), token AS MATERIALIZED (
+            SELECT ledger.account_token(p.app_account_token) AS token
+            FROM unnest(purchase_ids) AS n(id)
+            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
+            WHERE p.app_account_token IS NOT NULL
+            UNION
+            SELECT ledger.account_token(e.app_account_token)
+            FROM unnest(subscription_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT DISTINCT e.app_account_token FROM ledger.period e
+                WHERE e.subscription_id = n.id AND e.app_account_token IS NOT NULL OFFSET 0) e
+        )
+        SELECT r.order_id
+        FROM called c
+        CROSS JOIN LATERAL (
+            SELECT r.order_id, r.product_id FROM ledger.purchase_order r
+            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
+        WHERE r.product_id = c.product_id
+        UNION
+        SELECT paid.order_id FROM paid
+        UNION
+        SELECT r.order_id
+        FROM called c
+        CROSS JOIN LATERAL (
+            -- The newest hundred, of what was paid and is not delivered, too.
+            SELECT r.order_id
+            FROM (SELECT r.* FROM ledger.purchase_order r
+                  WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r
+            WHERE r.product_id = c.product_id
+            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
+        UNION
+        SELECT r.order_id
+        FROM called c
+        CROSS JOIN LATERAL (
+            -- The newest hundred, so that one customer's many orders cost others nothing.
+            SELECT r.order_id FROM ledger.purchase_order r
+            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
+              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
+              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
+            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
+        UNION
+        SELECT r.order_id
+        FROM token t
+        CROSS JOIN LATERAL (
+            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired')
+        UNION
+        SELECT r.order_id
+        FROM unnest(receipt_ids) AS n(id)
+        CROSS JOIN LATERAL (
+            SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
+            ORDER BY x.sent_at DESC LIMIT 100) x
+        CROSS JOIN LATERAL (
+            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired'));
+END $$;
+COMMENT ON FUNCTION ledger.payable_orders IS
+    'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
+    'paid and not delivered, whose payment may move: of the same customers and products, and of the customers whose orders '
+    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them. Of those that '
+    'ended and of those that are paid the newest hundred of a customer and product count';
+
+-- An order whose transaction the caller named, and Apple does not list yet, waits for that one.
+CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    named text := (
+        SELECT x.transaction_id
+        FROM (SELECT x.transaction_id, x.is_naming FROM ledger.order_receipt x
+              WHERE x.order_id = of_order ORDER BY x.sent_at DESC, x.receipt_id DESC LIMIT 1) x
+        WHERE x.is_naming);
+    app int := (SELECT o.app_id FROM ledger.purchase_order o WHERE o.order_id = of_order);
+BEGIN
+    RETURN CASE WHEN NOT EXISTS (
+            SELECT FROM ledger.purchase p
+            WHERE p.app_id = app AND p.environment = ANY(enum_range(NULL::ledger.environment))
+              AND p.original_transaction_id = named AND p.version > 0)
+        AND NOT EXISTS (
+            SELECT FROM ledger.transaction_alias a
+            CROSS JOIN LATERAL (
+                SELECT e.subscription_id FROM ledger.period e WHERE e.period_id = a.period_id OFFSET 0) e
+            CROSS JOIN LATERAL (
+                SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = e.subscription_id OFFSET 0) s
+            WHERE a.transaction_id = named AND s.app_id = app)
+        -- A restored copy has an id of its own.
+        AND NOT EXISTS (
+            SELECT FROM ledger.order_receipt x
+            CROSS JOIN LATERAL (
+                SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = x.receipt_id OFFSET 0) l
+            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
+            WHERE x.order_id = of_order AND named = ANY(p.transaction_ids) AND p.version > 0)
+        THEN named END;
+END $$;
+COMMENT ON FUNCTION ledger.awaited_transaction IS
+    'The transaction that the last upload for an order named, where no answer of Apple listed it yet';
+
+CREATE FUNCTION ledger.holds(receipt_id bigint, purchase_id bigint, subscription_id bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+            SELECT FROM ledger.receipt_purchase l
+            WHERE l.receipt_id = holds.receipt_id AND l.purchase_id = holds.purchase_id)
+        OR EXISTS (
+            SELECT FROM ledger.receipt_subscription l
+            WHERE l.receipt_id = holds.receipt_id AND l.subscription_id = holds.subscription_id)
+$$;
+COMMENT ON FUNCTION ledger.holds IS 'Whether a receipt holds a one-time purchase or a subscription';
+
+CREATE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    payable uuid[] := ledger.payable_orders(purchase_ids, subscription_ids, receipt_ids);
+BEGIN
+    -- An acknowledgement locks what is due before its order, too. So all that may pay the orders is locked before them.
+    PERFORM FROM ledger.due_delivery q
+    WHERE q.delivery_id = ANY(ARRAY(
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
+        UNION ALL
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.subscription_id = ANY(subscription_ids)
+        UNION ALL
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.order_id = ANY(payable)
+        UNION ALL
+        SELECT d.delivery_id
+        FROM (
+            SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, array_agg(DISTINCT r.product_id) AS products
+            FROM unnest(payable) AS n(id)
+            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
+            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
+            GROUP BY 1) w
+        CROSS JOIN LATERAL (
+            SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
+            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+        CROSS JOIN LATERAL (
+            SELECT d.delivery_id, d.product_id FROM ledger.delivery d WHERE d.purchase_id = o.purchase_id
+            UNION ALL
+            SELECT d.delivery_id, d.product_id FROM ledger.delivery d
+            WHERE d.subscription_id = o.subscription_id) d
+        WHERE d.product_id = ANY(w.products)))
+    ORDER BY q.delivery_id FOR NO KEY UPDATE;
+    PERFORM FROM ledger.purchase_order o WHERE o.order_id = ANY(payable) ORDER BY o.order_id FOR NO KEY UPDATE;
+    RETURN payable;
+END $$;
+COMMENT ON FUNCTION ledger.lock_payable IS
+    'Locks what is due of all that may pay the payable orders, then these, so that one settlement at a time decides what '
+    'pays them';
+
+-- Placing an order decides payments anew, so that it does not matter whether an order or its purchase is stored first.
+CREATE FUNCTION ledger.lock_payable_with(order_ids uuid[], late interval) RETURNS uuid[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    purchase_ids bigint[];
+    subscription_ids bigint[];
+BEGIN
+    WITH wanted AS MATERIALIZED (
+        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, min(r.created_at) - late AS since
+        FROM unnest(order_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
+        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
+        WHERE r.state::text = 'created'
+        GROUP BY 1, 2
+    ), owned AS MATERIALIZED (
+        SELECT o.customer_id, o.purchase_id, o.subscription_id
+        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
+        CROSS JOIN LATERAL (
+            SELECT o.* FROM ledger.ownership o
+            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+    )
+    SELECT array_agg(o.purchase_id) FILTER (WHERE o.purchase_id IS NOT NULL),
+           array_agg(o.subscription_id) FILTER (WHERE o.subscription_id IS NOT NULL)
+    INTO purchase_ids, subscription_ids
+    FROM owned o
+    WHERE EXISTS (
+        SELECT FROM wanted w
+        CROSS JOIN LATERAL (
+            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
+            UNION ALL
+            SELECT e.product_id, e.purchased_at FROM ledger.period e
+            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
+        WHERE w.customer_id = o.customer_id AND b.product_id = w.product_id AND b.purchased_at >= w.since);
+    IF purchase_ids IS NULL AND subscription_ids IS NULL THEN
+        RETURN '{}';
+    END IF;
+    RETURN ledger.lock_payable(COALESCE(purchase_ids, '{}'), COALESCE(subscription_ids, '{}'), '{}');
+END $$;
+COMMENT ON FUNCTION ledger.lock_payable_with IS
+    'Locks the new orders that what their customers bought before may pay, at most late before them, and the payable orders '
+    'of the same customers and products, as lock_payable does; none where nothing was bought. The caller has locked the '
+    'customers, and so has each settlement that changes what they own';
+
+CREATE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
+    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
+    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
+    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
+    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
+               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
+        FROM unnest(order_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
+        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
+        GROUP BY 1, 2
+    ), owned AS MATERIALIZED (
+        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
+        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
+        CROSS JOIN LATERAL (
+            SELECT o.* FROM ledger.ownership o
+            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+    ), thing AS MATERIALIZED (
+        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
+               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
+               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
+        FROM owned o
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
+        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
+         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
+        WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
+          AND (p.revoked_at IS NULL OR EXISTS (
+              SELECT FROM ledger.purchase_order r
+              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
+        UNION ALL
+        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
+               o.customer_id, o.cause,
+               EXISTS (
+                   SELECT FROM ledger.period b
+                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
+               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
+                     ORDER BY a.transaction_id COLLATE "C"),
+               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
+        FROM owned o
+        CROSS JOIN LATERAL (
+            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
+        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
+         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
+        WHERE NOT ledger.is_shared(e.ownership)
+          AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason)
+          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
+              SELECT FROM ledger.purchase_order r
+              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
+                AND r.order_id = ANY(order_ids) OFFSET 0))
+    ), given AS MATERIALIZED (
+        SELECT t.*, l.is_given, l.is_twin
+        FROM thing t
+        CROSS JOIN LATERAL (
+            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
+                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
+                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
+                              AND l.turn = l.last_turn) AS is_given,
+                   bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn) AS is_twin
+            FROM (
+                SELECT l.*, max(l.turn) OVER () AS last_turn
+                FROM (
+                    SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
+                    UNION ALL
+                    SELECT l.* FROM ledger.delivery l
+                    WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
+    ), twin AS MATERIALIZED (
+        -- What was delivered is read once, not once for each transaction.
+        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
+        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
+        CROSS JOIN LATERAL (
+            SELECT l.purchase_id FROM ledger.delivery l
+            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
+              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate' OFFSET 0) l
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
+        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
+            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
+    ), sent AS MATERIALIZED (
+        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
+        FROM unnest(order_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
+    )
+    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
+           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
+           (SELECT n.order_id FROM ledger.purchase_order n
+            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
+           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
+            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
+           COALESCE(t.is_given, false),
+           t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
+               SELECT FROM twin o
+               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
+                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
+           COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
+           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
+           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
+                    (SELECT r.order_id FROM ledger.purchase_order r
+                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
+           t.is_revoked
+    FROM given t
+    CROSS JOIN LATERAL (
+        SELECT array_agg(x.order_id::text) FILTER (WHERE x.is_proved) AS proved,
+               array_agg(x.order_id::text) FILTER (WHERE NOT x.is_proved) AS named
+        FROM sent x WHERE ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)) held;
+END $$;
+COMMENT ON FUNCTION ledger.paying_transactions IS
+    'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
+    'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
+    '(is_revoked), and no family member shares them. '
+    'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
+    'was delivered';
+
+CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    given bigint[] := ARRAY(
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
+        UNION ALL
+        SELECT d.delivery_id
+        FROM unnest(subscription_ids, period_ids) AS n(subscription_id, period_id)
+        JOIN ledger.delivery d ON d.subscription_id = n.subscription_id AND d.period_id = n.period_id);
+    orders uuid[];
+BEGIN
+    -- Every writer locks the queue before the deliveries.
+    PERFORM FROM ledger.due_delivery q WHERE q.delivery_id = ANY(given) ORDER BY q.delivery_id FOR NO KEY UPDATE;
+    WITH tied AS (
+        UPDATE ledger.delivery d SET order_id = n.order_id
+        FROM (
+            SELECT d.delivery_id, o.order_id
+            FROM ledger.delivery d
+            CROSS JOIN LATERAL (
+                SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id FROM ledger.customer c
+                WHERE c.customer_id = d.customer_id OFFSET 0) c
+            LEFT JOIN LATERAL (
+                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r WHERE r.purchase_id = d.purchase_id
+                UNION ALL
+                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r
+                WHERE r.subscription_id = d.subscription_id AND r.period_id = d.period_id) r ON true
+            -- What was due to the one from whom a proof claims it is skipped, and pays nothing.
+            LEFT JOIN LATERAL (
+                SELECT r.order_id FROM ledger.customer b
+                WHERE b.customer_id = r.customer_id AND COALESCE(b.merged_into, b.customer_id) = c.customer_id OFFSET 0) o
+                ON true
+            WHERE d.delivery_id = ANY(given)) n
+        WHERE d.delivery_id = n.delivery_id AND d.order_id IS DISTINCT FROM n.order_id
+        RETURNING d.delivery_id, d.order_id
+    ), queued AS (
+        UPDATE ledger.due_delivery q SET order_id = t.order_id FROM tied t WHERE q.delivery_id = t.delivery_id)
+    SELECT array_agg(t.order_id) FILTER (WHERE t.order_id IS NOT NULL) INTO orders FROM tied t;
+    IF orders IS NOT NULL THEN
+        PERFORM ledger.advance_orders(orders);
+    END IF;
+END $$;
+COMMENT ON FUNCTION ledger.tie_deliveries IS
+    'Ties the deliveries of purchases and periods to the orders that these pay now, due or settled, and makes the orders '
+    'delivered or refunded where they are settled. The caller has locked the orders';
+
+CREATE FUNCTION ledger.may_be_paid(of_order uuid, late interval) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT
+        FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = of_order AND r.state::text = 'created' OFFSET 0) r
+        CROSS JOIN LATERAL (
+            SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
+            WHERE o.customer_id = r.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+        CROSS JOIN LATERAL (
+            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
+            UNION ALL
+            SELECT e.product_id, e.purchased_at FROM ledger.period e
+            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
+        WHERE b.product_id = r.product_id AND b.purchased_at >= r.created_at - late);
+END $$;
+COMMENT ON FUNCTION ledger.may_be_paid IS
+    'Whether the customer of an order that this transaction places owns something of its product that was bought at most '
+    'late before it. Volatile, so that it sees the order';
 
 """#),
-        SQLFile("0014_operations", #"""
--- Workers, imports, incidents, invariants, corrections, and which programs may use the schema.
-CREATE TABLE ledger.compatibility (
-    is_only      boolean PRIMARY KEY DEFAULT true,
-    program_min  int NOT NULL,
-    CONSTRAINT compatibility_is_one CHECK (is_only)
-);
-INSERT INTO ledger.compatibility (program_min) VALUES (22);
-COMMENT ON TABLE ledger.compatibility IS
-    'Which programs work with the schema, one row. A migration that only adds leaves it unchanged. A migration that '
-    'removes or changes what earlier programs use sets program_min to its own number, and they are refused from '
-    'then on';
-COMMENT ON COLUMN ledger.compatibility.program_min IS
-    'How many migrations a program must know, at least, to work with this schema';
-
-CREATE TABLE ledger.worker (
-    worker_id      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    host           text NOT NULL,
-    pid            int NOT NULL,
-    lease_seconds  double precision,
-    speedup        int,
-    started_at     timestamptz NOT NULL DEFAULT now(),
-    heartbeat_at   timestamptz NOT NULL DEFAULT now(),
-    stopped_at     timestamptz,
-    CONSTRAINT worker_lease_is_some_time CHECK (lease_seconds > 0),
-    CONSTRAINT worker_speedup_is_at_least_one CHECK (speedup >= 1)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-COMMENT ON TABLE ledger.worker IS 'The processes that ask Apple';
-COMMENT ON COLUMN ledger.worker.lease_seconds IS
-    'How long a claim of this worker lasts, before crashes make it longer; null: the program did not report it';
-COMMENT ON COLUMN ledger.worker.speedup IS 'The factor by which this worker divides every delay of the schedule';
-
-CREATE TABLE ledger.import (
-    import_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    file_name     text NOT NULL,
-    file_bytes    bigint NOT NULL,
-    edges         bytea NOT NULL,
-    started_at    timestamptz NOT NULL DEFAULT now(),
-    stored_lines  int8multirange NOT NULL DEFAULT '{}',
-    stored_bytes  int8multirange NOT NULL DEFAULT '{}',
-    bad_lines     bigint NOT NULL DEFAULT 0,
-    CONSTRAINT import_file_unique UNIQUE (file_name, file_bytes, edges),
-    CONSTRAINT import_edges_are_sha256 CHECK (length(edges) = 32),
-    CONSTRAINT import_stores_what_there_is
-        CHECK (stored_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines >= 0)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE ledger.import IS
-    'How far each imported file is. The transaction that stores a part marks it; parts are stored side by side. '
-    'Name, size, first and last megabyte identify a file';
-COMMENT ON COLUMN ledger.import.edges IS 'SHA-256 of the first and the last megabyte';
-COMMENT ON COLUMN ledger.import.stored_lines IS
-    'The lines that are stored; the range that holds line 1 is stored without a gap from the start';
-COMMENT ON COLUMN ledger.import.stored_bytes IS 'The bytes of these lines';
-
-CREATE TABLE ledger.incident (
-    incident_id    int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id         int NOT NULL REFERENCES ledger.app,
-    kind           text NOT NULL,
-    opened_at      timestamptz NOT NULL,
-    recognised_at  timestamptz NOT NULL,
-    last_at        timestamptz,
-    closed_at      timestamptz,
-    asked          bigint NOT NULL,
-    refused        bigint NOT NULL,
-    last_reason    text NOT NULL,
-    CONSTRAINT incident_kind_known CHECK (kind IN ('refusals', 'clock')),
-    CONSTRAINT incident_clocks_are_in_order CHECK (opened_at <= recognised_at AND recognised_at <= closed_at),
-    CONSTRAINT incident_refused_were_asked CHECK (0 <= refused AND refused <= asked),
-    CONSTRAINT incident_of_a_clock_has_a_last CHECK ((kind = 'clock') = (last_at IS NOT NULL))
-);
-CREATE UNIQUE INDEX incident_running ON ledger.incident (app_id, kind) WHERE closed_at IS NULL;
-COMMENT ON TABLE ledger.incident IS 'Times at which the fault is not the receipts''';
-COMMENT ON COLUMN ledger.incident.kind IS
-    'refusals: Apple refuses many once-verified receipts of an app at once; clock: answers are dated more than an '
-    'hour ahead of the database''s clock';
-COMMENT ON COLUMN ledger.incident.opened_at IS
-    'When the first receipt was refused, or the first answer not believed';
-COMMENT ON COLUMN ledger.incident.recognised_at IS 'When refusals or wrong dates became an incident';
-COMMENT ON COLUMN ledger.incident.last_at IS 'Of kind clock: when the last answer came that was not believed';
-COMMENT ON COLUMN ledger.incident.asked IS
-    'Answers about once-verified receipts since opened_at; a receipt that is refused again counts once';
-COMMENT ON COLUMN ledger.incident.refused IS
-    'Of kind refusals: once-verified receipts that were refused; of kind clock: answers that were not believed';
-
-CREATE TABLE ledger.refusal (
-    receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
-    app_id             int NOT NULL,
-    refused_at         timestamptz NOT NULL,
-    once_verified      boolean NOT NULL,
-    is_canary          boolean NOT NULL DEFAULT true,
-    counts             boolean NOT NULL,
-    rejections_before  smallint NOT NULL,
-    reason             text NOT NULL
-);
-CREATE INDEX refusal_of_app ON ledger.refusal (app_id, refused_at);
-COMMENT ON TABLE ledger.refusal IS
-    'Receipts that Apple refused lately, the first refusal of each: for ten minutes, or until the end of an incident';
-COMMENT ON COLUMN ledger.refusal.is_canary IS
-    'Of a once-verified receipt: whether its last answer was no refusal, and Apple vouched for it lately';
-COMMENT ON COLUMN ledger.refusal.counts IS
-    'Whether it counts against the receipt; if not, workers ask about the receipt again when the incident ends';
-COMMENT ON COLUMN ledger.refusal.rejections_before IS 'The receipt''s rejections before this one';
-
-CREATE TABLE ledger.verified_minute (
-    app_id   int NOT NULL,
-    minute   timestamptz NOT NULL,
-    backend  int NOT NULL,
-    answers  bigint NOT NULL,
-    PRIMARY KEY (app_id, minute, backend)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-COMMENT ON TABLE ledger.verified_minute IS
-    'Answers by minute that vouched again for once-verified receipts. Each database connection (backend) counts in '
-    'rows of its own, so that settlements never wait for each other''s count';
-
-CREATE TABLE ledger.check_hour (
-    app_id    int NOT NULL,
-    hour      timestamptz NOT NULL,
-    verified  bigint NOT NULL,
-    rejected  bigint NOT NULL,
-    failed    bigint NOT NULL,
-    PRIMARY KEY (app_id, hour)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE ledger.check_hour IS
-    'Apple''s answers by hour. A process adds its own every few seconds, so the last ones of a killed process are '
-    'missing';
-COMMENT ON COLUMN ledger.check_hour.failed IS 'Checks that brought no usable answer';
-
-CREATE TABLE ledger.verify_turn (
-    name       text PRIMARY KEY,
-    worker_id  int,
-    begun_at   timestamptz NOT NULL DEFAULT '-infinity',
-    moved_at   timestamptz NOT NULL DEFAULT '-infinity',
-    ended_at   timestamptz
-);
-INSERT INTO ledger.verify_turn (name) VALUES ('coverage'), ('everything');
-COMMENT ON TABLE ledger.verify_turn IS
-    'What workers verify by turns: one worker at a time has the turn, and a worker that does not move loses it';
-COMMENT ON COLUMN ledger.verify_turn.moved_at IS 'When the worker last reported progress';
-COMMENT ON COLUMN ledger.verify_turn.ended_at IS 'When the turn was over; null: it is under way, or never began';
-
-CREATE TABLE ledger.invariant (
-    name        text PRIMARY KEY,
-    violations  bigint NOT NULL,
-    repaired    bigint NOT NULL,
-    checked_at  timestamptz NOT NULL,
-    CONSTRAINT invariant_counts_what_it_found CHECK (0 <= repaired AND repaired <= violations)
-);
-COMMENT ON TABLE ledger.invariant IS 'What a worker found when it last verified an invariant everywhere';
-COMMENT ON COLUMN ledger.invariant.violations IS 'Found, including those that were repaired at once';
-
-CREATE TABLE ledger.correction (
-    correction_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
-    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
-    version          bigint NOT NULL,
-    fact             text NOT NULL,
-    stored           text,
-    rebuilt          text,
-    recorded_at      timestamptz NOT NULL,
-    CONSTRAINT correction_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
-    CONSTRAINT correction_changes_something CHECK (stored IS DISTINCT FROM rebuilt)
-);
-CREATE INDEX correction_of_subscription ON ledger.correction (subscription_id);
-CREATE INDEX correction_of_purchase ON ledger.correction (purchase_id);
-COMMENT ON TABLE ledger.correction IS
-    'What a rebuild corrected: one row per fact that was stored otherwise than the observations say. A correction '
-    'is a version of its own without events, because nothing happened at Apple';
-COMMENT ON COLUMN ledger.correction.stored IS 'The fact before the correction';
-COMMENT ON COLUMN ledger.correction.rebuilt IS 'The fact as the observations say';
-
-"""#),
-        SQLFile("0015_perennial", #"""
+        SQLFile("0010_perennial", #"""
 -- The schema perennial, which other people's SQL relies on: what is so now, what was recorded, and entitled_at.
 
 -- The state of subscriptions as of now, with the numbers by which lists find them.
@@ -2051,7 +3840,13 @@ SELECT s.subscription_id,
        s.started_at,
        s.version,
        ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at
+       ledger.checked_at(s, poller) AS checked_at,
+       s.sale ->> 'plan' AS plan,
+       CASE WHEN term.runs THEN (s.sale ->> 'payment_number')::int END AS payment_number,
+       CASE WHEN term.runs THEN (s.sale ->> 'payments')::int END AS payments,
+       CASE WHEN term.runs THEN term.ends_at END AS commitment_ends_at,
+       s.next_payment,
+       (s.sale ->> 'seats')::int AS seats
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
@@ -2060,6 +3855,10 @@ JOIN LATERAL (
     SELECT * FROM ledger.subscription_span p
     WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
     ORDER BY lower(p.valid) DESC LIMIT 1) current ON true
+-- A term that Apple ended runs no longer, whatever its date.
+CROSS JOIN LATERAL (
+    SELECT current.state NOT IN ('expired', 'revoked') AS runs,
+           to_timestamp((s.sale ->> 'term_ends_at_ms')::bigint / 1000.0) AS ends_at) term
 CROSS JOIN LATERAL ledger.is_in_outage_allowance(current.valid, current.allowed_until, clock.at) allowed
 LEFT JOIN ledger.ownership o
     ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
@@ -2067,11 +3866,11 @@ LEFT JOIN ledger.customer c USING (customer_id)
 WHERE s.version > 0;
 COMMENT ON VIEW ledger.subscription_state IS 'What perennial.subscription_now has, found by number';
 
--- New columns go to the end; columns are never renamed or removed. 0024_view_columns.sql says what each column means.
+-- New columns go to the end; columns are never renamed or removed. 0016_columns.sql says what each column means.
 CREATE VIEW perennial.subscription_now AS
 SELECT bundle_id, environment, original_transaction_id, customer, subscription_group_identifier, product_id, state, reason,
        entitled, expires_at, entitled_until, will_renew, renews_to_product_id, flags, periods, started_at, version, as_of,
-       checked_at
+       checked_at, plan, payment_number, payments, commitment_ends_at, next_payment, seats
 FROM ledger.subscription_state;
 COMMENT ON VIEW perennial.subscription_now IS
     'One row per subscription: its state as of now by its timeline, and its owner';
@@ -2154,7 +3953,7 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id AS str
        CASE WHEN s.renewal ->> 'promotional_offer_id' IS NOT NULL THEN 'promotional_offer'
             WHEN s.renewal ->> 'offer_code_ref_name' IS NOT NULL THEN 'offer_code' END AS offer,
        'price_consent_pending' = ANY (s.flags) AS price_consent_pending, ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at
+       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at, s.next_payment
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
@@ -2170,7 +3969,16 @@ SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
        GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
        s.lane::text AS lane, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
+       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because
+           ELSE COALESCE(
+               (SELECT 'Apple refuses the shared secret (21004)' FROM ledger.secret_trial t
+                WHERE t.app_id = r.app_id AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
+                  AND (t.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)),
+               (SELECT max(COALESCE(c.refused_because, 'Apple asks for fewer requests')) FROM ledger.call_budget c
+                WHERE c.app_id = r.app_id AND c.endpoint IN ('statuses', 'history') AND c.paused_until > now()
+                  AND a.verifier = 'server_api'
+                  AND (c.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)))
+       END AS paused_because
 FROM ledger.receipt r
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.app_budget b USING (app_id)
@@ -2245,6 +4053,62 @@ COMMENT ON VIEW perennial.audit_log IS
     'the renewal of a restored feed''s id. Never a secret and never a '
     'receipt';
 
+CREATE VIEW perennial.order_log AS
+SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,
+       o.environment::text AS environment, l.state::text AS state, l.cause, l.changed_at AS at
+FROM ledger.order_change l
+JOIN ledger.purchase_order o USING (order_id)
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.order_log IS 'Every change of every order; customer is the one that its name means now';
+
+CREATE VIEW perennial.delivery_log AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
+FROM ledger.delivery_now d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.delivery_log IS
+    'Every delivery: what a purchase or period gives (odd turn) or takes back (even turn)';
+
+CREATE VIEW perennial.credit_balance AS
+SELECT a.bundle_id, head.name AS customer, d.environment::text AS environment, d.credit,
+       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
+FROM ledger.delivery d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+WHERE d.credit IS NOT NULL AND d.skip_reason IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id)
+GROUP BY a.bundle_id, head.name, d.environment, d.credit;
+COMMENT ON VIEW perennial.credit_balance IS
+    'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
+    'knows what of it was used up';
+
+CREATE VIEW perennial.delivery_due AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, q.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.created_at, (
+           SELECT sum(CASE WHEN l.turn % 2 = 1 THEN l.units ELSE -l.units END)
+           FROM ledger.delivery l
+           WHERE l.customer_id IN (SELECT head.customer_id
+                                   UNION ALL
+                                   SELECT n.customer_id FROM ledger.customer n WHERE n.merged_into = head.customer_id)
+             AND l.environment = d.environment AND l.credit = d.credit AND l.skip_reason IS NULL
+             AND NOT EXISTS (SELECT FROM ledger.due_delivery o WHERE o.delivery_id = l.delivery_id)) AS balance
+FROM ledger.due_delivery q
+JOIN ledger.app a USING (app_id)
+JOIN ledger.delivery d USING (delivery_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.delivery_due IS
+    'Every due delivery: what the operator''s service has not carried out. It reads what is due, not what was delivered';
+
 CREATE VIEW perennial.notification_log AS
 SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.received_at, n.kind, n.subkind,
        n.original_transaction_id, n.effect, n.check_at
@@ -2252,16 +4116,51 @@ FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.notification_log IS
     'Apple''s notifications, what each was about and what it did, without its texts. Unverified ones stay for 90 days';
 
+CREATE VIEW perennial.support_log AS
+SELECT c.request_id::text AS request_id, a.bundle_id, c.environment::text AS environment, c.kind, c.subject, c.request,
+       c.outcome, c.reason, c.code, c.extended_until, c.attempts, c.first_asked_at, c.asked_at, c.answered_at
+FROM ledger.support_call c JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.support_log IS
+    'What people asked Apple to change, and what came of it. audit_log has who asked, by detail ->> ''request_id''';
+
+CREATE VIEW perennial.channel_coverage AS
+SELECT a.bundle_id, a.compares_since, count(s.subscription_id) AS live,
+       count(s.subscription_id) FILTER (WHERE c.compared_at >= a.compares_since) AS compared
+FROM ledger.app a
+LEFT JOIN (ledger.subscription s
+           JOIN ledger.receipt r ON r.receipt_id = s.polled_by AND r.form = 'receipt'
+           JOIN ledger.subscription_span p
+             ON p.subscription_id = s.subscription_id AND upper_inf(p.known) AND p.valid @> now() AND p.entitled)
+       ON s.app_id = a.app_id
+LEFT JOIN ledger.channel_comparison c ON c.subscription_id = s.subscription_id
+WHERE a.verifier = 'both'
+GROUP BY a.app_id;
+COMMENT ON VIEW perennial.channel_coverage IS
+    'One row for each app that asks both channels: how many of its live subscriptions were compared. Subscriptions that '
+    'verifyReceipt cannot be asked about do not count';
+
+CREATE VIEW perennial.channel_difference AS
+SELECT a.bundle_id, d.environment::text AS environment, d.original_transaction_id,
+       NULLIF(d.transaction_id, '') AS transaction_id, d.fact, d.verify_receipt, d.server_api,
+       CASE WHEN d.agreed_at IS NOT NULL THEN 'agreed' WHEN d.explanation IS NOT NULL THEN 'explained'
+            WHEN d.waits_until > now() THEN 'waiting' ELSE 'unexplained' END AS standing,
+       d.explanation, d.first_seen_at, d.last_seen_at, d.agreed_at
+FROM ledger.channel_difference d
+JOIN ledger.app a USING (app_id)
+WHERE d.first_seen_at >= a.compares_since;
+COMMENT ON VIEW perennial.channel_difference IS
+    'One row for each fact that the channels stated differently since both are asked, also where they agree by now';
+
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect <> 'applied' AND n.apply_at IS NULL
+        WHERE n.received_at < before AND n.effect NOT IN ('applied', 'stated')
           AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
         RETURNING 1)
     SELECT count(*) FROM gone
 $$;
 COMMENT ON FUNCTION perennial.forget_notifications IS
-    'Removes notifications that came before an instant, and returns how many. Those whose facts are part of the ledger '
+    'Removes notifications that came before an instant, and returns how many. Those whose details are part of the ledger '
     'stay, and the ids of verified ones for 200 days. For perennial_owner';
 
 CREATE FUNCTION perennial.keep_feed_id() RETURNS void LANGUAGE sql AS $$
@@ -2271,43 +4170,9 @@ COMMENT ON FUNCTION perennial.keep_feed_id IS
     'Keeps the feed''s id after a move to a cluster that has every event, such as by pg_upgrade. For the schema''s owner, '
     'before any process runs';
 
-CREATE FUNCTION ledger.app_key(bundle_id text) RETURNS int LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    known int;
-BEGIN
-    SELECT a.app_id INTO known FROM ledger.app a WHERE a.bundle_id = app_key.bundle_id;
-    IF known IS NULL THEN
-        RAISE EXCEPTION 'There is no app %; add it with `perennial app add`.', bundle_id;
-    END IF;
-    RETURN known;
-END $$;
-COMMENT ON FUNCTION ledger.app_key IS 'The key of an app, or an error if there is no such app';
-
-CREATE FUNCTION perennial.set_price(
-    bundle_id text, product_id text, storefront text, price_milliunits bigint, currency text,
-    valid_from timestamptz DEFAULT NULL, valid_until timestamptz DEFAULT NULL)
-RETURNS void LANGUAGE sql AS $$
-    SELECT ledger.record_price(
-        ledger.app_key(bundle_id), product_id, storefront, tstzrange(valid_from, valid_until), price_milliunits, currency)
-$$;
-COMMENT ON FUNCTION perennial.set_price IS
-    'Sets what a product costs in a storefront (empty: the default one), in thousandths of currency, from valid_from '
-    '(null: ever) until valid_until (null: on and on). A price that is null ends the one before. Earlier knowledge is '
-    'kept. For perennial_owner';
-
-CREATE FUNCTION perennial.set_small_business(
-    bundle_id text, valid_from timestamptz, valid_until timestamptz DEFAULT NULL)
-RETURNS void LANGUAGE sql AS $$
-    INSERT INTO ledger.small_business (app_id, valid)
-    VALUES (ledger.app_key(bundle_id), tstzrange(valid_from, valid_until))
-$$;
-COMMENT ON FUNCTION perennial.set_small_business IS
-    'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
-    'on). For perennial_owner';
-
 """#),
-        SQLFile("0016_report_inputs", #"""
--- What reports begin with: their variables, and the history as it was known at any instant.
+        SQLFile("0011_charges", #"""
+-- What reports begin with: their variables, the history as it was known at any instant, and every charge with its price.
 
 -- A report is one statement, and a variable is the same throughout it. So the functions that read variables are
 -- IMMUTABLE: the planner calls them before anything runs, sees a literal, reads each variable once, and reports a wrong
@@ -2441,25 +4306,43 @@ COMMENT ON VIEW perennial.timeline IS
     'Every span of every timeline (valid), with when Perennial recorded it (known). The newest timeline is where '
     'known_until is null';
 
+CREATE FUNCTION ledger.refunded_share(
+    percentage int, sale jsonb, reason text, is_upgraded boolean) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN sale ->> 'revocation_type' NOT IN ('REFUND_FULL', 'REFUND_PRORATED')
+                  OR NOT is_upgraded AND reason NOT IN ('0', '1') THEN NULL
+                WHEN sale ->> 'revocation_type' = 'REFUND_PRORATED' THEN percentage / 100000.0
+                ELSE COALESCE(percentage / 100000.0, 1) END
+$$;
+COMMENT ON FUNCTION ledger.refunded_share IS
+    'Which share of the price Apple gave back with a revocation: what it states, everything where it states no kind (as '
+    'before 2025: assumed, so that the share is 1 beside a percentage that is null), and null where the kind or the reason '
+    'is not known';
+
 CREATE VIEW perennial.period_version AS
 SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
        p.cancelled_at, p.is_upgraded,
        CASE WHEN p.is_trial THEN 'trial' WHEN p.is_intro THEN 'intro'
             WHEN p.promotional_offer_id IS NOT NULL THEN 'promotional_offer'
             WHEN p.offer_code_ref_name IS NOT NULL THEN 'offer_code' END AS offer,
-       p.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_family_shared,
+       ledger.is_shared(p.ownership) AS is_family_shared,
        p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until,
-       p.price_milliunits, p.price_currency AS currency, p.revocation_percentage
+       p.price_milliunits, p.price_currency AS currency, p.revocation_percentage, p.sale ->> 'plan' AS plan,
+       (p.sale ->> 'payment_number')::int AS payment_number, (p.sale ->> 'payments')::int AS payments,
+       (p.sale ->> 'seats')::int AS seats, COALESCE((p.sale ->> 'revoked_seats')::int, 0) AS revoked_seats,
+       COALESCE((p.sale ->> 'one_of_several')::boolean, false) AS is_one_of_several,
+       ledger.refunded_share(p.revocation_percentage, p.sale, p.cancellation_reason, p.is_upgraded) AS refunded_share
 FROM (
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, recorded_at, cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
+           revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at,
+           COALESCE(facts_recorded_at, recorded_at) AS known_from,
            NULL::timestamptz AS known_until
-    FROM ledger.period
+    FROM ledger.period WHERE NOT ledger.is_moved(is_upgraded, cancellation_reason)
     UNION ALL
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, recorded_at, cancellation_recorded_at, lower(known), upper(known)
+           revocation_percentage, sale, NULL, recorded_at, cancellation_recorded_at, lower(known), upper(known)
     FROM ledger.period_history WHERE NOT isempty(known)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
@@ -2468,7 +4351,8 @@ CREATE VIEW perennial.period_history AS
 SELECT k.bundle_id, k.environment, p.stream_id, p.charge_id, k.original_transaction_id, p.product_id, p.quantity,
        p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.offer, p.is_family_shared,
        p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until, p.price_milliunits, p.currency,
-       p.revocation_percentage
+       p.revocation_percentage, p.plan, p.payment_number, p.payments, p.seats, p.revoked_seats, p.is_one_of_several,
+       p.refunded_share
 FROM perennial.period_version p JOIN perennial.subscription_key k USING (stream_id);
 COMMENT ON VIEW perennial.period_history IS
     'Every period as it was known for a while, with the names of its subscription';
@@ -2477,7 +4361,10 @@ CREATE VIEW perennial.purchase_history AS
 SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_id, p.original_transaction_id,
        p.product_id, h.quantity, h.purchased_at, h.revoked_at, p.first_recorded_at AS first_known_at,
        h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until, h.price_milliunits,
-       h.price_currency AS currency, h.revocation_percentage
+       h.price_currency AS currency, h.revocation_percentage,
+       ledger.is_shared(p.facts #>> '{ownership,word}') AS is_family_shared,
+       CASE WHEN p.facts #>> '{revocation,reason}' NOT IN ('0', '1') THEN NULL
+            ELSE COALESCE(h.revocation_percentage / 100000.0, 1) END AS refunded_share
 FROM (
     SELECT purchase_id, quantity, purchased_at, revoked_at, (facts #>> '{price,milliunits}')::bigint AS price_milliunits,
            facts #>> '{price,currency}' AS price_currency,
@@ -2556,11 +4443,7 @@ FROM perennial.purchase_stated_price;
 COMMENT ON VIEW perennial.stated_price IS
     'What uploads reported of storefront and price, once for each thing in the receipt that it may be about';
 
-"""#),
-        SQLFile("0017_charges", #"""
--- Every charge with its price, and revenue with Apple's commission, as known at an instant.
-
--- In this and the next files known_at 'infinity' means now, and streams limits a function to these subscriptions (null:
+-- Here and in the next files known_at 'infinity' means now, and streams limits a function to these subscriptions (null:
 -- all). The functions in SQL are one SELECT each without SECURITY DEFINER, so that the planner looks into them.
 CREATE FUNCTION ledger.stated_charge_price(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -2640,7 +4523,8 @@ RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
+    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, c.stream_id, c.charge_id, c.original_transaction_id, c.product_id, c.quantity,
            c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, place.storefront,
@@ -2651,7 +4535,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                            WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
            CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
                            WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.cancellation_known_at, c.revocation_percentage
+           basis.word, c.first_known_at, c.cancellation_known_at, c.revocation_percentage, c.seats,
+           c.revoked_seats, c.is_one_of_several, c.refunded_share
     FROM perennial.period_history c
     LEFT JOIN ledger.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
     LEFT JOIN ledger.storefronts_of(known_at, streams) place
@@ -2673,29 +4558,31 @@ $$;
 COMMENT ON FUNCTION ledger.period_charges_of IS
     'Every period with its price: the subscriptions'' half of charges_of';
 
--- streams names subscriptions, so with it there are no one-time purchases.
 CREATE FUNCTION ledger.charges_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
+    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, 'subscription', c.stream_id, c.charge_id, c.original_transaction_id,
            c.product_id, c.quantity, c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer,
            c.is_family_shared, c.storefront, c.amount_milliunits, c.currency, c.price_basis, c.first_known_at,
-           c.cancellation_known_at, c.revocation_percentage
+           c.cancellation_known_at, c.revocation_percentage, c.seats, c.revoked_seats, c.is_one_of_several,
+           c.refunded_share
     FROM ledger.period_charges_of(known_at, streams) c
     UNION ALL
     SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
-           c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, false, place.storefront,
+           c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, c.is_family_shared, place.storefront,
            CASE basis.word WHEN 'apple' THEN c.price_milliunits
                            WHEN 'stated' THEN c.quantity * stated.price_milliunits
                            WHEN 'storefront' THEN c.quantity * there.price_milliunits
                            WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
            CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
                            WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.revocation_known_at, c.revocation_percentage
+           basis.word, c.first_known_at, c.revocation_known_at, c.revocation_percentage, NULL, 0, false,
+           c.refunded_share
     FROM perennial.purchase_history c
     LEFT JOIN ledger.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
     LEFT JOIN (
@@ -2716,7 +4603,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(NULL, false, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
+        SELECT ledger.price_basis(NULL, c.is_family_shared, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
                                   anywhere.price_milliunits) AS word) basis
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
@@ -2729,11 +4616,16 @@ RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int)
+    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
+    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM ledger.charges_of(known_at, NULL)
 $$;
 COMMENT ON FUNCTION perennial.charges_as_known IS 'ledger.charges_of for every subscription and one-time purchase';
+
+"""#),
+        SQLFile("0012_outcomes", #"""
+-- What charges come to: revenue with Apple's commission, stretches of paying, renewals and trials, as known at an instant.
 
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
@@ -2758,19 +4650,31 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                    r.purchased_at > max(r.serves_until) FILTER (WHERE r.is_service) OVER before + interval '60 days'
                        AS begins_anew
             FROM (
-                SELECT k.*,
-                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared
+                SELECT k.*, replaced.at AS replaced_at,
+                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
+                           AND NOT k.is_addition
                            AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
-                       LEAST(k.expires_at, k.replaced_at) AS serves_until
+                       LEAST(k.expires_at, replaced.at) AS serves_until
                 FROM (
                     SELECT h.*,
-                           -- A sandbox row may not say when it was replaced: when the next period began, or at once if
-                           -- it was charged ahead of a period that another one had already begun to cover.
-                           CASE WHEN h.is_upgraded THEN COALESCE(h.cancelled_at, CASE
-                               WHEN lag(h.expires_at) OVER stream > h.purchased_at THEN h.purchased_at
-                               ELSE lead(h.purchased_at) OVER stream END) END AS replaced_at
-                    FROM ledger.charges_of(known_at, streams) h
-                    WINDOW stream AS (PARTITION BY h.stream_id, h.kind ORDER BY h.purchased_at, h.charge_id)) k) r
+                           ledger.is_rest_refunded(h.is_upgraded, h.revocation_percentage, h.purchased_at, h.expires_at,
+                                                   h.cancelled_at, h.followed_at) AS is_rest_refunded
+                    FROM (
+                        SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
+                               -- Seats that were added to a period serve no further days.
+                               COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
+                                   AS is_addition,
+                               -- A sandbox row may not say when it was replaced: when the next period began, or at once
+                               -- if it was charged ahead of a period that another one had already begun to cover.
+                               CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
+                                    THEN g.purchased_at
+                                    ELSE lead(g.purchased_at) OVER stream END AS followed_at
+                        FROM ledger.charges_of(known_at, streams) g
+                        WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
+                -- The date may be that of a later refund, so a replacement is no later than the next period.
+                CROSS JOIN LATERAL (
+                    SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
+                                WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) r
             WINDOW before AS (
                 PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
@@ -2786,21 +4690,32 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                     WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
                     ELSE 'standard' END AS reason) cut
     CROSS JOIN LATERAL (
+        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
+            round(c.amount_milliunits * COALESCE(
+                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
+                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
+                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
+    CROSS JOIN LATERAL (
         SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
                c.first_known_at AS recorded_at
         UNION ALL
-        SELECT 'refund', c.cancelled_at, -round(c.amount_milliunits * COALESCE(c.revocation_percentage / 100000.0, 1))::bigint,
+        SELECT 'refund', c.cancelled_at,
+               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - c.amount_milliunits
+                    ELSE -round(c.amount_milliunits * c.refunded_share)::bigint END,
                c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND NOT c.is_upgraded
+        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
+        UNION ALL
+        -- Apple gives no date where it refunds some of the seats.
+        SELECT 'refund', c.cancellation_known_at,
+               -round(c.amount_milliunits * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint,
+               c.cancellation_known_at
+        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
         UNION ALL
         -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at),
-               CASE WHEN c.replaced_at IS NOT NULL THEN
-                   -round(c.amount_milliunits * COALESCE(c.revocation_percentage / 100000.0, LEAST(
-                       1, extract(epoch FROM c.expires_at - c.replaced_at)
-                          / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END,
-               COALESCE(c.cancellation_known_at, c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, true)) moved
+        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
+               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
+                        c.first_known_at)
+        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
     WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
 $$;
 COMMENT ON FUNCTION ledger.revenue_of IS
@@ -2808,12 +4723,9 @@ COMMENT ON FUNCTION ledger.revenue_of IS
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
     'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. Paid service begins anew after more than 60 days without, from the end of paid service; '
+    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
+    'and a refund of the rest. Paid service begins anew after more than 60 days without, from the end of paid service; '
     'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
-
-"""#),
-        SQLFile("0018_outcomes", #"""
--- What the charges of a subscription come to: stretches of paying, renewals and trials, as known at an instant.
 
 -- The function is one expression, which the planner puts where it is used.
 CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
@@ -2835,19 +4747,32 @@ COMMENT ON FUNCTION ledger.months IS
     'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
     'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
 
--- A run is the number of instants before a charge at which another price begins, so the runs need no sort of charges.
 CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
-    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text)
+    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text, plan text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
-           min(c.expires_at), c.price_milliunits, c.currency
+           min(c.expires_at), c.run_price, c.currency, c.plan
     FROM (
         SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
-        FROM perennial.period_version p
+        FROM (
+            -- What a group pays is what its transactions of one period cost together, without refunded seats. A
+            -- transaction that was refunded counts only where all of them were.
+            SELECT v.*, CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE (
+                       SELECT COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
+                       FROM perennial.period_version o
+                       CROSS JOIN LATERAL (
+                           SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
+                                       ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
+                                                  / GREATEST(1, o.seats)::numeric) END AS amount) part
+                       WHERE o.stream_id = v.stream_id AND o.expires_at = v.expires_at
+                         AND (o.charge_id = v.charge_id OR v.is_one_of_several
+                              AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
+                         AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) END AS run_price
+            FROM perennial.period_version v) p
         LEFT JOIN (
             SELECT COALESCE(h.product_id, d.product_id) AS product_id,
                    COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
@@ -2866,13 +4791,15 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 UNION ALL
                 SELECT priced.stream_id, priced.purchased_at, false FROM (
                     SELECT o.stream_id, o.purchased_at,
-                           (o.price_milliunits, o.currency) IS DISTINCT FROM
-                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream) AS differs
+                           (o.price_milliunits, o.currency, o.plan) IS DISTINCT FROM
+                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream, lag(o.plan) OVER stream)
+                               AS differs
                     FROM perennial.period_version o
-                    -- Without a price of Apple's there is nothing to sort.
+                    -- Without a price or a plan of Apple's there is nothing to sort.
                     WHERE o.stream_id IN (
                               SELECT v.stream_id FROM perennial.period_version v
-                              WHERE v.price_milliunits IS NOT NULL AND (streams IS NULL OR v.stream_id = ANY (streams)))
+                              WHERE (v.price_milliunits IS NOT NULL OR v.plan IS NOT NULL)
+                                AND (streams IS NULL OR v.stream_id = ANY (streams)))
                       AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)
                       AND COALESCE(o.cancelled_at > o.purchased_at, true)
                     WINDOW stream AS (PARTITION BY o.stream_id, o.product_id ORDER BY o.purchased_at, o.charge_id)) priced
@@ -2887,13 +4814,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ) own ON own.stream_id = p.stream_id
         WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
           AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
-    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.price_milliunits, c.currency,
+    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.run_price, c.currency, c.plan,
              CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
 $$;
 COMMENT ON FUNCTION ledger.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
-    'a charge with an offer, a price of its own, another quantity or no price begins, and where Apple''s price, the '
-    'catalog''s or the storefront changes';
+    'a charge with an offer, a price of its own, another quantity, another plan or no price begins, and where Apple''s '
+    'price, the catalog''s or the storefront changes. The price of a group''s charge includes the seats that it has beside';
 
 CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -2918,8 +4845,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                lead(r.begins_at) OVER (
                    PARTITION BY r.stream_id, r.product_id
                    ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
-               round(price.amount / NULLIF(ledger.months(
-                   CASE WHEN r.offer IS NULL THEN d.period END, r.begins_at, r.first_expires_at), 0))::bigint
+               -- The catalog's price is one of its period. Apple's price of a payment of a term is one month's; a plan that
+               -- is not known lasts as long as its row, and so does a month of a yearly product, which verifyReceipt
+               -- shows without its plan.
+               round(price.amount / NULLIF(CASE
+                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.begins_at, r.first_expires_at)
+                   WHEN r.plan = 'MONTHLY' THEN 1
+                   ELSE ledger.months(
+                       CASE WHEN r.offer IS NULL AND COALESCE(r.plan, 'BILLED_UPFRONT') = 'BILLED_UPFRONT'
+                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.begins_at, r.first_expires_at))
+                            THEN d.period END, r.begins_at, r.first_expires_at) END, 0))::bigint
                    AS monthly,
                price.currency, price.basis AS price_basis
         FROM ledger.charge_runs_of(known_at, streams) r
@@ -2952,6 +4887,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
       AND COALESCE(p.until > p.begins_at, true)
+      -- A period that moved to another customer's subscription is paid there, although who paid keeps access here.
+      AND NOT (t.state = 'awaiting_renewal' AND t.reason = 'replacement' AND NOT EXISTS (
+          SELECT FROM perennial.period_version v
+          WHERE v.stream_id = t.subscription_id AND v.purchased_at <= t.valid_from AND v.expires_at > t.valid_from
+            AND v.known_from <= known_at AND COALESCE(v.known_until > known_at, true)))
 $$;
 COMMENT ON FUNCTION ledger.paying_of IS
     'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '
@@ -2998,7 +4938,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            p.next_is_paid AND next.kind <> 'subscription.reactivated',
            COALESCE(next.kind = 'subscription.recovered', false)
     FROM (
-        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid,
+        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.payment_number, c.payments,
                NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
                lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
                lead(paid.is_paid) OVER stream AS next_is_paid
@@ -3006,6 +4946,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         -- What is neither a trial nor shared by the family was paid.
         CROSS JOIN LATERAL (SELECT NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial' AS is_paid) paid
         WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
+          -- Seats that were added to a period are of its transaction.
+          AND NOT (c.is_one_of_several AND EXISTS (
+              SELECT FROM perennial.period_version o
+              WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at AND o.purchased_at < c.purchased_at
+                AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)))
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
     JOIN perennial.subscription_key k USING (stream_id)
@@ -3021,7 +4966,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                               AND t.valid_from <= p.expires_at AND p.expires_at < t.valid_until
                               AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
                               AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
-    WHERE p.is_paid AND p.comes_to_its_end
+    -- Within a term the next payment is owed: only its last one can renew or not.
+    WHERE p.is_paid AND p.comes_to_its_end AND COALESCE(p.payment_number >= p.payments, true)
 $$;
 COMMENT ON FUNCTION ledger.renewals_of IS
     'The paid periods that come to their end, neither refunded before nor replaced, with what came next by the '
@@ -3083,7 +5029,7 @@ COMMENT ON FUNCTION ledger.trial_runs_of IS
     'the end of those that were over then without a charge to come';
 
 """#),
-        SQLFile("0019_summaries", #"""
+        SQLFile("0013_summaries", #"""
 -- Rows that a worker keeps of each subscription's history, so that reports of what is known now need not read it.
 
 -- Reports read these rows of subscriptions that were not written since, at today's catalog, and the history of others.
@@ -3116,29 +5062,30 @@ CREATE INDEX summary_paying_ends ON ledger.summary_paying (paying_until);
 COMMENT ON TABLE ledger.summary_paying IS 'What ledger.paying_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_revenue (
-    subscription_id       bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
-    charge_id             bigint NOT NULL,
-    kind                  text NOT NULL,
-    occurred_at           timestamptz NOT NULL,
-    product_id            text NOT NULL,
-    purchased_at          timestamptz NOT NULL,
-    offer                 text,
-    storefront            text,
-    amount_milliunits     bigint,
-    currency              text,
-    price_basis           text NOT NULL,
-    commission_percent    int NOT NULL,
-    commission_reason     text NOT NULL,
-    proceeds_milliunits   bigint,
-    recorded_at           timestamptz
+    subscription_id      bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
+    charge_id            bigint NOT NULL,
+    kind                 text NOT NULL,
+    occurred_at          timestamptz NOT NULL,
+    product_id           text NOT NULL,
+    purchased_at         timestamptz NOT NULL,
+    offer                text,
+    storefront           text,
+    amount_milliunits    bigint,
+    currency             text,
+    price_basis          text NOT NULL,
+    commission_percent   int NOT NULL,
+    commission_reason    text NOT NULL,
+    proceeds_milliunits  bigint,
+    recorded_at          timestamptz
 );
 CREATE INDEX summary_revenue_of_subscription ON ledger.summary_revenue (subscription_id);
+CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
+    ON kind, product_id, currency, price_basis, commission_percent, commission_reason FROM ledger.summary_revenue;
 -- The number of distinct instants (n_distinct) is set by hand. Reports group by whole days and months, which are few; a
 -- planner that expects a group for each instant would sort all rows. CREATE TABLE cannot set n_distinct.
 ALTER TABLE ledger.summary_revenue
-    ALTER COLUMN occurred_at SET (n_distinct = 2000), ALTER COLUMN purchased_at SET (n_distinct = 2000);
-CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
-    ON kind, product_id, currency, price_basis, commission_percent, commission_reason FROM ledger.summary_revenue;
+    ALTER COLUMN occurred_at SET (n_distinct = 2000),
+    ALTER COLUMN purchased_at SET (n_distinct = 2000);
 COMMENT ON TABLE ledger.summary_revenue IS
     'What ledger.revenue_of returns for a summarised subscription as known now';
 
@@ -3179,11 +5126,12 @@ BEGIN
     WHERE s.subscription_id = l.subscription_id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER stated_price_unsummarises AFTER INSERT ON ledger.stated_price
-    FOR EACH ROW EXECUTE FUNCTION ledger.unsummarise_priced();
 COMMENT ON FUNCTION ledger.unsummarise_priced IS
     'Marks the subscriptions of a receipt with a newly reported price: reports read their history until a worker '
     'makes the rows anew';
+
+CREATE TRIGGER stated_price_unsummarises AFTER INSERT ON ledger.stated_price
+    FOR EACH ROW EXECUTE FUNCTION ledger.unsummarise_priced();
 
 CREATE TABLE ledger.summary_progress (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -3193,7 +5141,6 @@ CREATE TABLE ledger.summary_progress (
     price_mark     uuid,
     summarised_at  timestamptz
 );
-INSERT INTO ledger.summary_progress DEFAULT VALUES;
 COMMENT ON TABLE ledger.summary_progress IS
     'How far the summaries are, one row. The feed shows what changed; rounds through all subscriptions find what no '
     'event shows, such as a corrected price';
@@ -3203,6 +5150,7 @@ COMMENT ON COLUMN ledger.summary_progress.rounds IS
     'Whole rounds so far; until the first is over the sums lack subscriptions';
 COMMENT ON COLUMN ledger.summary_progress.price_mark IS
     'The prices of the current or last round; at other prices the round begins anew';
+INSERT INTO ledger.summary_progress DEFAULT VALUES;
 
 CREATE VIEW perennial.summary_now AS
 SELECT p.position, (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind,
@@ -3406,7 +5354,8 @@ DECLARE
 BEGIN
     RETURN QUERY SELECT * FROM ledger.trial_runs_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION ledger.trial_runs_from_history IS 'ledger.trial_runs_of for the subscriptions of ledger.unsummarised_streams';
+COMMENT ON FUNCTION ledger.trial_runs_from_history IS
+    'ledger.trial_runs_of for the subscriptions of ledger.unsummarised_streams';
 
 CREATE FUNCTION ledger.trial_runs_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -3421,8 +5370,9 @@ COMMENT ON FUNCTION ledger.trial_runs_combined IS
     'ledger.trial_runs_of, from summary rows where they hold and else from the history';
 
 """#),
-        SQLFile("0020_reports", #"""
--- The functions that reports read: days of paying, movements of recurring revenue, trials, and what moved past figures.
+        SQLFile("0014_reports", #"""
+-- The functions that reports read: days of paying, movements of revenue, trials, what moved past figures, and sums by day.
+
 CREATE FUNCTION ledger.paying_days_of(
     known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
@@ -3433,21 +5383,32 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, d.product_id, d.first_day, d.end_day,
            d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
-           lag(d.product_id) OVER stream, lag(d.end_day) OVER stream, lag(d.monthly_milliunits) OVER stream,
-           lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
+           lag(d.product_id) OVER stream, COALESCE(lag(d.end_day) OVER stream, NULLIF(d.began_day, d.first_day)),
+           lag(d.monthly_milliunits) OVER stream, lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
            d.offer IS NULL AND count(*) FILTER (WHERE d.offer IS NULL) OVER stream = 1,
            lead(d.first_day) OVER stream
     FROM (
-        SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
-               perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
-        FROM ledger.paying_combined(known_at, streams) p) d
+        -- Stretches without a day's end add no day. They say how a day ended that began with paying, and who paid before.
+        SELECT s.bundle_id, s.environment, s.stream_id, s.original_transaction_id, s.product_id, s.first_day, s.end_day,
+               last_value(s.ended_state) OVER that_day AS ended_state,
+               last_value(s.ended_reason) OVER that_day AS ended_reason, s.offer, s.monthly_milliunits, s.currency,
+               s.price_basis, min(s.first_day) OVER (PARTITION BY s.stream_id) AS began_day
+        FROM (
+            SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
+                   perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
+            FROM ledger.paying_combined(known_at, streams) p) s
+        WINDOW that_day AS (
+            PARTITION BY s.stream_id, s.end_day ORDER BY s.paying_from
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) d
     WHERE d.first_day < d.end_day
-    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
+    -- They do not overlap, so this is the order of their first days too, and needs no other sort.
+    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.end_day)
 $$;
 COMMENT ON FUNCTION ledger.paying_days_of IS
     'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
-    'from first_day until before end_day; the day that runs at clock ends there. Each row has the stretch before and after it, so that one day compares '
-    'with the next';
+    'from first_day until before end_day; the day that runs at clock ends there. ended_state and ended_reason are what '
+    'came after the last stretch of that day. Each row has the stretch before and after it, so that one day compares '
+    'with the next; previous_end_day alone also shows a charge that saw no day''s end';
 
 CREATE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
@@ -3501,7 +5462,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION ledger.mrr_movement_of IS
     'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription, product and '
-    'currency. new: never paid before; reactivation; expansion and contraction: pays more or less; churn. '
+    'currency. new: never paid before, not even on an earlier day at whose end it no longer did; reactivation; expansion '
+    'and contraction: pays more or less; churn. '
     'first_full_price: goes on without an offer, and until then paid only with offers. currency_change: goes on in '
     'another currency, or at a price that became known or unknown, out of the one and into the other. product_left and '
     'product_joined: goes on with another product, which takes its former price over, before any other movement';
@@ -3690,8 +5652,6 @@ COMMENT ON FUNCTION perennial.restated_as_known IS
     'What active subscriptions, recurring revenue and revenue rest on, as known at two instants: sign -1 is what '
     'was known before, sign 1 what was known after. Only of what changed in between; the rest would cancel out';
 
-"""#),
-        SQLFile("0021_day_summaries", #"""
 -- Each UTC day's figures: what each subscription adds to them, the sums, and how both compare with the full history.
 CREATE TABLE ledger.summary_share (
     subscription_id     bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
@@ -3747,9 +5707,10 @@ BEGIN
       AND d.day = gone.day AND d.currency = gone.currency;
     RETURN OLD;
 END $$;
+COMMENT ON FUNCTION ledger.subtract_share IS 'Subtracts the shares of an erased subscription from the sums';
+
 CREATE TRIGGER subscription_leaves_the_sums BEFORE DELETE ON ledger.subscription
     FOR EACH ROW EXECUTE FUNCTION ledger.subtract_share();
-COMMENT ON FUNCTION ledger.subtract_share IS 'Subtracts the shares of an erased subscription from the sums';
 
 CREATE FUNCTION ledger.shares_of(streams bigint[])
 RETURNS TABLE (
@@ -3764,7 +5725,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            sum(moved.trials_lost)::int AS trials_lost
     FROM (
         SELECT t.subscription_id, at.day, '' AS currency, at.change AS active,
-               CASE WHEN 'trial' = ANY (t.flags) AND NOT 'family_shared' = ANY (t.flags) THEN at.change
+               CASE WHEN 'trial' = ANY (t.flags) AND NOT t.flags && '{family_shared,assigned}' THEN at.change
                     ELSE 0 END AS trial,
                0 AS paying, 0::bigint AS monthly, 0 AS began, 0 AS returned, 0 AS churned, 0 AS trials_started,
                0 AS trials_converted, 0 AS trials_lost
@@ -3895,3459 +5856,8 @@ END $$;
 COMMENT ON FUNCTION perennial.rows_differing IS 'ledger.rows_differing_of for every summarised subscription';
 
 """#),
-        SQLFile("0022_orders", #"""
--- Orders: what customers are about to buy, from the tap to the delivery.
-CREATE TYPE ledger.order_state AS ENUM (
-    'created', 'purchasing', 'deferred', 'paid', 'delivered', 'cancelled', 'failed', 'expired', 'refunded');
-COMMENT ON TYPE ledger.order_state IS 'Where an order is; docs/purchases.md says what leads from one to another';
-
-CREATE TABLE ledger.purchase_order (
-    order_id           uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    app_id             int NOT NULL REFERENCES ledger.app,
-    customer_id        bigint NOT NULL REFERENCES ledger.customer,
-    product_id         text NOT NULL,
-    quantity           int NOT NULL,
-    price_milliunits   bigint,
-    currency           text,
-    device             bytea,
-    app_account_token  uuid NOT NULL DEFAULT gen_random_uuid(),
-    sealed_key         bytea,
-    state              ledger.order_state NOT NULL DEFAULT 'created',
-    cause              text NOT NULL,
-    created_at         timestamptz NOT NULL,
-    expires_at         timestamptz NOT NULL,
-    changed_at         timestamptz NOT NULL,
-    paid_at            timestamptz,
-    environment        ledger.environment,
-    transaction_id     text,
-    purchase_id        bigint REFERENCES ledger.purchase,
-    subscription_id    bigint REFERENCES ledger.subscription,
-    period_id          bigint,
-    CONSTRAINT purchase_order_token_unique UNIQUE (app_account_token),
-    CONSTRAINT purchase_order_quantity_is_some CHECK (quantity BETWEEN 1 AND 10),
-    CONSTRAINT purchase_order_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
-    CONSTRAINT purchase_order_is_paid_by_one_thing CHECK (
-        num_nonnulls(purchase_id, subscription_id) <= 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
-    CONSTRAINT purchase_order_paid_names_its_transaction CHECK (
-        num_nonnulls(paid_at, environment, transaction_id) IN (0, 3)
-        AND (paid_at IS NOT NULL) = (num_nonnulls(purchase_id, subscription_id) = 1)),
-    CONSTRAINT purchase_order_state_fits CHECK (
-        CASE WHEN state IN ('paid', 'refunded') THEN paid_at IS NOT NULL WHEN state = 'delivered' THEN true
-             ELSE paid_at IS NULL END)
-) WITH (fillfactor = 80);
-CREATE UNIQUE INDEX purchase_order_paid_by_purchase ON ledger.purchase_order (purchase_id) WHERE purchase_id IS NOT NULL;
-CREATE UNIQUE INDEX purchase_order_paid_by_period ON ledger.purchase_order (subscription_id, period_id)
-    WHERE subscription_id IS NOT NULL;
-CREATE INDEX purchase_order_of_customer ON ledger.purchase_order (customer_id, created_at, order_id);
-CREATE INDEX purchase_order_open_of_customer ON ledger.purchase_order (customer_id)
-    WHERE state IN ('created', 'purchasing', 'deferred');
-CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at) WHERE state IN ('created', 'purchasing', 'deferred');
-CREATE INDEX purchase_order_of_device ON ledger.purchase_order (device) WHERE device IS NOT NULL;
-COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
-COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS 'The price that the customer was shown, in thousandths of currency';
-COMMENT ON COLUMN ledger.purchase_order.device IS
-    'A keyed hash of the device''s own id; equal ones tell customers who share an Apple account';
-COMMENT ON COLUMN ledger.purchase_order.app_account_token IS
-    'What the app passes to Apple with the purchase; a transaction that carries it pays this order';
-COMMENT ON COLUMN ledger.purchase_order.sealed_key IS
-    'The key of the order''s proofs, sealed with the master key; null: the customer was erased, and no proof is accepted';
-COMMENT ON COLUMN ledger.purchase_order.cause IS 'What brought the state';
-COMMENT ON COLUMN ledger.purchase_order.expires_at IS 'When the order expires if it is not paid';
-COMMENT ON COLUMN ledger.purchase_order.paid_at IS 'Apple''s date of the transaction that pays it';
-COMMENT ON COLUMN ledger.purchase_order.purchase_id IS 'The one-time purchase that pays it; or subscription_id and period_id';
-
-CREATE TABLE ledger.order_change (
-    order_id    uuid NOT NULL REFERENCES ledger.purchase_order,
-    ordinal     int NOT NULL,
-    state       ledger.order_state NOT NULL,
-    cause       text NOT NULL,
-    code        text,
-    changed_at  timestamptz NOT NULL,
-    PRIMARY KEY (order_id, ordinal),
-    CONSTRAINT order_change_code_is_short CHECK (length(code) <= 255)
-);
-COMMENT ON TABLE ledger.order_change IS 'Every change of every order, with its cause. Rows are only added';
-COMMENT ON COLUMN ledger.order_change.code IS 'What the device reported with the state, such as an error code of StoreKit';
-
-CREATE TABLE ledger.order_request (
-    app_id       int NOT NULL REFERENCES ledger.app,
-    request_key  text NOT NULL,
-    request      bytea NOT NULL,
-    order_id     uuid NOT NULL REFERENCES ledger.purchase_order,
-    state        ledger.order_state NOT NULL,
-    expires_at   timestamptz NOT NULL,
-    asked_at     timestamptz NOT NULL,
-    PRIMARY KEY (app_id, request_key),
-    CONSTRAINT order_request_key_is_short CHECK (request_key <> '' AND length(request_key) <= 255)
-);
-CREATE INDEX order_request_asked_at ON ledger.order_request (asked_at);
-COMMENT ON TABLE ledger.order_request IS 'The Idempotency-Keys of the last 24 hours and the orders that they made';
-COMMENT ON COLUMN ledger.order_request.request IS 'SHA-256 of what was asked: another request with the key is refused';
-COMMENT ON COLUMN ledger.order_request.state IS 'The state that was answered; a repetition gets the same answer';
-COMMENT ON COLUMN ledger.order_request.expires_at IS 'The end that was answered';
-
-CREATE TABLE ledger.order_receipt (
-    receipt_id  bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
-    order_id    uuid NOT NULL REFERENCES ledger.purchase_order,
-    is_proved   boolean NOT NULL,
-    is_new      boolean NOT NULL,
-    sent_at     timestamptz NOT NULL,
-    settled     boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (receipt_id, order_id)
-);
-CREATE INDEX order_receipt_of_order ON ledger.order_receipt (order_id);
-COMMENT ON TABLE ledger.order_receipt IS
-    'Receipts that were sent for an order: what they hold may pay it, whenever Apple lists it';
-COMMENT ON COLUMN ledger.order_receipt.is_proved IS
-    'A device sent it with a proof; it may claim one transaction for the order''s customer. Else a service named the order';
-COMMENT ON COLUMN ledger.order_receipt.is_new IS 'Whether the receipt was unknown before';
-COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
-
-CREATE FUNCTION ledger.lock_buyer(app_id int, customer text) RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    buyer bigint;
-BEGIN
-    LOOP
-        SELECT COALESCE(c.merged_into, c.customer_id) INTO buyer FROM ledger.customer c
-        WHERE c.app_id = lock_buyer.app_id AND c.name = lock_buyer.customer;
-        EXIT WHEN FOUND;
-        INSERT INTO ledger.customer (app_id, name) VALUES (lock_buyer.app_id, lock_buyer.customer)
-        ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING RETURNING customer_id INTO buyer;
-        IF FOUND THEN
-            RETURN buyer;
-        END IF;
-    END LOOP;
-    PERFORM FROM ledger.customer c WHERE c.customer_id = buyer FOR NO KEY UPDATE;
-    IF NOT EXISTS (
-        SELECT FROM ledger.customer c
-        WHERE c.app_id = lock_buyer.app_id AND c.name = lock_buyer.customer AND COALESCE(c.merged_into, c.customer_id) = buyer) THEN
-        RAISE EXCEPTION 'the customer was merged, split or erased meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
-    RETURN buyer;
-END $$;
-COMMENT ON FUNCTION ledger.lock_buyer IS
-    'The customer that a name means, made if it is new, and locked: one order of a customer is placed at a time';
-
-CREATE FUNCTION ledger.place_order(
-    bundle_id text, customer text, product_id text, quantity int, price_milliunits bigint, currency text, device bytea,
-    request_key text, request bytea, order_id uuid, app_account_token uuid, sealed_key bytea, lasts interval,
-    open_max int)
-RETURNS TABLE (
-    outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state ledger.order_state,
-    placed_until timestamptz)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    app int;
-    kind ledger.product_kind;
-    buyer bigint;
-    at timestamptz;
-    known ledger.order_request;
-BEGIN
-    SELECT a.app_id INTO app FROM ledger.app a WHERE a.bundle_id = place_order.bundle_id AND a.removed_at IS NULL;
-    SELECT p.kind INTO kind FROM ledger.product p WHERE p.app_id = app AND p.product_id = place_order.product_id;
-    IF kind IS NULL THEN
-        outcome := CASE WHEN app IS NULL THEN 'unknown_app' WHEN FOUND THEN 'without_kind' ELSE 'unknown_product' END;
-        RETURN NEXT;
-        RETURN;
-    END IF;
-    buyer := ledger.lock_buyer(app, place_order.customer);
-    at := clock_timestamp();
-    SELECT r.* INTO known FROM ledger.order_request r
-    WHERE r.app_id = app AND r.request_key = place_order.request_key;
-    IF known.asked_at > at - interval '24 hours' THEN
-        RETURN QUERY
-        SELECT CASE WHEN known.request = place_order.request THEN 'repeated' ELSE 'other_request' END, o.order_id,
-               o.app_account_token, o.sealed_key, known.state, known.expires_at
-        FROM ledger.purchase_order o WHERE o.order_id = known.order_id;
-        RETURN;
-    ELSIF known.asked_at IS NOT NULL THEN
-        DELETE FROM ledger.order_request r WHERE r.app_id = app AND r.request_key = place_order.request_key;
-    END IF;
-    IF (SELECT count(*) FROM ledger.purchase_order o
-        WHERE o.customer_id = buyer AND o.state IN ('created', 'purchasing', 'deferred')) >= place_order.open_max THEN
-        outcome := 'too_many';
-        RETURN NEXT;
-        RETURN;
-    END IF;
-    outcome := 'placed';
-    placed_id := place_order.order_id;
-    placed_token := place_order.app_account_token;
-    placed_key := place_order.sealed_key;
-    placed_until := at + place_order.lasts;
-    placed_state := 'created';
-    IF kind = 'non_consumable' AND EXISTS (
-        SELECT FROM ledger.ownership w JOIN ledger.purchase p USING (purchase_id)
-        WHERE w.customer_id = buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND p.product_id = place_order.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN
-        placed_state := 'delivered';
-    END IF;
-    WITH placed AS (
-        INSERT INTO ledger.purchase_order (
-            order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-            sealed_key, state, cause, created_at, expires_at, changed_at)
-        VALUES (
-            placed_id, app, buyer, place_order.product_id, place_order.quantity, place_order.price_milliunits,
-            place_order.currency, place_order.device, placed_token, placed_key, placed_state,
-            CASE placed_state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, placed_until, at))
-    INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-    VALUES (app, place_order.request_key, place_order.request, placed_id, placed_state, placed_until, at);
-    RETURN NEXT;
-END $$;
-COMMENT ON FUNCTION ledger.place_order IS
-    'Places an order, or returns the one that the same request placed within 24 hours (outcome repeated). The other '
-    'outcomes change nothing: other_request, too_many, without_kind, unknown_product, unknown_app. A non-consumable that the customer '
-    'owns is delivered already. Every step is found by index: a session keeps the plans that it made while the tables '
-    'were empty';
-
-CREATE FUNCTION ledger.account_token(token text) RETURNS uuid
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN token ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN token::uuid END
-$$;
-COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; null where an app passed something else';
-
-CREATE FUNCTION ledger.log_order() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO ledger.order_change (order_id, ordinal, state, cause, changed_at)
-        VALUES (NEW.order_id, 1, NEW.state, NEW.cause, NEW.changed_at);
-    ELSE
-        INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
-        SELECT NEW.order_id, max(c.ordinal) + 1, NEW.state, NEW.cause,
-               NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
-        FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
-    END IF;
-    RETURN NULL;
-END $$;
-COMMENT ON FUNCTION ledger.log_order IS
-    'Adds a change of an order to the log. perennial.order_code holds what the device reported, if it did';
-CREATE TRIGGER purchase_order_is_new AFTER INSERT ON ledger.purchase_order FOR EACH ROW EXECUTE FUNCTION ledger.log_order();
-CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.purchase_order FOR EACH ROW
-    WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();
-
--- OFFSET 0 keeps the planner to finding each step by index, whatever it takes to be rare.
-CREATE FUNCTION ledger.find_payments(
-    purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[], late interval)
-RETURNS TABLE (
-    order_id uuid, created_at timestamptz, cause text, environment ledger.environment, purchase_id bigint,
-    subscription_id bigint, period_id bigint, purchased_at timestamptz, transaction_id text)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id
-        FROM unnest(find_payments.purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-        UNION ALL
-        SELECT o.customer_id, o.purchase_id, o.subscription_id
-        FROM unnest(find_payments.subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), open AS MATERIALIZED (
-        SELECT n.customer_id, r.order_id, r.product_id, r.created_at
-        FROM (SELECT DISTINCT o.customer_id FROM owned o) n
-        CROSS JOIN LATERAL (
-            SELECT n.customer_id AS name_id
-            UNION ALL
-            SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = n.customer_id OFFSET 0) c
-        CROSS JOIN LATERAL (
-            SELECT r.* FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
-    ), thing AS MATERIALIZED (
-        SELECT o.customer_id, p.app_id, p.environment, p.product_id, p.purchase_id, NULL::bigint AS subscription_id,
-               NULL::bigint AS period_id, p.transaction_id, p.purchased_at,
-               ledger.account_token(p.app_account_token) AS token
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        WHERE p.version > 0 AND p.revoked_at IS NULL
-        UNION ALL
-        SELECT o.customer_id, s.app_id, s.environment, e.product_id, NULL, s.subscription_id, e.period_id, NULL,
-               e.purchased_at, ledger.account_token(e.app_account_token)
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = o.subscription_id OFFSET 0) e
-        WHERE (e.cancelled_at IS NULL OR e.is_upgraded)
-          AND (s.app_account_token IS NOT NULL OR o.customer_id IN (SELECT n.customer_id FROM open n)
-               OR cardinality(find_payments.receipt_ids) > 0)
-    ), untied AS MATERIALIZED (
-        SELECT t.* FROM thing t
-        WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.app_account_token = t.token OFFSET 0)
-          AND NOT EXISTS (
-            SELECT FROM ledger.period b
-            WHERE b.subscription_id = t.subscription_id AND b.expires_at = t.purchased_at OFFSET 0)
-    ), candidate AS MATERIALIZED (
-        SELECT t.*, r.order_id, 'token' AS cause
-        FROM thing t
-        CROSS JOIN LATERAL (
-            SELECT r.order_id FROM ledger.purchase_order r
-            WHERE r.app_account_token = t.token AND r.app_id = t.app_id AND r.product_id = t.product_id OFFSET 0) r
-        UNION ALL
-        SELECT t.*, r.order_id, CASE WHEN x.is_proved THEN 'proof' ELSE 'order' END
-        FROM unnest(find_payments.receipt_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.app_id, r.product_id, r.created_at, COALESCE(c.merged_into, c.customer_id) AS buyer_id
-            FROM ledger.purchase_order r JOIN ledger.customer c USING (customer_id)
-            WHERE r.order_id = x.order_id AND r.paid_at IS NULL OFFSET 0) r
-        JOIN untied t ON t.customer_id = r.buyer_id AND t.app_id = r.app_id AND t.product_id = r.product_id
-         AND r.created_at <= t.purchased_at + find_payments.late
-        WHERE EXISTS (
-                SELECT FROM ledger.receipt_purchase l
-                WHERE l.receipt_id = x.receipt_id AND l.purchase_id = t.purchase_id OFFSET 0)
-           OR EXISTS (
-                SELECT FROM ledger.receipt_subscription l
-                WHERE l.receipt_id = x.receipt_id AND l.subscription_id = t.subscription_id OFFSET 0)
-        UNION ALL
-        SELECT t.*, r.order_id, 'product'
-        FROM untied t
-        JOIN open r ON r.customer_id = t.customer_id AND r.product_id = t.product_id
-         AND r.created_at <= t.purchased_at + find_payments.late
-    )
-    SELECT r.order_id, r.created_at, c.cause, c.environment, c.purchase_id, c.subscription_id, c.period_id,
-           c.purchased_at, COALESCE(c.transaction_id, (
-               SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a WHERE a.period_id = c.period_id))
-    FROM candidate c
-    CROSS JOIN LATERAL (
-        SELECT r.* FROM ledger.purchase_order r
-        WHERE r.order_id = c.order_id AND r.paid_at IS NULL AND r.state <> 'delivered' FOR NO KEY UPDATE) r
-    WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.purchase_id = c.purchase_id OFFSET 0)
-      AND NOT EXISTS (
-        SELECT FROM ledger.purchase_order n
-        WHERE n.subscription_id = c.subscription_id AND n.period_id = c.period_id OFFSET 0)
-    ORDER BY r.order_id;
-END $$;
-COMMENT ON FUNCTION ledger.find_payments IS
-    'Which unpaid orders one-time purchases and the periods of subscriptions may pay; it locks these orders. An account '
-    'token names the order (cause token), and then no other. Else it is an order of the owner for the product, placed '
-    'before the purchase or late after it: one for which a receipt among receipt_ids was sent with a proof or by name '
-    '(proof, order), or an open one (product). A renewal, which begins where a period ended, pays only what its token '
-    'names. What paid an order pays no other';
-
-CREATE VIEW perennial.order_log AS
-SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,
-       o.environment::text AS environment, l.state::text AS state, l.cause, l.changed_at AS at
-FROM ledger.order_change l
-JOIN ledger.purchase_order o USING (order_id)
-JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
-COMMENT ON VIEW perennial.order_log IS 'Every change of every order; customer is the one that its name means now';
-
-"""#),
-        SQLFile("0023_deliveries", #"""
--- Deliveries: what each purchase and each period gives, once, and what is taken back.
-CREATE TYPE ledger.delivery_state AS ENUM ('due', 'acknowledged', 'skipped');
-COMMENT ON TYPE ledger.delivery_state IS
-    'due: the operator''s service is to carry it out; acknowledged: it did; skipped: nothing is to be done';
-
-CREATE TABLE ledger.delivery (
-    delivery_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    position                 bigint,
-    app_id                   int NOT NULL REFERENCES ledger.app,
-    environment              ledger.environment NOT NULL,
-    customer_id              bigint NOT NULL REFERENCES ledger.customer,
-    product_id               text NOT NULL,
-    kind                     ledger.product_kind NOT NULL,
-    credit                   text,
-    units                    bigint,
-    turn                     int NOT NULL,
-    reason                   text NOT NULL,
-    order_id                 uuid REFERENCES ledger.purchase_order,
-    purchase_id              bigint REFERENCES ledger.purchase,
-    subscription_id          bigint REFERENCES ledger.subscription,
-    period_id                bigint,
-    transaction_id           text NOT NULL,
-    original_transaction_id  text NOT NULL,
-    state                    ledger.delivery_state NOT NULL DEFAULT 'due',
-    created_at               timestamptz NOT NULL DEFAULT clock_timestamp(),
-    settled_at               timestamptz,
-    settled_by               text,
-    skip_reason              text,
-    changed_since            boolean NOT NULL DEFAULT false,
-    CONSTRAINT delivery_is_of_one_thing CHECK (
-        num_nonnulls(purchase_id, subscription_id) = 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
-    CONSTRAINT delivery_turn_is_counted_from_one CHECK (turn > 0),
-    CONSTRAINT delivery_reason_fits_turn CHECK (
-        CASE turn % 2 WHEN 1 THEN reason IN ('purchase', 'renewal', 'refund_reversed', 'transfer')
-             ELSE reason IN ('refund', 'transfer') END),
-    CONSTRAINT delivery_credit_of_consumable CHECK (
-        CASE kind WHEN 'consumable' THEN num_nulls(credit, units) = 0 ELSE num_nonnulls(credit, units) = 0 END),
-    CONSTRAINT delivery_due_is_open CHECK ((state = 'due') = (settled_at IS NULL)),
-    CONSTRAINT delivery_skip_has_reason CHECK ((state = 'skipped') = (skip_reason IS NOT NULL))
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
--- No index has a column that changes when a delivery is settled, so that settling writes no index.
-CREATE UNIQUE INDEX delivery_turn_of_purchase ON ledger.delivery (purchase_id, turn) WHERE purchase_id IS NOT NULL;
-CREATE UNIQUE INDEX delivery_turn_of_period ON ledger.delivery (subscription_id, period_id, turn)
-    WHERE subscription_id IS NOT NULL;
-CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position IS NULL;
-CREATE UNIQUE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position) WHERE position IS NOT NULL;
-CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
-CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
-COMMENT ON TABLE ledger.delivery IS
-    'What a purchase or a period gives: odd turns give, even turns take back. A turn appears only after the turn before '
-    'it was acknowledged or skipped. One-time purchases have purchase_id, periods subscription_id and period_id, which '
-    'stays when a period turns out to be another one';
-COMMENT ON COLUMN ledger.delivery.position IS
-    'The place in the queue, from 1 without a gap, given after the commit; null: not yet';
-COMMENT ON COLUMN ledger.delivery.customer_id IS
-    'Whose it is; a merge and a split move it with the purchase. Who owns a purchase later gets another turn';
-COMMENT ON COLUMN ledger.delivery.units IS 'Units of the credit that it gives or takes back: the catalog''s times the quantity';
-COMMENT ON COLUMN ledger.delivery.settled_at IS 'When it was acknowledged or skipped';
-COMMENT ON COLUMN ledger.delivery.settled_by IS 'The API key, person or rule that did it';
-COMMENT ON COLUMN ledger.delivery.skip_reason IS
-    'family_shared: the purchase is another family member''s; possible_duplicate: Apple listed the same purchase under '
-    'another id; erased: the customer was erased; claimed_by_order: an order''s customer got it before it was given; or the '
-    'words of the person who skipped it';
-COMMENT ON COLUMN ledger.delivery.changed_since IS
-    'What it delivers may have changed since: the next turn is looked for when it is acknowledged or skipped';
-
-CREATE TABLE ledger.due_delivery (
-    app_id       int NOT NULL,
-    environment  ledger.environment NOT NULL,
-    position     bigint NOT NULL,
-    delivery_id  bigint NOT NULL,
-    PRIMARY KEY (app_id, environment, position)
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
-COMMENT ON TABLE ledger.due_delivery IS 'The due deliveries that have a position: the queue that services read';
-
-CREATE FUNCTION ledger.leave_queue() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
--- A session may have planned it while the queue was short.
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    DELETE FROM ledger.due_delivery q USING new_row n
-    WHERE n.state <> 'due' AND q.app_id = n.app_id AND q.environment = n.environment AND q.position = n.position;
-    RETURN NULL;
-END $$;
-COMMENT ON FUNCTION ledger.leave_queue IS
-    'Removes settled deliveries from the queue. It is a trigger, because a statement does not see the position that a '
-    'delivery got while the statement waited for it';
-CREATE TRIGGER delivery_is_settled AFTER UPDATE ON ledger.delivery
-    REFERENCING NEW TABLE AS new_row FOR EACH STATEMENT EXECUTE FUNCTION ledger.leave_queue();
-
-CREATE TABLE ledger.delivery_queue (
-    is_only   boolean PRIMARY KEY DEFAULT true,
-    position  bigint NOT NULL DEFAULT 0,
-    CONSTRAINT delivery_queue_is_one CHECK (is_only)
-);
-INSERT INTO ledger.delivery_queue DEFAULT VALUES;
-COMMENT ON TABLE ledger.delivery_queue IS 'The last position in the queue of deliveries';
-
-CREATE TABLE ledger.delivery_release (
-    app_id              int NOT NULL,
-    product_id          text NOT NULL,
-    after_purchase      bigint,
-    after_subscription  bigint,
-    PRIMARY KEY (app_id, product_id)
-);
-COMMENT ON TABLE ledger.delivery_release IS
-    'Products whose earlier purchases a catalog released. Workers go through these, and delete the row at the end';
-COMMENT ON COLUMN ledger.delivery_release.after_purchase IS 'Purchases up to this one are done; null: all are';
-COMMENT ON COLUMN ledger.delivery_release.after_subscription IS 'Subscriptions up to this one are done; null: all are';
-
-CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
-LANGUAGE sql STABLE AS $$
-    SELECT COALESCE(product.delivers_since, (
-        SELECT t.delivers_since FROM ledger.product_terms t
-        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
-        ORDER BY t.applied_at DESC LIMIT 1))
-$$;
-COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
-
-CREATE TYPE ledger.deliverable AS (
-    app_id                   int,
-    environment              ledger.environment,
-    owner_id                 bigint,
-    product_id               text,
-    kind                     ledger.product_kind,
-    credit                   text,
-    units                    bigint,
-    quantity                 int,
-    purchased_at             timestamptz,
-    is_wanted                boolean,
-    is_taken_back            boolean,
-    is_family_shared         boolean,
-    reason                   text,
-    purchase_id              bigint,
-    subscription_id          bigint,
-    period_id                bigint,
-    transaction_id           text,
-    original_transaction_id  text,
-    refund_percentage        int
-);
-COMMENT ON TYPE ledger.deliverable IS
-    'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
-    'revoked it, or it turned out to be another period; refund_percentage: how much of the price Apple gave back, in '
-    'thousandths of a percent, null where no signed transaction stated it';
-
-CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
-LANGUAGE sql STABLE AS $$
-    WITH renewable AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
-        FROM ledger.product d
-        WHERE d.kind = 'auto_renewable'
-          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
-    )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
-    FROM (
-        SELECT p.*, d.kind, d.credit, d.units, d.since
-        FROM unnest(purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN LATERAL (
-            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
-            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
-        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
-        OFFSET 0) p
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
-    UNION ALL
-    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           COALESCE(e.ownership = 'FAMILY_SHARED', false),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
-    FROM (
-        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
-        FROM unnest(subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
-        CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
-            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
-        WHERE d.kind IS NOT NULL OR has.was_delivered
-        OFFSET 0) e
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
-    UNION ALL
-    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
-           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id, NULL::int
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
-    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
-$$;
-COMMENT ON FUNCTION ledger.deliverables IS
-    'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
-    'periods that turned out to be another one';
-
-CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
-    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
-    reason text, skip_reason text)
-LANGUAGE sql STABLE AS $$
-    WITH thing AS MATERIALIZED (
-        SELECT t AS thing, t.*, last.turn AS last_turn, last.state AS last_state, last.reason AS last_reason,
-               last.customer_id AS last_customer, last.kind AS last_kind, last.credit AS last_credit,
-               last.units AS last_units, last.is_erased,
-               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
-               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
-        FROM ledger.deliverables(purchase_ids, subscription_ids) t
-        LEFT JOIN LATERAL (
-            SELECT l.turn, l.state, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
-                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
-            ORDER BY l.turn DESC LIMIT 1) last ON true
-    ), first AS (
-        SELECT t.*, (
-            SELECT lower(p.app_account_token) FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS token
-        FROM thing t
-        WHERE t.last_turn IS NULL AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
-    )
-    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason,
-           CASE WHEN f.is_family_shared THEN 'family_shared'
-                WHEN EXISTS (
-                    SELECT FROM first o
-                    WHERE o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id AND o.environment = f.environment
-                      AND o.product_id = f.product_id AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity
-                      AND (o.token <> f.token) IS NOT TRUE)
-                  OR EXISTS (
-                    SELECT FROM ledger.delivery l
-                    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                    WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                      AND l.skip_reason IS DISTINCT FROM 'claimed_by_order'
-                      AND p.environment = f.environment AND p.purchased_at = f.purchased_at
-                      AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id
-                      AND (lower(p.app_account_token) <> f.token) IS NOT TRUE)
-                THEN 'possible_duplicate' END
-    FROM first f
-    UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
-           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
-           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
-                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
-                ELSE t.last_units END,
-           t.last_turn + 1, turn.reason,
-           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
-    FROM thing t
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.is_taken_back THEN 'refund'
-                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
-                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
-        WHERE t.last_turn % 2 = 1
-        UNION ALL
-        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
-               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
-        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
-    WHERE (t.last_state = 'acknowledged' OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
-$$;
-COMMENT ON FUNCTION ledger.next_turns IS
-    'The turns that purchases and subscriptions need now: the one rule of deliveries, for settlements, acknowledgements, '
-    'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it; but what an erased customer '
-    'was to give back goes to its next owner';
-
-CREATE FUNCTION ledger.share_delivered(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-BEGIN
-    PERFORM FROM ledger.purchase p WHERE p.purchase_id = ANY(purchase_ids)
-    ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C" FOR SHARE;
-    PERFORM FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids)
-    ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C" FOR SHARE;
-END $$;
-COMMENT ON FUNCTION ledger.share_delivered IS
-    'Keeps settlements from changing purchases and subscriptions until the transaction ends; locks them in the order of '
-    'their natural keys';
-
-CREATE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-BEGIN
-    IF cardinality(purchase_ids) > 0 THEN
-        UPDATE ledger.delivery d SET changed_since = true
-        FROM (SELECT l.delivery_id FROM ledger.delivery l
-              WHERE l.purchase_id = ANY(purchase_ids) AND l.state = 'due' AND NOT l.changed_since
-              ORDER BY l.delivery_id FOR NO KEY UPDATE) l
-        WHERE d.delivery_id = l.delivery_id;
-    END IF;
-    IF cardinality(subscription_ids) > 0 THEN
-        UPDATE ledger.delivery d SET changed_since = true
-        FROM (SELECT l.delivery_id FROM ledger.delivery l
-              WHERE l.subscription_id = ANY(subscription_ids) AND l.state = 'due' AND NOT l.changed_since
-              ORDER BY l.delivery_id FOR NO KEY UPDATE) l
-        WHERE d.delivery_id = l.delivery_id;
-    END IF;
-END $$;
-COMMENT ON FUNCTION ledger.mark_due IS
-    'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
-    'an acknowledgement needs to look at nothing but the delivery where nothing changed';
-
-CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-DECLARE
-    turns bigint;
-BEGIN
-    PERFORM ledger.mark_due(purchase_ids, subscription_ids);
-    WITH stored AS (
-        INSERT INTO ledger.delivery (
-            app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
-            subscription_id, period_id, transaction_id, original_transaction_id, state, settled_at, settled_by, skip_reason,
-            changed_since)
-        SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
-               n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
-               COALESCE((n.thing).transaction_id, (
-                   SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a
-                   WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
-               CASE WHEN n.skip_reason IS NULL THEN 'due' ELSE 'skipped' END::ledger.delivery_state,
-               CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
-               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason, n.turn > 1
-        FROM ledger.next_turns(purchase_ids, subscription_ids) n
-        LEFT JOIN LATERAL (
-            SELECT o.order_id FROM ledger.purchase_order o WHERE o.purchase_id = (n.thing).purchase_id
-            UNION ALL
-            SELECT o.order_id FROM ledger.purchase_order o
-            WHERE o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id) o ON true
-        ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
-        -- Two acknowledgements may need the same turn.
-        ON CONFLICT DO NOTHING
-        RETURNING 1)
-    SELECT count(*) INTO turns FROM stored;
-    RETURN turns;
-END $$;
-COMMENT ON FUNCTION ledger.store_turns IS
-    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. '
-    'It is PL/pgSQL, because a session then plans it once';
-
-CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
-LANGUAGE sql AS $$
-    UPDATE ledger.purchase_order o
-    SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
-    FROM (
-        SELECT i.id AS order_id, last.state::text AS cause,
-               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
-        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
-        CROSS JOIN LATERAL (
-            SELECT d.turn, d.state FROM ledger.delivery d
-            WHERE d.order_id = i.id AND d.state <> 'due'
-            ORDER BY d.turn DESC LIMIT 1) last) n
-    WHERE o.order_id = n.order_id AND o.state <> n.state
-$$;
-COMMENT ON FUNCTION ledger.advance_orders IS
-    'Makes paid orders delivered when the turn that gives is settled, and refunded when the take-back is';
-
-CREATE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
-RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    changed bigint[];
-    purchases bigint[];
-    subscriptions bigint[];
-    settled bigint[];
-    orders uuid[];
-    is_late boolean;
-BEGIN
-    -- Purchases and subscriptions are locked before their deliveries.
-    SELECT array_agg(d.delivery_id), array_agg(DISTINCT d.purchase_id) FILTER (WHERE d.purchase_id IS NOT NULL),
-           array_agg(DISTINCT d.subscription_id) FILTER (WHERE d.subscription_id IS NOT NULL)
-    INTO changed, purchases, subscriptions
-    FROM ledger.delivery d
-    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id AND d.state = 'due' AND d.changed_since;
-    IF changed IS NOT NULL THEN
-        PERFORM ledger.share_delivered(purchases, subscriptions);
-    END IF;
-    WITH done AS (
-        UPDATE ledger.delivery d
-        SET state = CASE WHEN why IS NULL THEN 'acknowledged' ELSE 'skipped' END::ledger.delivery_state,
-            settled_at = clock_timestamp(), settled_by = settler, skip_reason = why
-        WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id AND d.state = 'due'
-        RETURNING d.delivery_id, d.order_id, d.changed_since)
-    SELECT array_agg(n.delivery_id), array_agg(n.order_id) FILTER (WHERE n.order_id IS NOT NULL),
-           bool_or(n.changed_since AND n.delivery_id <> ALL(COALESCE(changed, '{}')))
-    INTO settled, orders, is_late FROM done n;
-    IF is_late THEN
-        RAISE EXCEPTION 'what a delivery gives changed meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
-    IF changed IS NOT NULL THEN
-        PERFORM ledger.store_turns(COALESCE(purchases, '{}'), COALESCE(subscriptions, '{}'));
-    END IF;
-    IF orders IS NOT NULL THEN
-        PERFORM ledger.advance_orders(orders);
-    END IF;
-    RETURN QUERY
-    SELECT d.delivery_id, d.state::text, d.settled_at, d.settled_by, n.id IS NOT NULL
-    FROM ledger.delivery d LEFT JOIN unnest(settled) AS n(id) ON n.id = d.delivery_id
-    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id;
-END $$;
-COMMENT ON FUNCTION ledger.settle_deliveries IS
-    'Makes due deliveries of an app acknowledged, or skipped if there is a reason, and stores the turns that follow. Returns '
-    'all of ids that the app has, with their state; is_first marks those that changed. A delivery whose purchase changed '
-    'meanwhile fails as a serialization failure, and the caller tries again';
-
-CREATE VIEW perennial.delivery_log AS
-SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
-       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
-       d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
-       CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
-       CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
-FROM ledger.delivery d
-JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
-COMMENT ON VIEW perennial.delivery_log IS 'Every delivery: what a purchase or period gives (odd turn) or takes back (even turn)';
-
-CREATE VIEW perennial.credit_balance AS
-SELECT a.bundle_id, head.name AS customer, d.environment::text AS environment, d.credit,
-       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
-FROM ledger.delivery d
-JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
-WHERE d.state = 'acknowledged' AND d.credit IS NOT NULL
-GROUP BY a.bundle_id, head.name, d.environment, d.credit;
-COMMENT ON VIEW perennial.credit_balance IS
-    'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
-    'knows what of it was used up';
-
-CREATE VIEW perennial.delivery_due AS
-SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, due.environment::text AS environment,
-       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
-       d.transaction_id, d.original_transaction_id, d.created_at, (
-           SELECT sum(CASE WHEN l.turn % 2 = 1 THEN l.units ELSE -l.units END)
-           FROM ledger.delivery l
-           WHERE l.customer_id IN (SELECT head.customer_id
-                                   UNION ALL
-                                   SELECT n.customer_id FROM ledger.customer n WHERE n.merged_into = head.customer_id)
-             AND l.environment = d.environment AND l.credit = d.credit AND l.state = 'acknowledged') AS balance
-FROM (SELECT q.app_id, q.environment, q.delivery_id FROM ledger.due_delivery q
-      UNION ALL
-      SELECT n.app_id, n.environment, n.delivery_id FROM ledger.delivery n
-      WHERE n.position IS NULL AND n.state = 'due') due
-JOIN ledger.app a USING (app_id)
-JOIN ledger.delivery d USING (delivery_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
-COMMENT ON VIEW perennial.delivery_due IS
-    'Every due delivery: what the operator''s service has not carried out. It reads what is due, not what was delivered';
-
--- Earlier programs settle purchases without delivering them.
-UPDATE ledger.compatibility SET program_min = 23;
-
-"""#),
-        SQLFile("0024_view_columns", #"""
--- What the columns of the schema perennial's views mean: each name once, and the views where it means something else.
-DO $$
-DECLARE
-    described record;
-BEGIN
-    FOR described IN
-        SELECT c.oid::regclass AS view, a.attname AS name, COALESCE(own.meaning, shared.meaning) AS meaning
-        FROM pg_class c
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        LEFT JOIN (VALUES
-            ('access_until',
-             'When access ends. Null: no access. Later than valid_from without entitled: held, because Apple was not '
-             'asked since'),
-            ('acknowledged_at', 'When the operator''s service acknowledged it; null: it did not'),
-            ('acknowledged_by', 'Which API key or person acknowledged it'),
-            ('action', 'What was done, such as customer.merged'),
-            ('active', 'Subscriptions that give access at the day''s end: the change from the day before'),
-            ('actor', 'An API key by its number, a user of the operating system, or perennial itself'),
-            ('amount_milliunits',
-             'In thousandths of currency; negative for refunds and prorations; null: the price is unknown'),
-            ('as_of', 'Apple''s clock of the newest answer'),
-            ('asked_at', 'When the last answer came, by our clock'),
-            ('at', 'When it happened, by our clock'),
-            ('attempts', 'Calls in a row that brought no verdict'),
-            ('audit_id', 'The number of the entry'),
-            ('basis',
-             'Where the answer comes from: verified (Apple), provisional (an import, before Apple was asked) or '
-             'by_hand (a manual grant)'),
-            ('began', 'Subscriptions that began to pay on the day and never did before'),
-            ('bundle_id', 'The app, by its bundle identifier'),
-            ('cancellation_known_at', 'When the cancellation was stored, by our clock'),
-            ('cancelled_at', 'When Apple refunded, revoked or replaced it'),
-            ('check_at', 'When the check came that it asked for; null: it asked for none'),
-            ('cause',
-             'Why the customer owns it: upload, import, token (app_account_token), merge, split (a merge undone) or '
-             'assignment (manual); null: unknown'),
-            ('charge_id', 'The key of the charge in these views; unique together with kind'),
-            ('charge_kind', 'What was charged for: subscription or purchase (one-time)'),
-            ('checked_at', 'When the newest verified answer came, by our clock; the row is not fresher than that'),
-            ('churned', 'Subscriptions that stopped paying on the day'),
-            ('commission_percent', 'What Apple keeps, in per cent'),
-            ('commission_reason', 'Why: standard, small_business or after_one_year'),
-            ('crashes', 'Leases in a row that ended without a word from their worker'),
-            ('created_at', 'When the app was added, by our clock'),
-            ('credit', 'What a consumable adds to, such as coins'),
-            ('currency', 'ISO 4217; null: the price is unknown'),
-            ('customer', 'The owner, by the operator''s own id; null: unowned'),
-            ('customers', 'The customers that sent the receipt, in order of upload'),
-            ('day', 'The UTC day'),
-            ('decided_about', 'Every customer that a manual decision is about; null: no such decision'),
-            ('delivery_id', 'The number of the delivery'),
-            ('detail', 'More about it, as JSON'),
-            ('due_at', 'When workers may ask next; null: not scheduled'),
-            ('end_reason', 'Why the grant was ended early; null: it was not'),
-            ('ended_by', 'Who ended the grant early; null: it was not'),
-            ('ended_reason', 'The reason of ended_state'),
-            ('ended_state', 'The state that came after the stretch'),
-            ('ends_at', 'When the trial ends, by its expiry or refund'),
-            ('entitled', 'Whether the subscription gives access'),
-            ('entitled_until', 'When access ends if no newer answer comes; null when not entitled'),
-            ('entitlement', 'The name of the entitlement'),
-            ('environment', 'Production or Sandbox'),
-            ('events_behind', 'How many events of the feed the summaries lack'),
-            ('expires_at', 'Apple''s expiry of the period'),
-            ('feed_id', 'The id of the feed; another id means that the database was restored'),
-            ('first_as_of', 'Apple''s clock of the first answer with this meaning'),
-            ('first_known_at', 'When it was stored first, by our clock'),
-            ('flags',
-             'Sorted: trial, intro, promotional_offer, offer_code, family_shared, future_dated, '
-             'price_consent_pending, change_scheduled'),
-            ('given_by', 'Who gave the entitlement'),
-            ('granted', 'Whether the customer may use it now'),
-            ('happened_at', 'When, by our clock'),
-            ('heartbeat_at', 'When the worker last reported that it runs'),
-            ('host', 'The machine'),
-            ('imported', 'Whether an import brought the receipt'),
-            ('is_complete', 'Whether the first round is over, so that the summaries have every subscription'),
-            ('is_family_shared', 'Whether a family member shares it; then it is no charge'),
-            ('is_in_flight', 'Whether a worker asks about it now'),
-            ('is_leased', 'Whether a worker claimed it, even if the lease is over'),
-            ('is_upgraded', 'Whether another period replaced it at once'),
-            ('kind', 'subscription or purchase (one-time)'),
-            ('known_from', 'Since when Perennial says so, by our clock'),
-            ('known_until', 'Until when Perennial recorded it, by our clock (excluded); null: until now'),
-            ('lane', 'Its urgency: new, expiring, retry, import, sweep or quarantine; null: not scheduled'),
-            ('last_as_of', 'Apple''s clock of the last answer with this meaning'),
-            ('level', 'The level in the subscription group; 1 is the highest'),
-            ('monthly_milliunits', 'The price of a month, in thousandths of currency; null: unknown'),
-            ('name', 'The app''s name'),
-            ('next_check_at', 'When the next check is due; null: none is'),
-            ('next_is_paid', 'Whether the next period was paid for and did not follow a lapse'),
-            ('next_purchased_at', 'When the next period begins; null: there is none'),
-            ('notification_id', 'The number of the notification'),
-            ('observation_id', 'The number of the answer'),
-            ('occurred_at', 'When it happened, by Apple''s clock'),
-            ('offer', 'trial, intro, promotional_offer or offer_code; null: the full price'),
-            ('order_id', 'The order'),
-            ('ordinal', 'The order of the events of one version'),
-            ('original_transaction_id', 'Apple''s id of the subscription or one-time purchase'),
-            ('outcome', 'verified, rejected or indeterminate; none: Apple was not asked'),
-            ('paid_at', 'When the trial became paid; null: it did not'),
-            ('paused_because', 'Why the app is paused'),
-            ('paused_until', 'Until when workers ask nothing for the app; in the past: not paused'),
-            ('paying', 'Paying subscriptions at the day''s end: the change from the day before'),
-            ('paying_from', 'When the stretch begins (included)'),
-            ('paying_until', 'When the stretch ends (excluded)'),
-            ('period', 'How long a period lasts, as an ISO 8601 duration such as P1M'),
-            ('periods', 'How many distinct periods, refunded and replaced ones too'),
-            ('pid', 'The process on the machine'),
-            ('position', 'The position in the feed, gapless from 1'),
-            ('price_basis',
-             'Where the price comes from: apple (signed transaction), stated (intake or import), storefront or default '
-             '(catalog), unknown'),
-            ('price_consent_pending', 'Whether the customer has yet to agree to a higher price'),
-            ('price_milliunits', 'In thousandths of currency'),
-            ('proceeds_milliunits', 'The amount less Apple''s commission, before taxes, in thousandths of currency'),
-            ('product_id', 'Apple''s product id'),
-            ('purchased_at', 'When the period begins, or the purchase was made'),
-            ('quantity', 'How many were bought'),
-            ('reason', 'The reason of the state'),
-            ('receipt_id', 'The number of the receipt'),
-            ('received_at', 'When the receipt was stored first, by our clock'),
-            ('recorded_at', 'When it was stored, by our clock'),
-            ('refunded_at', 'When Apple refunded the first charge after the trial; null: it did not'),
-            ('rejected_since', 'When the rejections began; null: none'),
-            ('rejections', 'Refusals in a row that count against the receipt'),
-            ('renews_to_product_id', 'The product of the next period; null unless will_renew'),
-            ('returned', 'Subscriptions that pay again since the day, after a time without'),
-            ('revocation_known_at', 'When the refund was stored, by our clock'),
-            ('revocation_percentage',
-             'How much of the price Apple gave back, in thousandths of a percent; null: Apple did not state it'),
-            ('revoked_at', 'When Apple refunded or revoked it; null: never'),
-            ('skip_reason', 'Why nothing is to be done; null unless it was skipped'),
-            ('stated_at', 'When the upload came, by our clock'),
-            ('stated_id', 'The number of the report; a report has a row for each thing in its receipt'),
-            ('scheduled_for', 'When the check was due before a claim moved it'),
-            ('started_at', 'The earliest purchase date of its periods'),
-            ('state', 'active, grace_period, billing_retry, awaiting_renewal, expired or revoked'),
-            ('status', 'Apple''s status code; null: the answer had none'),
-            ('storefront', 'The storefront as uploads name it'),
-            ('stream_id', 'The key of the subscription or one-time purchase in these views; unique together with kind'),
-            ('subscription_group_identifier', 'Apple''s id of the subscription group'),
-            ('subscription_id', 'The key of the subscription in these views: the stream_id of the others'),
-            ('subkind', 'Apple''s subtype; null: it has none'),
-            ('summarised_at', 'When the summaries moved last, by our clock'),
-            ('transaction_id', 'Apple''s id of the transaction'),
-            ('trial', 'Trials that give access at the day''s end: the change from the day before'),
-            ('trials_converted', 'Trials that were converted on the day'),
-            ('trials_lost', 'Trials that were lost on the day'),
-            ('trials_started', 'Trials that started on the day'),
-            ('turn', 'Odd turns give, even turns take back'),
-            ('units', 'Units of the credit'),
-            ('unsequenced', 'How many committed events have no position yet'),
-            ('unsequenced_since', 'When the oldest of them was stored; null: there is none'),
-            ('until', 'When the entitlement ends if no newer answer comes; null: not granted, or without an end'),
-            ('uploaded_at', 'When the customer sent the receipt last, by our clock'),
-            ('valid_from', 'Since when it holds (included)'),
-            ('valid_until', 'Until when it holds (excluded); infinity: without an end'),
-            ('verified_at', 'When the last verified answer came, by our clock'),
-            ('version', 'The version of the subscription or one-time purchase; rises by one with each change'),
-            ('was_awaited', 'Whether Apple charged for the next period late, after a failure'),
-            ('will_renew', 'Whether Apple will try to renew it; null: unknown'),
-            ('worker_id', 'The number of the worker')
-        ) shared (name, meaning) ON shared.name = a.attname
-        LEFT JOIN (VALUES
-            ('answer_log', 'reason', 'Why the answer was not verified'),
-            ('app_now', 'name', 'The app''s name, for people'),
-            ('audit_log', 'customer', 'The customer that the write is about; null: none'),
-            ('audit_log', 'detail',
-             'What was done, as JSON; for a decision also who decided and why, until one of the customers is erased'),
-            ('audit_log', 'receipt_id', 'The receipt that the write is about; null: none'),
-            ('charge_history', 'expires_at', 'Apple''s expiry of the period; null for a one-time purchase'),
-            ('credit_balance', 'customer', 'The customer, by the operator''s own id'),
-            ('credit_balance', 'units', 'What was given less what was taken back'),
-            ('day_recomputed', 'currency', 'The currency of monthly_milliunits; empty: none'),
-            ('day_recomputed', 'monthly_milliunits',
-             'Monthly recurring revenue at the day''s end, in thousandths of currency: the change from the day before'),
-            ('day_summary', 'currency', 'The currency of monthly_milliunits; empty: none'),
-            ('day_summary', 'monthly_milliunits',
-             'Monthly recurring revenue at the day''s end, in thousandths of currency: the change from the day before'),
-            ('delivery_due', 'balance',
-             'What acknowledged deliveries gave the customer of the credit, less what they took back; null: nothing'),
-            ('delivery_due', 'customer', 'The customer, by the operator''s own id'),
-            ('delivery_due', 'kind', 'What the product is, such as consumable'),
-            ('delivery_due', 'order_id', 'The order that the transaction pays; null: none'),
-            ('delivery_due', 'position', 'The place in the queue; null in the moment after the commit'),
-            ('delivery_due', 'reason', 'purchase, renewal, refund, refund_reversed or transfer'),
-            ('delivery_due', 'units', 'Units of the credit that it gives or takes back'),
-            ('delivery_log', 'customer', 'The customer, by the operator''s own id'),
-            ('delivery_log', 'kind', 'What the product is, such as consumable'),
-            ('delivery_log', 'order_id', 'The order that the transaction pays; null: none'),
-            ('delivery_log', 'position', 'The place in the queue; null in the moment after the commit'),
-            ('delivery_log', 'reason', 'purchase, renewal, refund, refund_reversed or transfer'),
-            ('delivery_log', 'state', 'due, acknowledged or skipped'),
-            ('delivery_log', 'units', 'Units of the credit that it gives or takes back'),
-            ('entitlement_now', 'as_of', 'Apple''s clock of the answer that the row rests on; null unless verified'),
-            ('entitlement_now', 'checked_at',
-             'When the newest verified answer came, by our clock; null unless verified'),
-            ('entitlement_now', 'ended_at', 'When access ended; null while granted'),
-            ('entitlement_now', 'customer', 'The customer, by the operator''s own id'),
-            ('entitlement_now', 'product_id',
-             'Apple''s id of the product that the row rests on; null for a manual grant'),
-            ('event_log', 'customer', 'The owner when the event was recorded; null: unowned'),
-            ('event_log', 'kind', 'What happened, such as subscription.renewed'),
-            ('feed_now', 'position', 'The newest position; 0: no event yet'),
-            ('manual_grant_log', 'customer', 'The customer, by the operator''s own id'),
-            ('manual_grant_log', 'reason', 'Why it was given'),
-            ('order_log', 'cause', 'What brought the state'),
-            ('order_log', 'customer', 'The customer, by the operator''s own id'),
-            ('notification_log', 'effect', 'What it did: pulled, awaited, no_subscription, unknown or ignored'),
-            ('notification_log', 'environment', 'Production or Sandbox; null: it does not say'),
-            ('notification_log', 'kind', 'Apple''s notification type'),
-            ('notification_log', 'received_at', 'When it came, by our clock'),
-            ('order_log', 'environment', 'Of the transaction that pays the order; null: unpaid'),
-            ('order_log', 'product_id', 'Apple''s id of the product that was ordered'),
-            ('order_log', 'state', 'The state from then on'),
-            ('ownership_log', 'customer', 'The owner, by the operator''s own id'),
-            ('period_alias', 'transaction_id', 'A transaction id under which Apple listed the period'),
-            ('charge_history', 'currency', 'The currency of price_milliunits'),
-            ('charge_history', 'price_milliunits',
-             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
-            ('period_history', 'currency', 'The currency of price_milliunits'),
-            ('period_history', 'price_milliunits', 'Apple''s price of the period; null: no signed transaction gave one'),
-            ('period_version', 'currency', 'The currency of price_milliunits'),
-            ('period_version', 'price_milliunits', 'Apple''s price of the period; null: no signed transaction gave one'),
-            ('purchase_history', 'currency', 'The currency of price_milliunits'),
-            ('purchase_history', 'price_milliunits',
-             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
-            ('price_history', 'currency', 'ISO 4217'),
-            ('price_history', 'storefront', 'The storefront as uploads name it; empty: the default one'),
-            ('product_now', 'currency', 'ISO 4217; null: no price'),
-            ('product_now', 'price_milliunits', 'The price of the default storefront, in thousandths of currency'),
-            ('purchase_history', 'purchased_at', 'When the purchase was made'),
-            ('purchase_now', 'purchased_at', 'When the purchase was made'),
-            ('receipt_now', 'outcome', 'Of the last answer; null: Apple was not asked yet'),
-            ('receipt_now', 'reason', 'Why the last answer was not verified'),
-            ('renewal_now', 'expires_at', 'Apple''s expiry of the current or last period'),
-            ('renewal_now', 'offer', 'The offer of the next renewal, where Apple names one'),
-            ('revenue_event', 'kind', 'charge, refund or proration (of a replaced period)'),
-            ('revenue_event', 'recorded_at', 'When the charge, refund or replacement was stored, by our clock'),
-            ('subscription_event', 'as_of', 'Apple''s clock of the answer that showed it'),
-            ('subscription_event', 'kind', 'What happened, such as subscription.renewed'),
-            ('subscription_now', 'expires_at', 'Apple''s expiry of the current or last period'),
-            ('summary_now', 'position', 'The position up to which the summaries have read the feed'),
-            ('summary_paying', 'charge_id', 'The key of a charge of the stretch'),
-            ('summary_revenue', 'kind', 'charge, refund or proration (of a replaced period)'),
-            ('summary_revenue', 'recorded_at', 'When the charge, refund or replacement was stored, by our clock'),
-            ('summary_trial', 'lost_at', 'When it ended, where that was before first sight and no charge was to come'),
-            ('summary_trial', 'started_at', 'When the trial began'),
-            ('timeline', 'flags', 'Of the period: trial, intro, promotional_offer, offer_code, family_shared'),
-            ('upload_log', 'customer', 'The customer that sent the receipt, by the operator''s own id'),
-            ('worker_now', 'started_at', 'When the worker started')
-        ) own (view, name, meaning) ON own.view = c.relname AND own.name = a.attname
-        WHERE c.relnamespace = 'perennial'::regnamespace AND c.relkind = 'v'
-    LOOP
-        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', described.view, described.name, described.meaning);
-    END LOOP;
-END $$;
-
-"""#),
-        SQLFile("0025_server_api", #"""
--- The App Store Server API: its keys and budgets, uploads without receipts, and the chains of signed texts.
-ALTER TABLE ledger.app
-    ADD COLUMN verifier      text NOT NULL DEFAULT 'verify_receipt',
-    ADD COLUMN apple_app_id  bigint,
-    ADD CONSTRAINT app_verifier_known CHECK (verifier IN ('verify_receipt', 'server_api')),
-    ADD CONSTRAINT app_apple_id_is_a_number_from_one CHECK (apple_app_id >= 1);
-COMMENT ON COLUMN ledger.app.verifier IS
-    'Who is asked about receipts: verify_receipt or server_api. Uploads without receipts always ask the Server API';
-COMMENT ON COLUMN ledger.app.apple_app_id IS
-    'Apple''s number of the app (appAppleId); production texts that name another one are refused; null: not compared';
-
-CREATE TABLE ledger.server_key (
-    app_id      int PRIMARY KEY REFERENCES ledger.app,
-    key_id      text NOT NULL,
-    issuer_id   text NOT NULL,
-    sealed_key  bytea NOT NULL,
-    stored_at   timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT server_key_ids_are_short CHECK (key_id ~ '^[0-9A-Za-z_-]{1,64}$' AND issuer_id ~ '^[0-9A-Za-z_-]{1,64}$')
-);
-COMMENT ON TABLE ledger.server_key IS
-    'The In-App Purchase keys of App Store Connect that sign requests to the Server API, at most one for each app';
-COMMENT ON COLUMN ledger.server_key.key_id IS 'The key''s id in App Store Connect';
-COMMENT ON COLUMN ledger.server_key.issuer_id IS 'The issuer of the team''s keys';
-COMMENT ON COLUMN ledger.server_key.sealed_key IS 'The private key, encrypted with the master key';
-
-CREATE TYPE ledger.receipt_form AS ENUM ('receipt', 'signed_transaction', 'transaction_id');
-COMMENT ON TYPE ledger.receipt_form IS
-    'What a device sent: receipt, a receipt; signed_transaction, a signed transaction of StoreKit 2; transaction_id, '
-    'the id of a transaction alone';
-
-ALTER TABLE ledger.receipt
-    ADD COLUMN form              ledger.receipt_form NOT NULL DEFAULT 'receipt',
-    ADD COLUMN vouched           boolean NOT NULL DEFAULT false,
-    ADD COLUMN transaction_id    text,
-    ADD COLUMN history_revision  text,
-    ADD COLUMN history_goes_on   boolean NOT NULL DEFAULT false,
-    ADD COLUMN reads_whole       boolean NOT NULL DEFAULT false,
-    ADD CONSTRAINT receipt_names_a_transaction CHECK (form = 'receipt' OR transaction_id IS NOT NULL OR erased_at IS NOT NULL),
-    ADD CONSTRAINT receipt_history_goes_on_somewhere CHECK (NOT history_goes_on OR history_revision IS NOT NULL);
--- Until now verifyReceipt alone was asked.
-UPDATE ledger.receipt SET vouched = true WHERE first_verified_at IS NOT NULL;
-COMMENT ON COLUMN ledger.receipt.digest IS
-    'SHA-256 of data where it is a receipt; else of the form, the environment where it is known, and the transaction id, '
-    'because one transaction is signed again and again';
-COMMENT ON COLUMN ledger.receipt.data IS
-    'What the device sent: a receipt without Base64, a signed transaction in compact form, or an id; empty once erased';
-COMMENT ON COLUMN ledger.receipt.vouched IS
-    'Of a receipt: whether verifyReceipt vouched for it; without that its transaction id is only a pointer, because the '
-    'bytes of a receipt can be edited';
-COMMENT ON COLUMN ledger.receipt.transaction_id IS
-    'A transaction id by which the Server API can be asked about it; null: none is known';
-COMMENT ON COLUMN ledger.receipt.history_revision IS
-    'Where the next read of the transaction history begins; null: the Server API was not read from the start';
-COMMENT ON COLUMN ledger.receipt.history_goes_on IS
-    'Whether the next check reads the history on: the last one ended at its limit of pages, or a one-time purchase waits '
-    'for a check, about which statuses say nothing';
-COMMENT ON COLUMN ledger.receipt.reads_whole IS
-    'Whether the next check has to read everything that Apple knows, because a smaller answer or a signal did not join '
-    'what is stored';
-
-CREATE TABLE ledger.call_budget (
-    app_id        int NOT NULL REFERENCES ledger.app,
-    environment   ledger.environment NOT NULL,
-    endpoint      text NOT NULL,
-    tokens        double precision NOT NULL,
-    refilled_at   timestamptz NOT NULL,
-    paused_until  timestamptz NOT NULL DEFAULT '-infinity',
-    PRIMARY KEY (app_id, environment, endpoint),
-    CONSTRAINT call_budget_endpoint_known
-        CHECK (endpoint IN ('transactions', 'notifications', 'refunds', 'extensions', 'single')),
-    CONSTRAINT call_budget_tokens_are_not_negative CHECK (tokens >= 0)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-COMMENT ON TABLE ledger.call_budget IS
-    'The budgets of calls to the Server API (token buckets), because Apple limits each kind of call of an app on its own. '
-    'ledger.app_budget paces the checks';
-COMMENT ON COLUMN ledger.call_budget.endpoint IS
-    'A kind of call: transactions (statuses, history, one transaction), notifications (their history), refunds (refund '
-    'history and orders), extensions (extend one, account token), single (extend all, test notification)';
-COMMENT ON COLUMN ledger.call_budget.tokens IS 'Calls that could be made at refilled_at';
-COMMENT ON COLUMN ledger.call_budget.paused_until IS 'No call is made until then: Apple asked for it with Retry-After';
-
-CREATE TABLE ledger.signer_chain (
-    chain_id  int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    header    text NOT NULL,
-    digest    bytea NOT NULL,
-    CONSTRAINT signer_chain_digest_unique UNIQUE (digest),
-    CONSTRAINT signer_chain_digest_is_sha256 CHECK (length(digest) = 32)
-);
-COMMENT ON TABLE ledger.signer_chain IS
-    'The headers of signed texts, each once: algorithm and certificates. A stored text has the number of its header in '
-    'place of the header';
-COMMENT ON COLUMN ledger.signer_chain.header IS 'The header in base64url, as it was signed';
-COMMENT ON COLUMN ledger.signer_chain.digest IS 'SHA-256 of header';
-
-"""#),
-        SQLFile("0026_channels", #"""
--- Channels compared: what verifyReceipt and the Server API state about the same receipts, for apps that ask both.
-ALTER TABLE ledger.app
-    DROP CONSTRAINT app_verifier_known,
-    ADD COLUMN compares_since timestamptz,
-    ADD CONSTRAINT app_verifier_known CHECK (verifier IN ('verify_receipt', 'server_api', 'both')),
-    ADD CONSTRAINT app_compares_only_with_both CHECK ((compares_since IS NOT NULL) = (verifier = 'both'));
-COMMENT ON COLUMN ledger.app.verifier IS
-    'Who is asked about receipts: verify_receipt; server_api; both: verifyReceipt decides, and the Server API is '
-    'compared. Uploads without receipts always ask the Server API';
-COMMENT ON COLUMN ledger.app.compares_since IS 'Since when both channels are asked; null: one is asked';
-
-CREATE TABLE ledger.channel_comparison (
-    subscription_id  bigint PRIMARY KEY REFERENCES ledger.subscription,
-    tried_at         timestamptz NOT NULL,
-    compared_at      timestamptz
-);
-COMMENT ON TABLE ledger.channel_comparison IS 'When the channels were last compared about each subscription';
-COMMENT ON COLUMN ledger.channel_comparison.tried_at IS 'When both channels were last asked about it';
-COMMENT ON COLUMN ledger.channel_comparison.compared_at IS 'When both gave whole answers; null: never';
-
-CREATE TABLE ledger.channel_difference (
-    difference_id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id                   int NOT NULL REFERENCES ledger.app,
-    environment              ledger.environment NOT NULL,
-    original_transaction_id  text NOT NULL,
-    transaction_id           text NOT NULL,
-    fact                     text NOT NULL,
-    verify_receipt           text,
-    server_api               text,
-    explanation              text,
-    first_seen_at            timestamptz NOT NULL,
-    last_seen_at             timestamptz NOT NULL,
-    waits_until              timestamptz NOT NULL,
-    agreed_at                timestamptz,
-    CONSTRAINT channel_difference_differs CHECK (verify_receipt IS DISTINCT FROM server_api)
-);
-CREATE UNIQUE INDEX channel_difference_open
-    ON ledger.channel_difference (app_id, environment, original_transaction_id, transaction_id, fact)
-    WHERE agreed_at IS NULL;
-COMMENT ON TABLE ledger.channel_difference IS 'Facts that verifyReceipt and the Server API stated differently';
-COMMENT ON COLUMN ledger.channel_difference.transaction_id IS 'The period or purchase; empty: the renewal';
-COMMENT ON COLUMN ledger.channel_difference.fact IS 'The name of the fact, such as expires_at';
-COMMENT ON COLUMN ledger.channel_difference.verify_receipt IS 'What verifyReceipt states; null: nothing';
-COMMENT ON COLUMN ledger.channel_difference.server_api IS 'What the Server API states; null: nothing';
-COMMENT ON COLUMN ledger.channel_difference.explanation IS
-    'Why it is to be expected: finished_consumable, restored or old_receipt; null: it is not';
-COMMENT ON COLUMN ledger.channel_difference.first_seen_at IS 'When it was first seen, by our clock';
-COMMENT ON COLUMN ledger.channel_difference.last_seen_at IS 'When it was last seen, by our clock';
-COMMENT ON COLUMN ledger.channel_difference.waits_until IS
-    'Until then it may be that one channel is later than the other, which explains it';
-COMMENT ON COLUMN ledger.channel_difference.agreed_at IS 'When both channels stated the same; null: they do not yet';
-
-CREATE TABLE ledger.channel_walk (
-    app_id      int PRIMARY KEY REFERENCES ledger.app,
-    begun_at    timestamptz NOT NULL,
-    receipt_id  bigint DEFAULT 0
-);
-COMMENT ON TABLE ledger.channel_walk IS
-    'How far workers came with asking both channels about every subscription with access, whose next check may be a '
-    'month away';
-COMMENT ON COLUMN ledger.channel_walk.begun_at IS 'When the walk began';
-COMMENT ON COLUMN ledger.channel_walk.receipt_id IS 'The last receipt of the walk so far; null: the walk is over';
-
-CREATE VIEW perennial.channel_coverage AS
-SELECT a.bundle_id, a.compares_since, count(s.subscription_id) AS live,
-       count(s.subscription_id) FILTER (WHERE c.compared_at >= a.compares_since) AS compared
-FROM ledger.app a
-LEFT JOIN (ledger.subscription s
-           JOIN ledger.receipt r ON r.receipt_id = s.polled_by AND r.form = 'receipt'
-           JOIN ledger.subscription_span p
-             ON p.subscription_id = s.subscription_id AND upper_inf(p.known) AND p.valid @> now() AND p.entitled)
-       ON s.app_id = a.app_id
-LEFT JOIN ledger.channel_comparison c ON c.subscription_id = s.subscription_id
-WHERE a.verifier = 'both'
-GROUP BY a.app_id;
-COMMENT ON VIEW perennial.channel_coverage IS
-    'One row for each app that asks both channels: how many of its live subscriptions were compared. Subscriptions that '
-    'verifyReceipt cannot be asked about do not count';
-COMMENT ON COLUMN perennial.channel_coverage.bundle_id IS 'The app, by its bundle identifier';
-COMMENT ON COLUMN perennial.channel_coverage.compares_since IS 'Since when both channels are asked';
-COMMENT ON COLUMN perennial.channel_coverage.live IS 'Subscriptions with access now, asked about by a receipt';
-COMMENT ON COLUMN perennial.channel_coverage.compared IS 'How many of these were compared since';
-
-CREATE VIEW perennial.channel_difference AS
-SELECT a.bundle_id, d.environment::text AS environment, d.original_transaction_id,
-       NULLIF(d.transaction_id, '') AS transaction_id, d.fact, d.verify_receipt, d.server_api,
-       CASE WHEN d.agreed_at IS NOT NULL THEN 'agreed' WHEN d.explanation IS NOT NULL THEN 'explained'
-            WHEN d.waits_until > now() THEN 'waiting' ELSE 'unexplained' END AS standing,
-       d.explanation, d.first_seen_at, d.last_seen_at, d.agreed_at
-FROM ledger.channel_difference d
-JOIN ledger.app a USING (app_id)
-WHERE d.first_seen_at >= a.compares_since;
-COMMENT ON VIEW perennial.channel_difference IS
-    'One row for each fact that the channels stated differently since both are asked, also where they agree by now';
-COMMENT ON COLUMN perennial.channel_difference.bundle_id IS 'The app, by its bundle identifier';
-COMMENT ON COLUMN perennial.channel_difference.environment IS 'Production or Sandbox';
-COMMENT ON COLUMN perennial.channel_difference.original_transaction_id IS 'The subscription or one-time purchase';
-COMMENT ON COLUMN perennial.channel_difference.transaction_id IS 'The period or purchase; null: the renewal';
-COMMENT ON COLUMN perennial.channel_difference.fact IS 'The name of the fact, such as expires_at';
-COMMENT ON COLUMN perennial.channel_difference.verify_receipt IS 'What verifyReceipt states; null: nothing';
-COMMENT ON COLUMN perennial.channel_difference.server_api IS 'What the Server API states; null: nothing';
-COMMENT ON COLUMN perennial.channel_difference.standing IS
-    'agreed (both state the same by now), explained, waiting (one channel may be later than the other) or unexplained';
-COMMENT ON COLUMN perennial.channel_difference.explanation IS
-    'Why it is to be expected: finished_consumable, restored or old_receipt; null: it is not';
-COMMENT ON COLUMN perennial.channel_difference.first_seen_at IS 'When it was first seen, by our clock';
-COMMENT ON COLUMN perennial.channel_difference.last_seen_at IS 'When it was last seen, by our clock';
-COMMENT ON COLUMN perennial.channel_difference.agreed_at IS 'When both channels stated the same; null: they do not yet';
-
-"""#),
-        SQLFile("0027_support", #"""
--- Support calls: what people asked Apple to change, each with the identifier under which a repetition is the same request.
-CREATE TABLE ledger.support_call (
-    request_id      uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    app_id          int NOT NULL REFERENCES ledger.app,
-    environment     ledger.environment NOT NULL,
-    kind            text NOT NULL,
-    subject         text NOT NULL,
-    request         jsonb,
-    outcome         text NOT NULL DEFAULT 'sent',
-    reason          text,
-    code            int,
-    extended_until  timestamptz,
-    attempts        int NOT NULL DEFAULT 1,
-    first_asked_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    asked_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-    answered_at     timestamptz,
-    CONSTRAINT support_call_kind_known CHECK (kind IN ('extend', 'extend_all', 'consumption', 'account_token')),
-    CONSTRAINT support_call_outcome_known CHECK (outcome IN ('sent', 'done', 'refused', 'failed', 'withheld')),
-    CONSTRAINT support_call_is_answered_once CHECK ((outcome = 'sent') = (answered_at IS NULL))
-);
-CREATE INDEX support_call_of_subject ON ledger.support_call (app_id, subject, kind, first_asked_at);
-CREATE INDEX support_call_asked ON ledger.support_call (asked_at);
-COMMENT ON TABLE ledger.support_call IS
-    'Support calls that change something at Apple''s, stored before they are made. ledger.audit has who made them, with '
-    'the same request_id; both are kept as long';
-COMMENT ON COLUMN ledger.support_call.request_id IS
-    'The identifier of the request. A repetition has the same; Apple gets it with an extension';
-COMMENT ON COLUMN ledger.support_call.kind IS
-    'extend: one subscription; extend_all: all subscriptions of a product; consumption; account_token';
-COMMENT ON COLUMN ledger.support_call.subject IS
-    'What it is about: an original transaction id; of a consumption a transaction id; of extend_all a product';
-COMMENT ON COLUMN ledger.support_call.request IS
-    'What is asked, in Apple''s words; null: removed with the customer, or nothing was to be sent';
-COMMENT ON COLUMN ledger.support_call.outcome IS
-    'sent: no answer is known yet; done; refused: Apple did not do it; failed: nothing is known of it; withheld: the '
-    'customer did not consent, so nothing was sent';
-COMMENT ON COLUMN ledger.support_call.reason IS 'Why it was refused or failed';
-COMMENT ON COLUMN ledger.support_call.code IS 'Apple''s error code; null: none';
-COMMENT ON COLUMN ledger.support_call.extended_until IS 'When an extended subscription ends now, as Apple said';
-COMMENT ON COLUMN ledger.support_call.attempts IS 'How often it was sent';
-COMMENT ON COLUMN ledger.support_call.asked_at IS 'When it was sent last';
-COMMENT ON COLUMN ledger.support_call.answered_at IS 'When its outcome was stored';
-
-CREATE VIEW perennial.support_log AS
-SELECT c.request_id::text AS request_id, a.bundle_id, c.environment::text AS environment, c.kind, c.subject, c.request,
-       c.outcome, c.reason, c.code, c.extended_until, c.attempts, c.first_asked_at, c.asked_at, c.answered_at
-FROM ledger.support_call c JOIN ledger.app a USING (app_id);
-COMMENT ON VIEW perennial.support_log IS
-    'What people asked Apple to change, and what came of it. audit_log has who asked, by detail ->> ''request_id''';
-COMMENT ON COLUMN perennial.support_log.request_id IS 'The identifier of the request; a repetition has the same';
-COMMENT ON COLUMN perennial.support_log.bundle_id IS 'Apple''s bundle id of the app';
-COMMENT ON COLUMN perennial.support_log.environment IS 'Production or Sandbox';
-COMMENT ON COLUMN perennial.support_log.kind IS 'extend, extend_all, consumption or account_token';
-COMMENT ON COLUMN perennial.support_log.subject IS
-    'What it is about: an original transaction id; of a consumption a transaction id; of extend_all a product';
-COMMENT ON COLUMN perennial.support_log.request IS
-    'What is asked, in Apple''s words; null: removed with the customer, or nothing was to be sent';
-COMMENT ON COLUMN perennial.support_log.outcome IS
-    'sent (no answer is known yet), done, refused, failed, or withheld (the customer did not consent; nothing was sent)';
-COMMENT ON COLUMN perennial.support_log.reason IS 'Why it was refused or failed; null: neither';
-COMMENT ON COLUMN perennial.support_log.code IS 'Apple''s error code; null: none';
-COMMENT ON COLUMN perennial.support_log.extended_until IS 'When an extended subscription ends now, as Apple said';
-COMMENT ON COLUMN perennial.support_log.attempts IS 'How often it was sent';
-COMMENT ON COLUMN perennial.support_log.first_asked_at IS 'When it was sent first';
-COMMENT ON COLUMN perennial.support_log.asked_at IS 'When it was sent last';
-COMMENT ON COLUMN perennial.support_log.answered_at IS 'When its outcome was stored; null: sent';
-
-ALTER TABLE ledger.notification ADD COLUMN transaction_id text;
-COMMENT ON COLUMN ledger.notification.transaction_id IS
-    'The transaction that a verified one holds; a CONSUMPTION_REQUEST is answered by it';
-CREATE INDEX notification_of_consumption ON ledger.notification (signed_at) WHERE kind = 'CONSUMPTION_REQUEST';
-
-"""#),
-        SQLFile("0028_sweep_trust", #"""
--- How far notifications are trusted to report refunds: what an app with sweep = auto found, and what follows from it.
-ALTER TABLE ledger.app
-    DROP CONSTRAINT app_sweep_known,
-    ADD CONSTRAINT app_sweep_known CHECK (sweep IN ('normal', 'relaxed', 'auto'));
-COMMENT ON COLUMN ledger.app.sweep IS
-    'How often the worker looks for refunds: normal; relaxed, half as often; auto, as far as notifications proved '
-    'reliable (ledger.sweep_trust)';
-
-CREATE TABLE ledger.sweep_trust (
-    app_id                int PRIMARY KEY REFERENCES ledger.app,
-    factor                smallint NOT NULL DEFAULT 1,
-    since                 timestamptz NOT NULL,
-    all_swept_since       timestamptz,
-    counted_until         timestamptz NOT NULL,
-    reported              bigint NOT NULL DEFAULT 0,
-    missed                bigint NOT NULL DEFAULT 0,
-    lower_bound           float8 NOT NULL DEFAULT 0,
-    last_notification_at  timestamptz,
-    silence_longest_ms    bigint NOT NULL DEFAULT 0,
-    is_silent             boolean NOT NULL DEFAULT true,
-    recalled_to           bigint,
-    recalled_factor       smallint,
-    CONSTRAINT sweep_trust_factor_known CHECK (factor IN (1, 2, 4)),
-    CONSTRAINT sweep_trust_all_or_control CHECK ((all_swept_since IS NULL) = (factor > 1)),
-    CONSTRAINT sweep_trust_recall_is_whole CHECK ((recalled_to IS NULL) = (recalled_factor IS NULL))
-);
-COMMENT ON TABLE ledger.sweep_trust IS
-    'What follows from the notifications of each app with sweep = auto; a worker judges it every few seconds';
-COMMENT ON COLUMN ledger.sweep_trust.factor IS 'How many times as far apart the sweeps are, outside the control group';
-COMMENT ON COLUMN ledger.sweep_trust.since IS 'When it began; refunds of before do not count';
-COMMENT ON COLUMN ledger.sweep_trust.all_swept_since IS
-    'Since when every receipt is swept as before, so that every refund counts; null: only the control group is';
-COMMENT ON COLUMN ledger.sweep_trust.counted_until IS 'Refunds that were recorded until then are counted';
-COMMENT ON COLUMN ledger.sweep_trust.reported IS 'Refunds that count and that a notification reported in time';
-COMMENT ON COLUMN ledger.sweep_trust.missed IS 'Refunds that count and that none did';
-COMMENT ON COLUMN ledger.sweep_trust.lower_bound IS 'The lower bound of the share of refunds that are reported in time';
-COMMENT ON COLUMN ledger.sweep_trust.last_notification_at IS 'When the last verified notification came';
-COMMENT ON COLUMN ledger.sweep_trust.silence_longest_ms IS 'After how many milliseconds of silence the factor is 1';
-COMMENT ON COLUMN ledger.sweep_trust.is_silent IS 'Whether the silence is longer than that';
-COMMENT ON COLUMN ledger.sweep_trust.recalled_to IS
-    'The last receipt whose planned sweep was moved forward after the factor fell; null: nothing is left to move';
-COMMENT ON COLUMN ledger.sweep_trust.recalled_factor IS 'The factor with which those sweeps were planned';
-
-CREATE TABLE ledger.sweep_proof (
-    app_id    int NOT NULL REFERENCES ledger.sweep_trust ON DELETE CASCADE,
-    began_at  timestamptz NOT NULL,
-    reported  bigint NOT NULL,
-    missed    bigint NOT NULL,
-    PRIMARY KEY (app_id, began_at)
-);
-COMMENT ON TABLE ledger.sweep_proof IS
-    'Refunds of a day, by Apple''s clock, of receipts that were swept as before: those that a notification reported in '
-    'time, and those that none did. Under a speed-up days are as much shorter';
-
-CREATE INDEX event_of_refund ON ledger.event (app_id, recorded_at)
-    WHERE environment = 'Production' AND kind IN ('refund.granted', 'family.revoked', 'purchase.refunded');
-CREATE INDEX notification_verified ON ledger.notification (app_id, received_at) WHERE signed_at IS NOT NULL;
-
-"""#),
-        SQLFile("0029_catch_up", #"""
--- Notifications that did not arrive, read from Apple's history of them.
-ALTER TABLE ledger.notification
-    ADD COLUMN source text NOT NULL DEFAULT 'push',
-    ADD CONSTRAINT notification_source_known CHECK (source IN ('push', 'history'));
-COMMENT ON COLUMN ledger.notification.source IS
-    'How it came first: push, Apple sent it; history, a worker read it in Apple''s history';
-
-CREATE OR REPLACE VIEW perennial.notification_log AS
-SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.received_at, n.kind, n.subkind,
-       n.original_transaction_id, n.effect, n.check_at, n.source
-FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
-COMMENT ON COLUMN perennial.notification_log.source IS
-    'How it came first: push, Apple sent it; history, it was read in Apple''s history';
-
-CREATE TABLE ledger.catch_up (
-    app_id          int NOT NULL REFERENCES ledger.app,
-    environment     ledger.environment NOT NULL,
-    kind            text NOT NULL,
-    complete_until  timestamptz NOT NULL,
-    reads_from      timestamptz NOT NULL,
-    reads_until     timestamptz,
-    page            text,
-    due_at          timestamptz NOT NULL DEFAULT now(),
-    leased_by       int,
-    failing_since   timestamptz,
-    reason          text,
-    PRIMARY KEY (app_id, environment, kind),
-    CONSTRAINT catch_up_kind_known CHECK (kind IN ('everything', 'failures')),
-    CONSTRAINT catch_up_reads_forward CHECK (reads_from <= reads_until),
-    CONSTRAINT catch_up_page_is_of_a_stretch CHECK (page IS NULL OR reads_until IS NOT NULL),
-    CONSTRAINT catch_up_says_why_it_fails CHECK ((failing_since IS NULL) = (reason IS NULL))
-) WITH (fillfactor = 50);
-COMMENT ON TABLE ledger.catch_up IS
-    'How far Apple''s history of notifications was read, for each app with a server key. Stretch by stretch, page by page';
-COMMENT ON COLUMN ledger.catch_up.kind IS
-    'everything: all notifications, hourly; failures: those that Apple failed to deliver, daily';
-COMMENT ON COLUMN ledger.catch_up.complete_until IS
-    'Every notification that the history has from before is stored. It moves when all pages of a stretch are stored';
-COMMENT ON COLUMN ledger.catch_up.reads_from IS 'Where the present or the next stretch begins';
-COMMENT ON COLUMN ledger.catch_up.reads_until IS 'Where the present stretch ends; null: none is being read';
-COMMENT ON COLUMN ledger.catch_up.page IS 'Apple''s token of the next page of the stretch; null: the first page';
-COMMENT ON COLUMN ledger.catch_up.due_at IS 'When a worker reads on; while one does, when another one may take over';
-COMMENT ON COLUMN ledger.catch_up.leased_by IS 'The worker that reads; null: none';
-COMMENT ON COLUMN ledger.catch_up.reason IS 'Why the history could not be read the last time';
-
-"""#),
-        SQLFile("0030_reduced_texts", #"""
--- Old answers of the Server API keep the claims of their signed texts alone.
-ALTER TABLE ledger.observation ADD COLUMN reduced boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN ledger.observation.reduced IS
-    'Whether the signed texts in body are reduced to the claims that facts rest on, because they are old';
-
-"""#),
-        SQLFile("0031_signed_renewals", #"""
--- Signed renewals keep the instant at which Apple signed them: a history without news says nothing about them.
-CREATE OR REPLACE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN s.renewal_as_of = s.as_of AND s.renewal_path NOT LIKE '%signedRenewalInfo'
-                THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
-$$;
-COMMENT ON FUNCTION ledger.renewal_as_of IS
-    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row and did '
-    'not sign it';
-
-"""#),
-        SQLFile("0032_swept_at", #"""
--- When an answer last spoke for everything about a receipt: refund checks count from then, and histories are read on in time.
-ALTER TABLE ledger.poll_schedule ADD COLUMN swept_at timestamptz;
-COMMENT ON COLUMN ledger.poll_schedule.swept_at IS
-    'When an answer last spoke for everything about the receipt, by our clock: of verifyReceipt, or of the Server API with '
-    'the history; null: no such answer is known';
-
-"""#),
-        SQLFile("0033_notified_tokens", #"""
--- The account tokens of notifications that wait, so that an erasure finds what is not known to be about a customer yet.
-ALTER TABLE ledger.notification ADD COLUMN account_token text;
-COMMENT ON COLUMN ledger.notification.account_token IS
-    'The app_account_token in its transaction, in lower case, until it is applied; null: none, or applied';
-CREATE INDEX notification_account_token ON ledger.notification (app_id, account_token) WHERE account_token IS NOT NULL;
-
-"""#),
-        SQLFile("0034_orders_placed_together", #"""
--- Orders that arrive together are placed by one statement. Servers of the release before still call place_order; a later
--- migration drops it, with lock_buyer.
-CREATE FUNCTION ledger.lock_buyers(app_ids int[], customers text[]) RETURNS bigint[]
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-    locked bigint[];
-    meant bigint[];
-    some_are_new boolean;
-BEGIN
-    LOOP
-        SELECT array_agg(c.head_id ORDER BY n.place), bool_or(c.head_id IS NULL) INTO meant, some_are_new
-        FROM unnest(app_ids, customers) WITH ORDINALITY AS n(app_id, name, place)
-        LEFT JOIN LATERAL (
-            SELECT COALESCE(c.merged_into, c.customer_id) AS head_id FROM ledger.customer c
-            WHERE c.app_id = n.app_id AND c.name = n.name OFFSET 0) c ON true;
-        IF some_are_new THEN
-            INSERT INTO ledger.customer (app_id, name)
-            SELECT n.app_id, n.name
-            FROM (SELECT DISTINCT n.app_id, n.name FROM unnest(app_ids, customers, meant) AS n(app_id, name, customer_id)
-                  WHERE n.customer_id IS NULL) n
-            ORDER BY n.app_id, n.name COLLATE "C"
-            ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING;
-            CONTINUE;
-        END IF;
-        -- A merge, a split or an erasure may have changed what a name means while this waited for the lock.
-        EXIT WHEN meant IS NOT DISTINCT FROM locked;
-        PERFORM FROM ledger.customer c WHERE c.customer_id = ANY(meant) ORDER BY c.customer_id FOR NO KEY UPDATE;
-        locked := meant;
-    END LOOP;
-    RETURN locked;
-END $$;
-COMMENT ON FUNCTION ledger.lock_buyers IS
-    'The customers that names mean, made where they are new, and locked: one statement at a time places orders of a customer';
-
-CREATE FUNCTION ledger.place_orders(
-    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
-    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
-    lasts interval, open_max int)
-RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
--- An order whose customer is locked for long does not keep the orders of others waiting.
-LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-DECLARE
-    places bigint[];
-    app_ids int[];
-    kinds ledger.product_kind[];
-    buyers bigint[];
-    at timestamptz;
-BEGIN
-    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO places, app_ids, kinds
-    FROM unnest(bundle_ids, product_ids) WITH ORDINALITY AS n(bundle_id, product_id, place)
-    CROSS JOIN LATERAL (
-        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
-        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
-        OFFSET 0) p;
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
-    at := clock_timestamp();
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state,
-               (SELECT count(*) FROM ledger.purchase_order o
-                WHERE o.customer_id = s.buyer AND o.state IN ('created', 'purchasing', 'deferred')) AS open
-        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
-        JOIN unnest(
-            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
-            sealed_keys) WITH ORDINALITY AS n(
-            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
-            sealed_key, place) ON n.place = s.place
-    ), remembered AS (
-        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
-        FROM (
-            SELECT n.*, n.open + count(*) FILTER (WHERE n.state = 'created') OVER (
-                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS open_before
-            FROM asked n) n
-        WHERE n.open_before < open_max
-        ORDER BY n.app_id, n.request_key COLLATE "C"
-        ON CONFLICT DO NOTHING
-        RETURNING order_id
-    )
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
-           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
-    FROM remembered r JOIN asked n USING (order_id)
-    RETURNING order_id, state, expires_at;
-END $$;
-COMMENT ON FUNCTION ledger.place_orders IS
-    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
-    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer. A '
-    'non-consumable that the customer owns is delivered already. Every step is found by index, because a session keeps '
-    'the plans that it made while the tables were empty';
-
--- One call of the trigger for all the orders of a statement.
-DROP TRIGGER purchase_order_is_new ON ledger.purchase_order;
-CREATE FUNCTION ledger.log_new_orders() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, changed_at)
-    SELECT n.order_id, 1, n.state, n.cause, n.changed_at FROM new_row n;
-    RETURN NULL;
-END $$;
-COMMENT ON FUNCTION ledger.log_new_orders IS 'Adds the first state of new orders to the log';
-CREATE TRIGGER purchase_orders_are_new AFTER INSERT ON ledger.purchase_order
-    REFERENCING NEW TABLE AS new_row FOR EACH STATEMENT EXECUTE FUNCTION ledger.log_new_orders();
-CREATE OR REPLACE FUNCTION ledger.log_order() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-BEGIN
-    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
-    SELECT NEW.order_id, max(c.ordinal) + 1, NEW.state, NEW.cause,
-           NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
-    FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
-    RETURN NULL;
-END $$;
-
--- Its condition differs from that of purchase_order_open_of_customer. With equal conditions both indexes cost the same
--- while PostgreSQL takes the table to be empty, and a session that plans then may walk all open orders for each new one.
-DROP INDEX ledger.purchase_order_open;
-CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at)
-    WHERE state IN ('created', 'purchasing', 'deferred') AND expires_at IS NOT NULL;
-
-"""#),
-        SQLFile("0035_acknowledgements", #"""
--- Deliveries: what is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no
--- row of ledger.delivery, and costs what leaving the queue costs.
-
--- Programs of before settle deliveries while this migration waits for them.
-LOCK TABLE ledger.delivery, ledger.due_delivery IN ACCESS EXCLUSIVE MODE;
-
-CREATE TABLE ledger.acknowledgement (
-    hundred          bigint NOT NULL,
-    delivery_ids     bigint[] NOT NULL,
-    acknowledged_at  timestamptz NOT NULL,
-    acknowledged_by  text NOT NULL,
-    CONSTRAINT acknowledgement_is_of_a_delivery CHECK (cardinality(delivery_ids) > 0)
-);
--- Each delivery had an instant of its own; those of one second and key were one call.
-INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
-SELECT d.delivery_id / 100, array_agg(d.delivery_id ORDER BY d.delivery_id), min(d.settled_at), d.settled_by
-FROM ledger.delivery d WHERE d.state = 'acknowledged'
-GROUP BY d.delivery_id / 100, date_trunc('second', d.settled_at), d.settled_by;
-CREATE INDEX acknowledgement_of_hundred ON ledger.acknowledgement (hundred);
-COMMENT ON TABLE ledger.acknowledgement IS
-    'Which deliveries were carried out: a row for each call and hundred of delivery numbers. A delivery is in one row';
-COMMENT ON COLUMN ledger.acknowledgement.hundred IS 'The numbers of the deliveries, divided by 100';
-COMMENT ON COLUMN ledger.acknowledgement.acknowledged_by IS 'The API key or person that made the call';
-
-DROP TRIGGER delivery_is_settled ON ledger.delivery;
-DROP FUNCTION ledger.leave_queue();
-ALTER TABLE ledger.due_delivery
-    DROP CONSTRAINT due_delivery_pkey,
-    ALTER COLUMN position DROP NOT NULL,
-    ADD COLUMN order_id uuid,
-    ADD COLUMN changed_since boolean NOT NULL DEFAULT false,
-    ADD PRIMARY KEY (delivery_id);
-UPDATE ledger.due_delivery q SET order_id = d.order_id, changed_since = d.changed_since
-FROM ledger.delivery d WHERE d.delivery_id = q.delivery_id AND (d.order_id IS NOT NULL OR d.changed_since);
-INSERT INTO ledger.due_delivery (app_id, environment, delivery_id, order_id, changed_since)
-SELECT d.app_id, d.environment, d.delivery_id, d.order_id, d.changed_since
-FROM ledger.delivery d WHERE d.position IS NULL AND d.state = 'due';
--- Deliveries that have no position yet come last.
-CREATE UNIQUE INDEX due_delivery_queue ON ledger.due_delivery (app_id, environment, position);
-COMMENT ON TABLE ledger.due_delivery IS
-    'The due deliveries: the queue that services read. A delivery that left it was acknowledged or skipped';
-COMMENT ON COLUMN ledger.due_delivery.position IS 'The place in the queue, given after the commit; null: not yet';
-COMMENT ON COLUMN ledger.due_delivery.order_id IS 'The order that changes when the delivery is settled; null: none';
-COMMENT ON COLUMN ledger.due_delivery.changed_since IS
-    'What it delivers may have changed since: the next turn is looked for when it is acknowledged or skipped';
-
-ALTER TABLE ledger.delivery
-    DROP CONSTRAINT delivery_due_is_open,
-    DROP CONSTRAINT delivery_skip_has_reason,
-    ADD COLUMN skipped_at timestamptz,
-    ADD COLUMN skipped_by text,
-    -- What changes of a delivery, its position and its customer, is in indexes, so room on the page is of no use.
-    RESET (fillfactor);
-UPDATE ledger.delivery SET skipped_at = settled_at, skipped_by = settled_by WHERE state = 'skipped';
-ALTER TABLE ledger.delivery ADD CONSTRAINT delivery_skip_is_whole CHECK (
-    num_nulls(skipped_at, skipped_by, skip_reason) IN (0, 3));
-COMMENT ON COLUMN ledger.delivery.skipped_at IS 'When it was skipped; null: it is due or acknowledged';
-COMMENT ON COLUMN ledger.delivery.skipped_by IS 'The person or rule that did it';
-
-CREATE VIEW ledger.delivery_now AS
-SELECT d.delivery_id, d.position, d.app_id, d.environment, d.customer_id, d.product_id, d.kind, d.credit, d.units, d.turn,
-       d.reason, d.order_id, d.purchase_id, d.subscription_id, d.period_id, d.transaction_id, d.original_transaction_id,
-       CASE WHEN d.skip_reason IS NOT NULL THEN 'skipped'
-            WHEN EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) THEN 'due'
-            ELSE 'acknowledged' END::ledger.delivery_state AS state,
-       d.created_at, COALESCE(d.skipped_at, (
-           SELECT min(k.acknowledged_at) FROM ledger.acknowledgement k
-           WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids))) AS settled_at,
-       COALESCE(d.skipped_by, (
-           SELECT min(k.acknowledged_by) FROM ledger.acknowledgement k
-           WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids))) AS settled_by,
-       d.skip_reason
-FROM ledger.delivery d;
-COMMENT ON VIEW ledger.delivery_now IS
-    'Deliveries with their state: skipped where there is a reason, due where they are in the queue, else acknowledged';
-
-CREATE OR REPLACE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
-    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
-    reason text, skip_reason text)
-LANGUAGE sql STABLE AS $$
-    WITH thing AS MATERIALIZED (
-        SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
-               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
-               CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
-                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
-                    END AS is_acknowledged,
-               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
-               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
-        FROM ledger.deliverables(purchase_ids, subscription_ids) t
-        LEFT JOIN LATERAL (
-            SELECT l.delivery_id, l.turn, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
-                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
-            ORDER BY l.turn DESC LIMIT 1) last ON true
-    ), first AS (
-        SELECT t.*, (
-            SELECT lower(p.app_account_token) FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS token
-        FROM thing t
-        WHERE t.last_turn IS NULL AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
-    )
-    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason,
-           CASE WHEN f.is_family_shared THEN 'family_shared'
-                WHEN EXISTS (
-                    SELECT FROM first o
-                    WHERE o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id AND o.environment = f.environment
-                      AND o.product_id = f.product_id AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity
-                      AND (o.token <> f.token) IS NOT TRUE)
-                  OR EXISTS (
-                    SELECT FROM ledger.delivery l
-                    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                    WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                      AND l.skip_reason IS DISTINCT FROM 'claimed_by_order'
-                      AND p.environment = f.environment AND p.purchased_at = f.purchased_at
-                      AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id
-                      AND (lower(p.app_account_token) <> f.token) IS NOT TRUE)
-                THEN 'possible_duplicate' END
-    FROM first f
-    UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
-           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
-           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
-                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
-                ELSE t.last_units END,
-           t.last_turn + 1, turn.reason,
-           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
-    FROM thing t
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.is_taken_back THEN 'refund'
-                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
-                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
-        WHERE t.last_turn % 2 = 1
-        UNION ALL
-        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
-               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
-        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
-    WHERE (t.is_acknowledged OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    delivered bigint[] := ARRAY(
-        SELECT l.delivery_id FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
-        UNION ALL
-        SELECT l.delivery_id FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids));
-BEGIN
-    IF cardinality(delivered) > 0 THEN
-        UPDATE ledger.due_delivery n SET changed_since = true
-        WHERE n.delivery_id = ANY(ARRAY(
-            SELECT q.delivery_id FROM ledger.due_delivery q
-            WHERE q.delivery_id = ANY(delivered) AND NOT q.changed_since
-            ORDER BY q.delivery_id FOR NO KEY UPDATE));
-    END IF;
-END $$;
-COMMENT ON FUNCTION ledger.mark_due IS
-    'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
-    'an acknowledgement needs to look at nothing but the queue where nothing changed';
-
-CREATE OR REPLACE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    turns bigint;
-BEGIN
-    PERFORM ledger.mark_due(purchase_ids, subscription_ids);
-    WITH stored AS (
-        INSERT INTO ledger.delivery (
-            app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
-            subscription_id, period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
-        SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
-               n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
-               COALESCE((n.thing).transaction_id, (
-                   SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a
-                   WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
-               CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
-               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
-        FROM ledger.next_turns(purchase_ids, subscription_ids) n
-        LEFT JOIN LATERAL (
-            SELECT o.order_id FROM ledger.purchase_order o WHERE o.purchase_id = (n.thing).purchase_id
-            UNION ALL
-            SELECT o.order_id FROM ledger.purchase_order o
-            WHERE o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id) o ON true
-        ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
-        -- Two acknowledgements may need the same turn.
-        ON CONFLICT DO NOTHING
-        RETURNING delivery_id, app_id, environment, order_id, turn, skip_reason
-    ), queued AS (
-        INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id, changed_since)
-        SELECT s.delivery_id, s.app_id, s.environment, s.order_id, s.turn > 1 FROM stored s WHERE s.skip_reason IS NULL)
-    SELECT count(*) INTO turns FROM stored;
-    RETURN turns;
-END $$;
-
-CREATE OR REPLACE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
-LANGUAGE sql AS $$
-    UPDATE ledger.purchase_order o
-    SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
-    FROM (
-        SELECT i.id AS order_id, last.state::text AS cause,
-               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
-        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
-        CROSS JOIN LATERAL (
-            SELECT d.turn, d.state FROM ledger.delivery_now d
-            WHERE d.order_id = i.id AND d.state <> 'due'
-            ORDER BY d.turn DESC LIMIT 1) last) n
-    WHERE o.order_id = n.order_id AND o.state <> n.state
-$$;
-
-CREATE FUNCTION ledger.place_deliveries(places int) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    placed bigint[] := ARRAY(
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.position IS NULL ORDER BY d.delivery_id LIMIT places);
-    last bigint;
-BEGIN
-    -- width_bucket finds the place of a number among the sorted ones.
-    UPDATE ledger.delivery_queue q SET position = q.position + cardinality(placed)
-    RETURNING q.position - cardinality(placed) INTO last;
-    -- Every writer locks the queue before the deliveries.
-    UPDATE ledger.due_delivery q SET position = last + width_bucket(q.delivery_id, placed)
-    WHERE q.delivery_id = ANY(ARRAY(
-        SELECT l.delivery_id FROM ledger.due_delivery l
-        WHERE l.delivery_id = ANY(placed) ORDER BY l.delivery_id FOR UPDATE));
-    UPDATE ledger.delivery d SET position = last + width_bucket(d.delivery_id, placed)
-    WHERE d.delivery_id = ANY(placed);
-END $$;
-COMMENT ON FUNCTION ledger.place_deliveries IS
-    'Gives committed deliveries their positions, at most places of them; the caller has the lock of the queue';
-
-CREATE FUNCTION ledger.store_acknowledgement(ids bigint[], acknowledger text) RETURNS timestamptz
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-    instant timestamptz := clock_timestamp();
-BEGIN
-    INSERT INTO ledger.acknowledgement (hundred, delivery_ids, acknowledged_at, acknowledged_by)
-    SELECT n.id / 100, array_agg(n.id), instant, acknowledger FROM unnest(ids) AS n(id) GROUP BY n.id / 100;
-    RETURN instant;
-END $$;
-COMMENT ON FUNCTION ledger.store_acknowledgement IS
-    'Stores that deliveries, which the caller took out of the queue, are acknowledged; returns when';
-
-CREATE FUNCTION ledger.acknowledge_unchanged(app text, ids bigint[], acknowledger text)
-RETURNS TABLE (delivery_ids bigint[], acknowledged_at timestamptz)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
--- Only an index scan locks in the order of the numbers.
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-DECLARE
-    named int := (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = app AND a.removed_at IS NULL);
-BEGIN
-    WITH gone AS (
-        DELETE FROM ledger.due_delivery q
-        -- The sum keeps the queue's index out, which looks as good while the queue is empty.
-        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = named AND q.order_id IS NULL AND NOT q.changed_since
-        RETURNING q.delivery_id)
-    SELECT COALESCE(array_agg(g.delivery_id), '{}') INTO delivery_ids FROM gone g;
-    acknowledged_at := ledger.store_acknowledgement(delivery_ids, acknowledger);
-    RETURN NEXT;
-END $$;
-COMMENT ON FUNCTION ledger.acknowledge_unchanged IS
-    'Acknowledges those due deliveries of an app that pay no order and whose purchase did not change: nothing follows from '
-    'these, so they only leave the queue. Returns them; settle_deliveries does the others';
-
-CREATE OR REPLACE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
-RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    changed bigint[];
-    purchases bigint[];
-    subscriptions bigint[];
-    settled bigint[];
-    orders uuid[];
-    is_late boolean;
-BEGIN
-    -- Purchases and subscriptions are locked before their deliveries.
-    SELECT array_agg(d.delivery_id), array_agg(DISTINCT d.purchase_id) FILTER (WHERE d.purchase_id IS NOT NULL),
-           array_agg(DISTINCT d.subscription_id) FILTER (WHERE d.subscription_id IS NOT NULL)
-    INTO changed, purchases, subscriptions
-    FROM ledger.due_delivery q JOIN ledger.delivery d USING (delivery_id)
-    WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id AND q.changed_since;
-    IF changed IS NOT NULL THEN
-        PERFORM ledger.share_delivered(purchases, subscriptions);
-    END IF;
-    WITH gone AS (
-        DELETE FROM ledger.due_delivery q
-        -- The sum keeps the queue's index out, as in acknowledge_unchanged.
-        WHERE q.delivery_id = ANY(ids) AND q.app_id + 0 = settle_deliveries.app_id
-        RETURNING q.delivery_id, q.order_id, q.changed_since)
-    SELECT array_agg(n.delivery_id), array_agg(n.order_id) FILTER (WHERE n.order_id IS NOT NULL),
-           bool_or(n.changed_since AND n.delivery_id <> ALL(COALESCE(changed, '{}')))
-    INTO settled, orders, is_late FROM gone n;
-    IF is_late THEN
-        RAISE EXCEPTION 'what a delivery gives changed meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
-    IF why IS NULL THEN
-        PERFORM ledger.store_acknowledgement(settled, settler);
-    ELSE
-        UPDATE ledger.delivery d SET skipped_at = clock_timestamp(), skipped_by = settler, skip_reason = why
-        WHERE d.delivery_id = ANY(settled);
-    END IF;
-    IF changed IS NOT NULL THEN
-        PERFORM ledger.store_turns(COALESCE(purchases, '{}'), COALESCE(subscriptions, '{}'));
-    END IF;
-    IF orders IS NOT NULL THEN
-        PERFORM ledger.advance_orders(orders);
-    END IF;
-    RETURN QUERY
-    SELECT d.delivery_id, d.state::text, d.settled_at, d.settled_by, n.id IS NOT NULL
-    FROM ledger.delivery_now d LEFT JOIN unnest(settled) AS n(id) ON n.id = d.delivery_id
-    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id;
-END $$;
-
-CREATE FUNCTION ledger.deliveries_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (delivery_id bigint, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT d.delivery_id, d.purchase_id, d.subscription_id,
-           CASE said.times WHEN 0 THEN 'neither due nor acknowledged nor skipped' WHEN 1 THEN 'another one in the queue'
-                ELSE 'more than one of due, acknowledged and skipped' END
-    FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids)) d
-    LEFT JOIN LATERAL (
-        SELECT q.* FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q ON true
-    CROSS JOIN LATERAL (
-        SELECT (d.skip_reason IS NOT NULL)::int + (q.delivery_id IS NOT NULL)::int
-               + (SELECT count(*) FROM ledger.acknowledgement k
-                  WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids)) AS times OFFSET 0) said
-    WHERE said.times <> 1
-       OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
-          IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
-$$;
-COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, or that '
-    'have another app, environment, position or order in the queue';
-
-CREATE OR REPLACE VIEW perennial.delivery_log AS
-SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
-       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
-       d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
-       CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
-       CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
-FROM ledger.delivery_now d
-JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
-
-CREATE OR REPLACE VIEW perennial.credit_balance AS
-SELECT a.bundle_id, head.name AS customer, d.environment::text AS environment, d.credit,
-       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
-FROM ledger.delivery d
-JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
-WHERE d.credit IS NOT NULL AND d.skip_reason IS NULL
-  AND NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id)
-GROUP BY a.bundle_id, head.name, d.environment, d.credit;
-
-CREATE OR REPLACE VIEW perennial.delivery_due AS
-SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, q.environment::text AS environment,
-       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
-       d.transaction_id, d.original_transaction_id, d.created_at, (
-           SELECT sum(CASE WHEN l.turn % 2 = 1 THEN l.units ELSE -l.units END)
-           FROM ledger.delivery l
-           WHERE l.customer_id IN (SELECT head.customer_id
-                                   UNION ALL
-                                   SELECT n.customer_id FROM ledger.customer n WHERE n.merged_into = head.customer_id)
-             AND l.environment = d.environment AND l.credit = d.credit AND l.skip_reason IS NULL
-             AND NOT EXISTS (SELECT FROM ledger.due_delivery o WHERE o.delivery_id = l.delivery_id)) AS balance
-FROM ledger.due_delivery q
-JOIN ledger.app a USING (app_id)
-JOIN ledger.delivery d USING (delivery_id)
-JOIN ledger.customer c USING (customer_id)
-JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
-
-ALTER TABLE ledger.delivery
-    DROP COLUMN state, DROP COLUMN settled_at, DROP COLUMN settled_by, DROP COLUMN changed_since;
-
--- Programs of before settle deliveries in columns that are gone.
-UPDATE ledger.compatibility SET program_min = 35;
-
-"""#),
-        SQLFile("0036_payments", #"""
--- Payments: all orders and transactions of a customer and product are read together, so that one rule decides which pays
--- which, whatever came first. Programs of before still call find_payments; a later migration drops it.
-ALTER TABLE ledger.order_receipt ADD COLUMN transaction_id text,
-    ADD CONSTRAINT order_receipt_transaction_is_short CHECK (length(transaction_id) <= 64);
-COMMENT ON COLUMN ledger.order_receipt.transaction_id IS
-    'The transaction that the service named for the order; it decides alone if it was bought in time';
-CREATE INDEX purchase_order_paid_of_customer ON ledger.purchase_order (customer_id) WHERE state = 'paid';
-
--- Every step is found by index: a session keeps the plans that it made while the tables were empty.
-CREATE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    RETURN ARRAY(
-        WITH sold AS MATERIALIZED (
-            SELECT o.customer_id, p.product_id
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (SELECT p.product_id FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            UNION
-            SELECT o.customer_id, e.product_id
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.product_id FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
-            UNION
-            SELECT COALESCE(c.merged_into, c.customer_id), r.product_id
-            FROM unnest(receipt_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
-            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        ), called AS MATERIALIZED (
-            SELECT n.customer_id AS name_id, s.product_id
-            FROM sold s
-            CROSS JOIN LATERAL (
-                SELECT s.customer_id
-                UNION ALL
-                SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = s.customer_id OFFSET 0) n
-        ), token AS MATERIALIZED (
-            SELECT ledger.account_token(p.app_account_token) AS token
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            WHERE p.app_account_token IS NOT NULL
-            UNION
-            SELECT ledger.account_token(e.app_account_token)
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.app_account_token FROM ledger.period e
-                WHERE e.subscription_id = n.id AND e.app_account_token IS NOT NULL OFFSET 0) e
-        )
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.product_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
-        WHERE r.product_id = c.product_id
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.product_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r
-        WHERE r.product_id = c.product_id
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            -- The newest hundred, so that one customer's many orders cost others nothing.
-            SELECT r.order_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
-              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
-              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
-            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
-        UNION
-        SELECT r.order_id
-        FROM token t
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired')
-        UNION
-        SELECT r.order_id
-        FROM unnest(receipt_ids) AS n(id)
-        CROSS JOIN LATERAL (
-            SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
-            ORDER BY x.sent_at DESC LIMIT 100) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired'));
-END $$;
-COMMENT ON FUNCTION ledger.payable_orders IS
-    'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
-    'paid and not delivered, whose payment may move: of the same customers and products. Orders that ended count where a '
-    'receipt was sent for them or a token names them; of those the newest hundred';
-
-CREATE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    payable uuid[] := ledger.payable_orders(purchase_ids, subscription_ids, receipt_ids);
-BEGIN
-    -- An acknowledgement locks what is due before its order, too.
-    PERFORM FROM ledger.due_delivery q
-    WHERE q.delivery_id = ANY(ARRAY(
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
-        UNION ALL
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.subscription_id = ANY(subscription_ids)
-        UNION ALL
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.order_id = ANY(payable)))
-    ORDER BY q.delivery_id FOR NO KEY UPDATE;
-    PERFORM FROM ledger.purchase_order o WHERE o.order_id = ANY(payable) ORDER BY o.order_id FOR NO KEY UPDATE;
-    RETURN payable;
-END $$;
-COMMENT ON FUNCTION ledger.lock_payable IS
-    'Locks the payable orders and what of them is due, so that one settlement at a time decides what pays them';
-
-CREATE FUNCTION ledger.holds(receipt_id bigint, purchase_id bigint, subscription_id bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (
-            SELECT FROM ledger.receipt_purchase l
-            WHERE l.receipt_id = holds.receipt_id AND l.purchase_id = holds.purchase_id)
-        OR EXISTS (
-            SELECT FROM ledger.receipt_subscription l
-            WHERE l.receipt_id = holds.receipt_id AND l.subscription_id = holds.subscription_id)
-$$;
-COMMENT ON FUNCTION ledger.holds IS 'Whether a receipt holds a one-time purchase or a subscription';
-
-CREATE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
-    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
-    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
-    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
-               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), thing AS MATERIALIZED (
-        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
-               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND p.facts #>> '{ownership,word}' IS DISTINCT FROM 'FAMILY_SHARED'
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
-        UNION ALL
-        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
-               o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
-               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
-                     ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
-         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
-          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
-                AND r.order_id = ANY(order_ids) OFFSET 0))
-    ), sent AS MATERIALIZED (
-        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
-    )
-    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
-           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
-           (SELECT n.order_id FROM ledger.purchase_order n
-            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
-           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(given.is_given, false),
-           COALESCE(given.is_twin, false) OR given.is_given IS NULL AND EXISTS (
-               SELECT FROM ledger.delivery l
-               CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-               WHERE l.customer_id = t.customer_id AND l.reason = 'purchase' AND l.product_id = t.product_id
-                 AND l.skip_reason IS DISTINCT FROM 'claimed_by_order' AND p.environment = t.environment
-                 AND p.purchased_at = t.purchased_at AND p.quantity = t.quantity AND p.purchase_id <> t.purchase_id
-                 AND (lower(p.app_account_token) <> t.token) IS NOT TRUE),
-           ARRAY(SELECT x.order_id::text FROM sent x
-                 WHERE x.is_proved AND ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)),
-           ARRAY(SELECT x.order_id::text FROM sent x
-                 WHERE NOT x.is_proved AND ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)),
-           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
-           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
-                    (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
-           t.is_revoked
-    FROM thing t
-    CROSS JOIN LATERAL (
-        SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                           SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                       OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)) AS is_given,
-               bool_or(l.skip_reason = 'possible_duplicate') AS is_twin
-        FROM (
-            SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-            UNION ALL
-            SELECT l.* FROM ledger.delivery l
-            WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) given;
-END $$;
-COMMENT ON FUNCTION ledger.paying_transactions IS
-    'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
-    'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
-    '(is_revoked), and no family member shares them. '
-    'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
-    'was delivered';
-
-CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    given bigint[] := ARRAY(
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
-        UNION ALL
-        SELECT d.delivery_id
-        FROM unnest(subscription_ids, period_ids) AS n(subscription_id, period_id)
-        JOIN ledger.delivery d ON d.subscription_id = n.subscription_id AND d.period_id = n.period_id);
-    orders uuid[];
-BEGIN
-    -- Every writer locks the queue before the deliveries.
-    PERFORM FROM ledger.due_delivery q WHERE q.delivery_id = ANY(given) ORDER BY q.delivery_id FOR NO KEY UPDATE;
-    WITH tied AS (
-        UPDATE ledger.delivery d SET order_id = n.order_id
-        FROM (
-            SELECT d.delivery_id, o.order_id
-            FROM ledger.delivery d
-            CROSS JOIN LATERAL (
-                SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id FROM ledger.customer c
-                WHERE c.customer_id = d.customer_id OFFSET 0) c
-            LEFT JOIN LATERAL (
-                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r WHERE r.purchase_id = d.purchase_id
-                UNION ALL
-                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r
-                WHERE r.subscription_id = d.subscription_id AND r.period_id = d.period_id) r ON true
-            -- What was due to the one from whom a proof claims it is skipped, and pays nothing.
-            LEFT JOIN LATERAL (
-                SELECT r.order_id FROM ledger.customer b
-                WHERE b.customer_id = r.customer_id AND COALESCE(b.merged_into, b.customer_id) = c.customer_id OFFSET 0) o
-                ON true
-            WHERE d.delivery_id = ANY(given)) n
-        WHERE d.delivery_id = n.delivery_id AND d.order_id IS DISTINCT FROM n.order_id
-        RETURNING d.delivery_id, d.order_id
-    ), queued AS (
-        UPDATE ledger.due_delivery q SET order_id = t.order_id FROM tied t WHERE q.delivery_id = t.delivery_id)
-    SELECT array_agg(t.order_id) FILTER (WHERE t.order_id IS NOT NULL) INTO orders FROM tied t;
-    IF orders IS NOT NULL THEN
-        PERFORM ledger.advance_orders(orders);
-    END IF;
-END $$;
-COMMENT ON FUNCTION ledger.tie_deliveries IS
-    'Ties the deliveries of purchases and periods to the orders that these pay now, due or settled, and makes the orders '
-    'delivered or refunded where they are settled. The caller has locked the orders';
-
-CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
-    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate') AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC) 
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due'))[1] AS settled
-        FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
-              UNION ALL
-              SELECT l.* FROM ledger.delivery_now l
-              WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) d
-        OFFSET 0) given
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN given.is_twin AND o.cause <> 'token' THEN 'is paid by a possible duplicate, whose delivery was skipped'
-            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
-            WHEN given.tied = 0 AND EXISTS (
-                SELECT FROM ledger.deliverables(
-                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
-                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM ledger.delivery_release r
-                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
-                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
-            END AS doubt OFFSET 0) trouble
-    WHERE trouble.doubt IS NOT NULL
-$$;
-COMMENT ON FUNCTION ledger.orders_in_doubt IS
-    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays';
-
-CREATE OR REPLACE FUNCTION ledger.place_orders(
-    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
-    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
-    lasts interval, open_max int)
-RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
--- An order whose customer is locked for long does not keep the orders of others waiting.
-LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-DECLARE
-    places bigint[];
-    app_ids int[];
-    kinds ledger.product_kind[];
-    buyers bigint[];
-    at timestamptz;
-BEGIN
-    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO places, app_ids, kinds
-    FROM unnest(bundle_ids, product_ids) WITH ORDINALITY AS n(bundle_id, product_id, place)
-    CROSS JOIN LATERAL (
-        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
-        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
-        OFFSET 0) p;
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
-    at := clock_timestamp();
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state
-        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
-        JOIN unnest(
-            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
-            sealed_keys) WITH ORDINALITY AS n(
-            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
-            sealed_key, place) ON n.place = s.place
-    ), room AS MATERIALIZED (
-        SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
-                   SELECT o.order_id FROM ledger.purchase_order o
-                   WHERE o.customer_id = b.buyer AND o.state = 'created'
-                     AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
-                   ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
-        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS open FROM ledger.purchase_order o
-            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
-    ), remembered AS (
-        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
-        FROM (
-            SELECT n.*, count(*) FILTER (WHERE n.state = 'created') OVER (
-                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
-            FROM asked n) n
-        JOIN room b USING (buyer)
-        WHERE n.state <> 'created'
-           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
-        ORDER BY n.app_id, n.request_key COLLATE "C"
-        ON CONFLICT DO NOTHING
-        RETURNING order_id
-    ), gave_way AS (
-        UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'gave_way', changed_at = at
-        WHERE o.order_id = ANY(ARRAY(
-            SELECT unnest(b.untouched[1:b.open + b.placed - open_max])
-            FROM (
-                SELECT b.untouched, b.open, count(*) AS placed
-                FROM room b JOIN asked n USING (buyer) JOIN remembered r ON r.order_id = n.order_id
-                WHERE n.state = 'created'
-                GROUP BY b.buyer, b.untouched, b.open) b
-            -- As text, which keeps the index of open orders out: it looks as good while the table is empty.
-            WHERE b.open + b.placed > open_max)) AND o.state::text = 'created'
-    )
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
-           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
-    FROM remembered r JOIN asked n USING (order_id)
-    RETURNING order_id, state, expires_at;
-END $$;
-COMMENT ON FUNCTION ledger.place_orders IS
-    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
-    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
-    'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns is delivered already. Every step is found by index, because a session keeps '
-    'the plans that it made while the tables were empty';
-
--- No program that works with this schema calls these.
-DROP FUNCTION ledger.place_order;
-DROP FUNCTION ledger.lock_buyer;
-
--- Orders that a program of before paid after their delivery was made.
-SELECT ledger.tie_deliveries(
-    ARRAY(SELECT o.purchase_id FROM ledger.purchase_order o WHERE o.state = 'paid' AND o.purchase_id IS NOT NULL),
-    ARRAY(SELECT o.subscription_id FROM ledger.purchase_order o
-          WHERE o.state = 'paid' AND o.period_id IS NOT NULL ORDER BY o.order_id),
-    ARRAY(SELECT o.period_id FROM ledger.purchase_order o
-          WHERE o.state = 'paid' AND o.period_id IS NOT NULL ORDER BY o.order_id));
-
-"""#),
-        SQLFile("0037_secret_trials", #"""
--- What Apple says of each app's shared secret, and the apps that refused receipts name.
-
-CREATE TABLE ledger.secret_trial (
-    app_id        int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
-    environment   ledger.environment NOT NULL,
-    proved_at     timestamptz,
-    refused_at    timestamptz,
-    paused_since  timestamptz,
-    try_at        timestamptz NOT NULL DEFAULT '-infinity',
-    unanswered    smallint NOT NULL DEFAULT 0,
-    PRIMARY KEY (app_id, environment)
-);
-COMMENT ON TABLE ledger.secret_trial IS
-    'Whether Apple accepts the present shared secret of an app in an environment. A refusal (21004) about one receipt may '
-    'only mean that the receipt is of another app, so the secret is tried on a receipt that is known to be of the app';
-COMMENT ON COLUMN ledger.secret_trial.proved_at IS 'When Apple first accepted the present secret; null: not yet';
-COMMENT ON COLUMN ledger.secret_trial.refused_at IS
-    'When the first call began that Apple refused since the last trial; null: none';
-COMMENT ON COLUMN ledger.secret_trial.paused_since IS
-    'Since when Apple refuses the secret: nothing is asked until a trial is accepted; null: not paused';
-COMMENT ON COLUMN ledger.secret_trial.try_at IS 'The next trial is not before this';
-COMMENT ON COLUMN ledger.secret_trial.unanswered IS 'How many trials in a row brought no answer';
-
--- What is polled now was vouched for with the present secret, as far as is known.
-INSERT INTO ledger.secret_trial (app_id, environment, proved_at)
-SELECT a.app_id, e.environment, now()
-FROM ledger.app a CROSS JOIN unnest(enum_range(NULL::ledger.environment)) AS e(environment)
-WHERE a.sealed_secret IS NOT NULL AND EXISTS (
-    SELECT FROM ledger.subscription s JOIN ledger.receipt r ON r.receipt_id = s.polled_by
-    WHERE s.app_id = a.app_id AND s.environment = e.environment AND r.outcome = 'verified');
-
-CREATE TABLE ledger.refused_bundle (
-    app_id     int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
-    bundle_id  text NOT NULL,
-    receipts   bigint NOT NULL,
-    last_at    timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (app_id, bundle_id)
-);
-COMMENT ON TABLE ledger.refused_bundle IS
-    'Bundle ids of receipts that were sent for an app and refused because they name another one, with how many; a '
-    'bounded number for each app, so that a new one may take the place of the rarest and count on from it';
-
-CREATE FUNCTION ledger.secret_pause(app int) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT 'Apple refuses the shared secret (21004) in ' || min(t.environment)
-           || '; run `perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it'
-    FROM ledger.secret_trial t
-    WHERE t.app_id = app AND t.paused_since IS NOT NULL
-    HAVING count(*) > 0
-$$;
-COMMENT ON FUNCTION ledger.secret_pause IS
-    'Why checks of an app wait, if Apple refuses its shared secret; production first';
-
-CREATE OR REPLACE VIEW perennial.receipt_now AS
-SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
-       ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
-             WHERE u.receipt_id = r.receipt_id ORDER BY u.uploaded_at, c.name) AS customers,
-       r.outcome::text AS outcome, r.reason, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
-       GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.rejections, r.rejected_since,
-       GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
-       s.lane::text AS lane, s.attempts, s.crashes,
-       s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because
-           ELSE (SELECT 'Apple refuses the shared secret (21004)' FROM ledger.secret_trial t
-                 WHERE t.app_id = r.app_id AND t.environment = COALESCE(r.environment, 'Production')
-                   AND t.paused_since IS NOT NULL) END AS paused_because
-FROM ledger.receipt r
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.app_budget b USING (app_id)
-LEFT JOIN ledger.poll_schedule s USING (receipt_id);
-
-"""#),
-        SQLFile("0038_kept_claims_gone_workers", #"""
--- Old signed texts keep every claim but the listed ones, whether a version reads it or not.
-COMMENT ON COLUMN ledger.notification.claims IS
-    'What is kept of the texts once they are removed: their claims without what verifies a device, certificates and raw receipts';
-COMMENT ON COLUMN ledger.observation.reduced IS
-    'Whether the signed texts in body are reduced to their claims, without signatures and certificates, because they are old';
-
--- Servers send heartbeats too, and what a process that is gone had leased is taken over before its lease ends.
-CREATE FUNCTION ledger.gone_at(w ledger.worker) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN w.stopped_at > w.started_at THEN w.stopped_at
-                WHEN w.heartbeat_at > w.started_at THEN w.heartbeat_at + interval '20 seconds' END
-$$;
-COMMENT ON FUNCTION ledger.gone_at IS
-    'From when a process counts as gone: since it said that it stops, or four heartbeats after its last one; null: it sends none';
-COMMENT ON COLUMN ledger.worker.stopped_at IS
-    'When the process said that it stops; equal to started_at: it checks single receipts on request, so no work depends on it';
-
-"""#),
-        SQLFile("0039_absences", #"""
--- Outage allowances end where Apple's answers stop naming a subscription: how often they did is counted.
-
-ALTER TABLE ledger.receipt_subscription
-    ADD COLUMN absences smallint NOT NULL DEFAULT 0,
-    ADD CONSTRAINT receipt_subscription_absences_are_omissions CHECK (absences = 0 OR omitted_at IS NOT NULL);
-COMMENT ON COLUMN ledger.receipt_subscription.absences IS
-    'How many verified answers that hold purchases left the subscription out since an answer last held it, up to three; '
-    'omitted_at is the time of the first of them';
-
-"""#),
-        SQLFile("0040_line_items", #"""
--- A line item is one charge: a period that Apple shows under another original transaction id moves there.
-
-CREATE INDEX period_of_line_item ON ledger.period (web_order_line_item_id) WHERE web_order_line_item_id IS NOT NULL;
-
-COMMENT ON COLUMN ledger.period.cancellation_reason IS
-    'Apple''s cancellation_reason; or "moved to" and the original transaction id under which Apple shows the period now';
-
-CREATE OR REPLACE VIEW perennial.period_version AS
-SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
-       p.cancelled_at, p.is_upgraded,
-       CASE WHEN p.is_trial THEN 'trial' WHEN p.is_intro THEN 'intro'
-            WHEN p.promotional_offer_id IS NOT NULL THEN 'promotional_offer'
-            WHEN p.offer_code_ref_name IS NOT NULL THEN 'offer_code' END AS offer,
-       p.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_family_shared,
-       p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until,
-       p.price_milliunits, p.price_currency AS currency, p.revocation_percentage
-FROM (
-    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, recorded_at, cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
-           NULL::timestamptz AS known_until
-    FROM ledger.period WHERE NOT is_upgraded OR cancellation_reason LIKE 'moved to %' IS NOT TRUE
-    UNION ALL
-    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, recorded_at, cancellation_recorded_at, lower(known), upper(known)
-    FROM ledger.period_history WHERE NOT isempty(known)) p;
-
-CREATE OR REPLACE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
-LANGUAGE sql STABLE AS $$
-    WITH renewable AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
-        FROM ledger.product d
-        WHERE d.kind = 'auto_renewable'
-          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
-    )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
-    FROM (
-        SELECT p.*, d.kind, d.credit, d.units, d.since
-        FROM unnest(purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN LATERAL (
-            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
-            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
-        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
-        OFFSET 0) p
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
-    UNION ALL
-    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL AND (NOT e.is_upgraded OR e.cancellation_reason LIKE 'moved to %' IS NOT TRUE),
-           e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           COALESCE(e.ownership = 'FAMILY_SHARED', false),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
-    FROM (
-        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
-        FROM unnest(subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
-        CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
-            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
-        WHERE d.kind IS NOT NULL OR has.was_delivered
-        OFFSET 0) e
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
-    UNION ALL
-    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
-           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id, NULL::int
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
-    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
-$$;
-
-"""#),
-        SQLFile("0041_figures", #"""
--- Refunds of replaced periods, the cause of churn on days with several charges, and who paid before.
-
-CREATE OR REPLACE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
-    original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
-    amount_milliunits bigint, currency text, price_basis text, commission_percent int, commission_reason text,
-    proceeds_milliunits bigint, recorded_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT moved.occurred_at, c.bundle_id, c.environment, c.kind, c.stream_id, c.charge_id, c.original_transaction_id,
-           moved.kind, c.product_id, c.purchased_at, c.offer, c.storefront, moved.amount, c.currency, c.price_basis,
-           cut.percent, cut.reason, round(moved.amount * (100 - cut.percent) / 100.0)::bigint, moved.recorded_at
-    FROM (
-        SELECT served.*, served.service - COALESCE(max(served.service) FILTER (WHERE served.begins_anew) OVER (
-                   PARTITION BY served.stream_id, served.kind
-                   ORDER BY served.purchased_at, served.charge_id), '0') AS service_before
-        FROM (
-            SELECT r.*,
-                   sum(CASE WHEN r.is_service THEN GREATEST(r.serves_until - r.purchased_at, interval '0')
-                            ELSE interval '0' END) OVER before AS service,
-                   r.purchased_at > max(r.serves_until) FILTER (WHERE r.is_service) OVER before + interval '60 days'
-                       AS begins_anew
-            FROM (
-                SELECT k.*, replaced.at AS replaced_at,
-                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
-                           AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
-                       LEAST(k.expires_at, replaced.at) AS serves_until
-                FROM (
-                    SELECT h.*,
-                           -- The replacement brings a repayment, dated as it is. A refund of the whole price with
-                           -- another date came beside it (Period.restRefundedAt in Swift).
-                           COALESCE(h.is_upgraded AND h.revocation_percentage = 100000 AND h.cancelled_at >= h.purchased_at
-                                    AND COALESCE(h.cancelled_at NOT BETWEEN h.followed_at - interval '1 minute'
-                                                                        AND h.followed_at + interval '1 minute',
-                                                 h.cancelled_at >= h.expires_at), false) AS is_rest_refunded
-                    FROM (
-                        SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
-                               -- A sandbox row may not say when it was replaced: when the next period began, or at once
-                               -- if it was charged ahead of a period that another one had already begun to cover.
-                               CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
-                                    THEN g.purchased_at
-                                    ELSE lead(g.purchased_at) OVER stream END AS followed_at
-                        FROM ledger.charges_of(known_at, streams) g
-                        WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
-                -- The date may be that of a later refund, so a replacement is no later than the next period.
-                CROSS JOIN LATERAL (
-                    SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
-                                WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) r
-            WINDOW before AS (
-                PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
-    ) c
-    LEFT JOIN perennial.small_business_history small
-        ON small.bundle_id = c.bundle_id AND small.valid_from <= c.purchased_at AND c.purchased_at < small.valid_until
-        AND small.known_from <= known_at AND COALESCE(small.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        -- A year of Apple's calendar may be two hours short of 365 days on ours.
-        SELECT CASE WHEN small.bundle_id IS NOT NULL OR c.service_before >= interval '364 days 22 hours' THEN 15
-                    ELSE 30 END AS percent,
-               CASE WHEN small.bundle_id IS NOT NULL THEN 'small_business'
-                    WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
-                    ELSE 'standard' END AS reason) cut
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at THEN
-            round(c.amount_milliunits * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
-               c.first_known_at AS recorded_at
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - c.amount_milliunits
-                    ELSE -round(c.amount_milliunits * COALESCE(c.revocation_percentage / 100000.0, 1))::bigint END,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
-               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
-                        c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
-    WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
-$$;
-COMMENT ON FUNCTION ledger.revenue_of IS
-    'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
-    'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
-    'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
-    'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
-    'and a refund of the rest. Paid service begins anew after more than 60 days without, from the end of paid service; '
-    'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
-
-CREATE OR REPLACE FUNCTION ledger.paying_days_of(
-    known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
-RETURNS TABLE (
-    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
-    end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
-    price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
-    previous_currency text, previous_price_basis text, is_first_full_price boolean, next_first_day date)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, d.product_id, d.first_day, d.end_day,
-           d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
-           lag(d.product_id) OVER stream, COALESCE(lag(d.end_day) OVER stream, NULLIF(d.began_day, d.first_day)),
-           lag(d.monthly_milliunits) OVER stream, lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
-           d.offer IS NULL AND count(*) FILTER (WHERE d.offer IS NULL) OVER stream = 1,
-           lead(d.first_day) OVER stream
-    FROM (
-        -- Stretches without a day's end add no day. They say how a day ended that began with paying, and who paid before.
-        SELECT s.bundle_id, s.environment, s.stream_id, s.original_transaction_id, s.product_id, s.first_day, s.end_day,
-               last_value(s.ended_state) OVER that_day AS ended_state,
-               last_value(s.ended_reason) OVER that_day AS ended_reason, s.offer, s.monthly_milliunits, s.currency,
-               s.price_basis, min(s.first_day) OVER (PARTITION BY s.stream_id) AS began_day
-        FROM (
-            SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
-                   perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
-            FROM ledger.paying_combined(known_at, streams) p) s
-        WINDOW that_day AS (
-            PARTITION BY s.stream_id, s.end_day ORDER BY s.paying_from
-            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) d
-    WHERE d.first_day < d.end_day
-    -- They do not overlap, so this is the order of their first days too, and needs no other sort.
-    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.end_day)
-$$;
-COMMENT ON FUNCTION ledger.paying_days_of IS
-    'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
-    'from first_day until before end_day; the day that runs at clock ends there. ended_state and ended_reason are what '
-    'came after the last stretch of that day. Each row has the stretch before and after it, so that one day compares '
-    'with the next; previous_end_day alone also shows a charge that saw no day''s end';
-
-COMMENT ON FUNCTION ledger.mrr_movement_of IS
-    'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription, product and '
-    'currency. new: never paid before, not even on an earlier day at whose end it no longer did; reactivation; expansion '
-    'and contraction: pays more or less; churn. '
-    'first_full_price: goes on without an offer, and until then paid only with offers. currency_change: goes on in '
-    'another currency, or at a price that became known or unknown, out of the one and into the other. product_left and '
-    'product_joined: goes on with another product, which takes its former price over, before any other movement';
-
--- Every subscription is summarised again; until then reports read the history.
-UPDATE ledger.summary_progress SET round_at = 0, rounds = 0, price_mark = NULL;
-
-"""#),
-        SQLFile("0042_one_kind_of_evidence", #"""
--- One kind of evidence: only whole answers change facts. Notifications are reasons to ask, and add details.
-
--- Programs of before take notifications for facts, and read parts of what the Server API knows.
-UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.migration);
-
-ALTER TABLE ledger.poll_schedule
-    DROP COLUMN swept_at,
-    ADD COLUMN follow_ups smallint NOT NULL DEFAULT 0,
-    ADD CONSTRAINT poll_schedule_follow_ups_known CHECK (follow_ups BETWEEN 0 AND 4);
-COMMENT ON COLUMN ledger.poll_schedule.follow_ups IS
-    'How many checks may still show nothing of what a notification states: the wanted one, then one after 1, 5 and 10 '
-    'minutes; 0: no notification waits for an answer';
-
--- Whatever was confirmed by a part of an answer is read in full again.
-UPDATE ledger.poll_schedule SET fingerprint = NULL, meaning = NULL WHERE fingerprint IS NOT NULL OR meaning IS NOT NULL;
-ALTER TABLE ledger.receipt DROP COLUMN history_goes_on, DROP COLUMN reads_whole;
--- The histories of apps with a key are read from their start again, over a week: those of running subscriptions first.
-WITH read AS (
-    UPDATE ledger.receipt r SET history_revision = NULL
-    FROM ledger.server_key k WHERE k.app_id = r.app_id AND r.history_revision IS NOT NULL
-    RETURNING r.receipt_id
-), turn AS (
-    SELECT read.receipt_id, percent_rank() OVER (
-               ORDER BY EXISTS (SELECT FROM ledger.subscription s
-                                WHERE s.polled_by = read.receipt_id AND s.access_ends_at > now()) DESC, read.receipt_id) AS part
-    FROM read
-)
-UPDATE ledger.poll_schedule s
-SET due_at = LEAST(s.due_at, now() + turn.part * interval '7 days'),
-    scheduled_for = LEAST(s.scheduled_for, now() + turn.part * interval '7 days')
-FROM turn WHERE turn.receipt_id = s.receipt_id AND s.leased_by IS NULL AND s.lane <> 'quarantine';
-
--- What a lagging answer took back has another form; it is noted anew.
-UPDATE ledger.subscription SET suspected = NULL WHERE suspected IS NOT NULL;
-COMMENT ON COLUMN ledger.subscription.suspected IS
-    'What a newer answer took back of Apple''s own words: refunds, upgrade marks, an end. A second answer has to say so too';
-
--- Verified notifications: those that waited to be applied become reasons to ask.
-ALTER TABLE ledger.notification DROP CONSTRAINT notification_effect_known, DROP CONSTRAINT notification_pulls_to_a_time,
-    DROP CONSTRAINT notification_is_applied_from_its_texts;
-WITH waiting AS (
-    SELECT n.notification_id, COALESCE(
-               (SELECT s.polled_by FROM ledger.subscription s
-                WHERE s.app_id = n.app_id AND s.environment = n.environment
-                  AND s.original_transaction_id = n.original_transaction_id),
-               (SELECT min(p.polled_by) FROM ledger.purchase p
-                WHERE p.app_id = n.app_id AND p.environment = n.environment
-                  AND p.original_transaction_id = n.original_transaction_id)) AS receipt_id
-    FROM ledger.notification n WHERE n.effect IN ('received', 'awaits_whole', 'unjoined')
-), wanted AS (
-    INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups)
-    SELECT DISTINCT r.receipt_id, r.app_id, 'retry'::ledger.lane, now(), now(), 4
-    FROM waiting JOIN ledger.receipt r USING (receipt_id)
-    ON CONFLICT (receipt_id) DO UPDATE
-    SET follow_ups = 4, want_at = CASE WHEN s.leased_by IS NOT NULL THEN now() ELSE s.want_at END,
-        due_at = CASE WHEN s.leased_by IS NULL THEN LEAST(s.due_at, now()) ELSE s.due_at END,
-        scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, now()) ELSE s.scheduled_for END
-)
-UPDATE ledger.notification n
-SET effect = CASE WHEN w.receipt_id IS NULL THEN 'unpolled' ELSE 'asked' END
-FROM waiting w WHERE w.notification_id = n.notification_id;
-UPDATE ledger.notification SET effect = 'pulled', check_at = received_at WHERE effect = 'uploaded';
--- What was taken for facts stays, and a rebuild begins at the first whole answer since.
-UPDATE ledger.notification SET effect = 'stated' WHERE effect = 'applied';
-DROP INDEX ledger.notification_to_apply;
-CREATE OR REPLACE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
-    WITH gone AS (
-        DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect NOT IN ('applied', 'stated')
-          AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
-        RETURNING 1)
-    SELECT count(*) FROM gone
-$$;
-COMMENT ON FUNCTION perennial.forget_notifications IS
-    'Removes notifications that came before an instant, and returns how many. Those whose details are part of the ledger '
-    'stay, and the ids of verified ones for 200 days. For perennial_owner';
-DROP VIEW perennial.notification_log;
-ALTER TABLE ledger.notification
-    DROP COLUMN apply_at, DROP COLUMN attempts, DROP COLUMN applied_at, DROP COLUMN source,
-    ADD CONSTRAINT notification_effect_known CHECK (effect IN (
-        'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'asked', 'planned', 'unpolled',
-        'unshown', 'applied', 'stated', 'no_facts')),
-    ADD CONSTRAINT notification_pulls_to_a_time CHECK (check_at IS NOT NULL OR effect NOT IN ('pulled', 'awaited'));
-CREATE INDEX notification_waits ON ledger.notification (app_id, original_transaction_id, environment)
-    WHERE effect IN ('asked', 'planned', 'unpolled', 'unshown');
-CREATE VIEW perennial.notification_log AS
-SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.received_at, n.kind, n.subkind,
-       n.original_transaction_id, n.effect, n.check_at
-FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
-COMMENT ON VIEW perennial.notification_log IS
-    'Apple''s notifications, what each was about and what it did, without its texts. Unverified ones stay for 90 days';
-COMMENT ON COLUMN perennial.notification_log.effect IS
-    'What it did: asked, planned, unpolled, unshown, applied, stated or no_facts if it is verified; else pulled, awaited, '
-    'no_subscription, unknown, wrong_password or ignored';
-COMMENT ON COLUMN perennial.notification_log.notification_id IS 'The number of the notification';
-COMMENT ON COLUMN perennial.notification_log.bundle_id IS 'The app, by its bundle identifier';
-COMMENT ON COLUMN perennial.notification_log.original_transaction_id IS
-    'Apple''s id of the subscription or one-time purchase';
-COMMENT ON COLUMN perennial.notification_log.subkind IS 'Apple''s subtype; null: it has none';
-COMMENT ON COLUMN perennial.notification_log.check_at IS
-    'When the check came that it asked for; null: it asked for none';
-COMMENT ON COLUMN perennial.notification_log.environment IS 'Production or Sandbox; null: it does not say';
-COMMENT ON COLUMN perennial.notification_log.kind IS 'Apple''s notification type';
-COMMENT ON COLUMN perennial.notification_log.received_at IS 'When it came, by our clock';
-COMMENT ON TABLE ledger.notification IS
-    'Apple''s notifications: reasons to ask soon. The details in verified ones become part of what answers show';
-COMMENT ON COLUMN ledger.notification.signed_at IS 'When Apple signed it; null: it is not verified';
-COMMENT ON COLUMN ledger.notification.effect IS
-    'Of a verified one: asked: Apple is asked until an answer shows what it states; planned: the planned check shows it; '
-    'unpolled: no receipt polls its subject, which is known by notification only; unshown: no answer showed it; applied: its '
-    'details are part of the ledger; stated: an earlier edition took it for facts; no_facts: it holds no transaction and no '
-    'renewal. '
-    'pulled: the next check is at check_at or sooner; awaited: a worker asks about the receipt now and will again '
-    'by check_at, or the receipt is in quarantine and keeps its pace; no_subscription: the notification names none; '
-    'unknown: no receipt polls a subscription of that name; ignored: the notification is about another app; '
-    'wrong_password: its password is not the app''s secret';
-COMMENT ON COLUMN ledger.notification.reason IS 'Why it counts as unverified';
-
--- Apple sends a notification again for three days, and the schedule asks anyway: its history is not read.
-DROP TABLE ledger.catch_up;
-DELETE FROM ledger.call_budget WHERE endpoint = 'notifications';
-ALTER TABLE ledger.call_budget
-    DROP CONSTRAINT call_budget_endpoint_known,
-    ADD CONSTRAINT call_budget_endpoint_known CHECK (
-        endpoint IN ('statuses', 'history', 'transactions', 'refunds', 'extensions', 'single'));
-COMMENT ON COLUMN ledger.call_budget.endpoint IS
-    'A kind of call: statuses, history (of transactions), transactions (one transaction, consumption), refunds (refund '
-    'history and orders), extensions (extend one, account token), single (extend all, test notification)';
-
--- Trust in notifications does not lengthen the intervals between refund checks any more.
-UPDATE ledger.app SET sweep = 'relaxed' WHERE sweep = 'auto';
-ALTER TABLE ledger.app
-    DROP CONSTRAINT app_sweep_known,
-    ADD CONSTRAINT app_sweep_known CHECK (sweep IN ('normal', 'relaxed'));
-COMMENT ON COLUMN ledger.app.sweep IS
-    'How often the worker looks for refunds: normal, or relaxed, which is half as often, for an app with notifications';
-DROP TABLE ledger.sweep_proof, ledger.sweep_trust;
-DROP INDEX ledger.event_of_refund, ledger.notification_verified;
-
-"""#),
-        SQLFile("0046_awaited_payments", #"""
--- An order whose transaction the caller named, and Apple does not list yet, waits for that one; what may pay orders is
--- locked before them; what is bought singly is ordered singly.
-ALTER TABLE ledger.order_receipt ADD COLUMN is_naming boolean NOT NULL DEFAULT false;
-UPDATE ledger.order_receipt SET is_naming = true WHERE transaction_id IS NOT NULL;
-COMMENT ON COLUMN ledger.order_receipt.is_naming IS 'Whether the last upload of the receipt for the order named transaction_id';
-
-CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    named text := (
-        SELECT x.transaction_id
-        FROM (SELECT x.transaction_id, x.is_naming FROM ledger.order_receipt x
-              WHERE x.order_id = of_order ORDER BY x.sent_at DESC, x.receipt_id DESC LIMIT 1) x
-        WHERE x.is_naming);
-    app int := (SELECT o.app_id FROM ledger.purchase_order o WHERE o.order_id = of_order);
-BEGIN
-    RETURN CASE WHEN NOT EXISTS (
-            SELECT FROM ledger.purchase p
-            WHERE p.app_id = app AND p.environment = ANY(enum_range(NULL::ledger.environment))
-              AND p.original_transaction_id = named AND p.version > 0)
-        AND NOT EXISTS (
-            SELECT FROM ledger.transaction_alias a
-            CROSS JOIN LATERAL (
-                SELECT e.subscription_id FROM ledger.period e WHERE e.period_id = a.period_id OFFSET 0) e
-            CROSS JOIN LATERAL (
-                SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = e.subscription_id OFFSET 0) s
-            WHERE a.transaction_id = named AND s.app_id = app)
-        -- A restored copy has an id of its own.
-        AND NOT EXISTS (
-            SELECT FROM ledger.order_receipt x
-            CROSS JOIN LATERAL (
-                SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = x.receipt_id OFFSET 0) l
-            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-            WHERE x.order_id = of_order AND named = ANY(p.transaction_ids) AND p.version > 0)
-        THEN named END;
-END $$;
-COMMENT ON FUNCTION ledger.awaited_transaction IS
-    'The transaction that the last upload for an order named, where no answer of Apple listed it yet';
-
-CREATE FUNCTION ledger.is_bought_singly(kind ledger.product_kind) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT kind IN ('non_consumable', 'auto_renewable')
-$$;
-COMMENT ON FUNCTION ledger.is_bought_singly IS 'Whether Apple sells one at a time of a kind, so that no quantity counts';
-
-CREATE OR REPLACE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    RETURN ARRAY(
-        WITH sold AS MATERIALIZED (
-            SELECT o.customer_id, p.product_id
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (SELECT p.product_id FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            UNION
-            SELECT o.customer_id, e.product_id
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.product_id FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
-            UNION
-            SELECT COALESCE(c.merged_into, c.customer_id), r.product_id
-            FROM unnest(receipt_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
-            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        ), called AS MATERIALIZED (
-            SELECT n.customer_id AS name_id, s.product_id
-            FROM sold s
-            CROSS JOIN LATERAL (
-                SELECT s.customer_id
-                UNION ALL
-                SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = s.customer_id OFFSET 0) n
-        ), token AS MATERIALIZED (
-            SELECT ledger.account_token(p.app_account_token) AS token
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            WHERE p.app_account_token IS NOT NULL
-            UNION
-            SELECT ledger.account_token(e.app_account_token)
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.app_account_token FROM ledger.period e
-                WHERE e.subscription_id = n.id AND e.app_account_token IS NOT NULL OFFSET 0) e
-        )
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.product_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
-        WHERE r.product_id = c.product_id
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            -- The newest hundred, of what was paid and is not delivered, too.
-            SELECT r.order_id
-            FROM (SELECT r.* FROM ledger.purchase_order r
-                  WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r
-            WHERE r.product_id = c.product_id
-            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            -- The newest hundred, so that one customer's many orders cost others nothing.
-            SELECT r.order_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
-              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
-              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
-            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
-        UNION
-        SELECT r.order_id
-        FROM token t
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired')
-        UNION
-        SELECT r.order_id
-        FROM unnest(receipt_ids) AS n(id)
-        CROSS JOIN LATERAL (
-            SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
-            ORDER BY x.sent_at DESC LIMIT 100) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired'));
-END $$;
-COMMENT ON FUNCTION ledger.payable_orders IS
-    'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
-    'paid and not delivered, whose payment may move: of the same customers and products. Orders that ended count where a '
-    'receipt was sent for them or a token names them. Of those that ended and of those that are paid the newest hundred of '
-    'a customer and product count';
-
-CREATE OR REPLACE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    payable uuid[] := ledger.payable_orders(purchase_ids, subscription_ids, receipt_ids);
-BEGIN
-    -- An acknowledgement locks what is due before its order, too. So all that may pay the orders is locked before them.
-    PERFORM FROM ledger.due_delivery q
-    WHERE q.delivery_id = ANY(ARRAY(
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
-        UNION ALL
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.subscription_id = ANY(subscription_ids)
-        UNION ALL
-        SELECT d.delivery_id FROM ledger.delivery d WHERE d.order_id = ANY(payable)
-        UNION ALL
-        SELECT d.delivery_id
-        FROM (
-            SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, array_agg(DISTINCT r.product_id) AS products
-            FROM unnest(payable) AS n(id)
-            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-            GROUP BY 1) w
-        CROSS JOIN LATERAL (
-            SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-        CROSS JOIN LATERAL (
-            SELECT d.delivery_id, d.product_id FROM ledger.delivery d WHERE d.purchase_id = o.purchase_id
-            UNION ALL
-            SELECT d.delivery_id, d.product_id FROM ledger.delivery d
-            WHERE d.subscription_id = o.subscription_id) d
-        WHERE d.product_id = ANY(w.products)))
-    ORDER BY q.delivery_id FOR NO KEY UPDATE;
-    PERFORM FROM ledger.purchase_order o WHERE o.order_id = ANY(payable) ORDER BY o.order_id FOR NO KEY UPDATE;
-    RETURN payable;
-END $$;
-COMMENT ON FUNCTION ledger.lock_payable IS
-    'Locks what is due of all that may pay the payable orders, then these, so that one settlement at a time decides what '
-    'pays them';
-
-CREATE OR REPLACE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
-    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
-    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
-    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
-               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), thing AS MATERIALIZED (
-        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
-               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND p.facts #>> '{ownership,word}' IS DISTINCT FROM 'FAMILY_SHARED'
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
-        UNION ALL
-        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
-               o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
-               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
-                     ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
-         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
-          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
-                AND r.order_id = ANY(order_ids) OFFSET 0))
-    ), given AS MATERIALIZED (
-        SELECT t.*, l.is_given, l.is_twin
-        FROM thing t
-        CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate') AS is_twin
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id,
-               lower(p.app_account_token) AS token
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'claimed_by_order' OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.purchased_at = ANY(ARRAY(SELECT g.purchased_at FROM given g WHERE g.is_given IS NULL))
-    ), sent AS MATERIALIZED (
-        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
-    )
-    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
-           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
-           (SELECT n.order_id FROM ledger.purchase_order n
-            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
-           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(t.is_given, false),
-           COALESCE(t.is_twin, false) OR t.is_given IS NULL AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id
-                 AND (o.token <> t.token) IS NOT TRUE),
-           COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
-           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
-           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
-                    (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
-           t.is_revoked
-    FROM given t
-    CROSS JOIN LATERAL (
-        SELECT array_agg(x.order_id::text) FILTER (WHERE x.is_proved) AS proved,
-               array_agg(x.order_id::text) FILTER (WHERE NOT x.is_proved) AS named
-        FROM sent x WHERE ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)) held;
-END $$;
-COMMENT ON FUNCTION ledger.paying_transactions IS
-    'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
-    'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
-    '(is_revoked), and no family member shares them. '
-    'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
-    'was delivered';
-
-CREATE OR REPLACE FUNCTION ledger.place_orders(
-    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
-    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
-    lasts interval, open_max int)
-RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
--- An order whose customer is locked for long does not keep the orders of others waiting.
-LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-DECLARE
-    places bigint[];
-    app_ids int[];
-    kinds ledger.product_kind[];
-    buyers bigint[];
-    at timestamptz;
-BEGIN
-    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO places, app_ids, kinds
-    FROM unnest(bundle_ids, product_ids, quantities) WITH ORDINALITY AS n(bundle_id, product_id, quantity, place)
-    CROSS JOIN LATERAL (
-        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
-        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
-        OFFSET 0) p
-    WHERE n.quantity = 1 OR NOT ledger.is_bought_singly(p.kind);
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
-    at := clock_timestamp();
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state
-        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
-        JOIN unnest(
-            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
-            sealed_keys) WITH ORDINALITY AS n(
-            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
-            sealed_key, place) ON n.place = s.place
-    ), room AS MATERIALIZED (
-        SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
-                   SELECT o.order_id FROM ledger.purchase_order o
-                   WHERE o.customer_id = b.buyer AND o.state = 'created'
-                     AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
-                   ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
-        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS open FROM ledger.purchase_order o
-            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
-    ), remembered AS (
-        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
-        FROM (
-            SELECT n.*, count(*) FILTER (WHERE n.state = 'created') OVER (
-                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
-            FROM asked n) n
-        JOIN room b USING (buyer)
-        WHERE n.state <> 'created'
-           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
-        ORDER BY n.app_id, n.request_key COLLATE "C"
-        ON CONFLICT DO NOTHING
-        RETURNING order_id
-    ), gave_way AS (
-        UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'gave_way', changed_at = at
-        WHERE o.order_id = ANY(ARRAY(
-            -- Every writer locks orders by their ids.
-            SELECT l.order_id FROM ledger.purchase_order l
-            WHERE l.order_id = ANY(ARRAY(
-                SELECT unnest(b.untouched[1:b.open + b.placed - open_max])
-                FROM (
-                    SELECT b.untouched, b.open, count(*) AS placed
-                    FROM room b JOIN asked n USING (buyer) JOIN remembered r ON r.order_id = n.order_id
-                    WHERE n.state = 'created'
-                    GROUP BY b.buyer, b.untouched, b.open) b
-                -- As text, which keeps the index of open orders out: it looks as good while the table is empty.
-                WHERE b.open + b.placed > open_max)) AND l.state::text = 'created'
-            ORDER BY l.order_id FOR NO KEY UPDATE))
-    )
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
-           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
-    FROM remembered r JOIN asked n USING (order_id)
-    RETURNING order_id, state, expires_at;
-END $$;
-COMMENT ON FUNCTION ledger.place_orders IS
-    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
-    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
-    'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns is delivered already. Every step is found by index, because a session keeps '
-    'the plans that it made while the tables were empty';
-
-"""#),
-        SQLFile("0047_sandbox_checks", #"""
--- A pause for a refused secret holds the checks of one environment; those of the other one are found without them.
-
-ALTER TABLE ledger.poll_schedule ADD COLUMN is_sandbox boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN ledger.poll_schedule.is_sandbox IS
-    'Whether the check asks the sandbox: by Apple''s word, before that by what the receipt says of itself';
-UPDATE ledger.poll_schedule s SET is_sandbox = true
-FROM ledger.receipt r WHERE r.receipt_id = s.receipt_id AND r.environment = 'Sandbox';
-
--- While production pauses, this finds the sandbox's due receipts behind any number of production's.
-CREATE INDEX poll_schedule_sandbox ON ledger.poll_schedule (app_id, lane, due_at) WHERE is_sandbox;
-
-DROP FUNCTION ledger.secret_pause(int);
-CREATE FUNCTION ledger.secret_pause(app int, sandbox boolean) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT 'Apple refuses the shared secret (21004) in ' || t.environment
-           || '; run `perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it'
-    FROM ledger.secret_trial t JOIN ledger.app a USING (app_id)
-    WHERE t.app_id = app AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
-      AND t.environment = CASE WHEN sandbox THEN 'Sandbox' ELSE 'Production' END::ledger.environment
-$$;
-COMMENT ON FUNCTION ledger.secret_pause IS
-    'Why scheduled checks of an app wait in the sandbox or in production, if Apple refuses its shared secret there and the '
-    'app does not ask the Server API';
-
-CREATE OR REPLACE VIEW perennial.receipt_now AS
-SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
-       ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
-             WHERE u.receipt_id = r.receipt_id ORDER BY u.uploaded_at, c.name) AS customers,
-       r.outcome::text AS outcome, r.reason, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
-       GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.rejections, r.rejected_since,
-       GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
-       s.lane::text AS lane, s.attempts, s.crashes,
-       s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because
-           ELSE (SELECT 'Apple refuses the shared secret (21004)' FROM ledger.secret_trial t
-                 WHERE t.app_id = r.app_id AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
-                   AND (t.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)) END AS paused_because
-FROM ledger.receipt r
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.app_budget b USING (app_id)
-LEFT JOIN ledger.poll_schedule s USING (receipt_id);
-
-"""#),
-        SQLFile("0048_pointers", #"""
--- A customer who only pointed at a purchase, by the bare id of a transaction or a receipt for which Apple never vouched, owns
--- what no other one claims, and gets no delivery of it.
-ALTER TABLE ledger.ownership
-    DROP CONSTRAINT ownership_cause_known,
-    ADD CONSTRAINT ownership_cause_known
-        CHECK (cause IN ('upload', 'import', 'token', 'proof', 'merge', 'split', 'assignment', 'pointer'));
-COMMENT ON COLUMN ledger.ownership.cause IS
-    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a proof of their order, a '
-    'merge, its undoing (split), a manual assignment, or that they only pointed at it; null: unknown';
-
-WITH shown AS MATERIALIZED (
-    SELECT u.customer_id, l.purchase_id, NULL::bigint AS subscription_id,
-           bool_and(NOT r.vouched AND r.form <> 'signed_transaction') AS is_pointer
-    FROM ledger.receipt_purchase l JOIN ledger.receipt r USING (receipt_id) JOIN ledger.upload u USING (receipt_id)
-    GROUP BY u.customer_id, l.purchase_id
-    UNION ALL
-    SELECT u.customer_id, NULL, l.subscription_id, bool_and(NOT r.vouched AND r.form <> 'signed_transaction')
-    FROM ledger.receipt_subscription l JOIN ledger.receipt r USING (receipt_id) JOIN ledger.upload u USING (receipt_id)
-    GROUP BY u.customer_id, l.subscription_id
-)
-UPDATE ledger.ownership o SET cause = 'pointer'
-FROM shown s
-WHERE s.is_pointer AND o.customer_id = s.customer_id
-  AND (o.purchase_id = s.purchase_id OR o.subscription_id = s.subscription_id)
-  AND o.cause IN ('upload', 'import') AND upper_inf(o.known) AND upper_inf(o.valid);
-
-CREATE OR REPLACE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
-LANGUAGE sql STABLE AS $$
-    WITH renewable AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
-        FROM ledger.product d
-        WHERE d.kind = 'auto_renewable'
-          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
-    )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
-    FROM (
-        SELECT p.*, d.kind, d.credit, d.units, d.since
-        FROM unnest(purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN LATERAL (
-            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
-            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
-        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
-        OFFSET 0) p
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL AND (NOT e.is_upgraded OR e.cancellation_reason LIKE 'moved to %' IS NOT TRUE),
-           e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           COALESCE(e.ownership = 'FAMILY_SHARED', false),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
-    FROM (
-        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
-        FROM unnest(subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
-        CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
-            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
-        WHERE d.kind IS NOT NULL OR has.was_delivered
-        OFFSET 0) e
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
-           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id, NULL::int
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
-    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
-$$;
-
--- Programs of before do not know the cause.
-UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.migration);
-
-"""#),
-        SQLFile("0050_webhooks", #"""
--- Webhooks: readers of the feed that Perennial runs for other services, and the event of a customer whose entitlements
--- changed although no subscription or purchase reports it.
-ALTER TYPE ledger.event_kind ADD VALUE 'entitlements.changed';
--- The comparison is one of texts, because the word is new in this transaction.
-ALTER TABLE ledger.event
-    DROP CONSTRAINT event_of_one_stream,
-    ALTER COLUMN product_id DROP NOT NULL,
-    ADD CONSTRAINT event_of_one_stream CHECK (
-        CASE WHEN kind::text = 'entitlements.changed'
-             THEN num_nonnulls(subscription_id, purchase_id, product_id) = 0 AND customer_id IS NOT NULL
-             ELSE num_nonnulls(subscription_id, purchase_id) = 1 AND product_id IS NOT NULL END);
-CREATE UNIQUE INDEX event_of_customer_unique ON ledger.event (customer_id, version, ordinal)
-    WHERE subscription_id IS NULL AND purchase_id IS NULL;
-CREATE INDEX event_of_customer ON ledger.event (customer_id, recorded_at);
-COMMENT ON TABLE ledger.event IS
-    'Changes of a stream, which is a subscription, a one-time purchase or a customer''s manual changes: written with the '
-    'change, once, and never changed';
-COMMENT ON COLUMN ledger.event.product_id IS 'The product; null: the stream is a customer';
-
-ALTER TABLE ledger.feed ADD COLUMN begun_at timestamptz NOT NULL DEFAULT now();
-COMMENT ON COLUMN ledger.feed.begun_at IS 'When its first id began to hold, by our clock';
+        SQLFile("0015_webhooks", #"""
+-- Webhooks: readers of the feed that Perennial runs for other services, and what their messages say.
 
 CREATE TABLE ledger.webhook (
     webhook_id              int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
@@ -7384,7 +5894,8 @@ COMMENT ON COLUMN ledger.webhook.concurrency IS 'The most calls at a time';
 COMMENT ON COLUMN ledger.webhook.sealed_previous_secret IS 'Signs beside the present one while the receiver changes over';
 COMMENT ON COLUMN ledger.webhook.state IS 'resting: many events in a row failed, and one at a time is tried; off: nothing is';
 COMMENT ON COLUMN ledger.webhook.rests IS 'The rests since the last success';
-COMMENT ON COLUMN ledger.webhook.fence IS 'Rises with every lease and every change by hand; a write with another one is refused';
+COMMENT ON COLUMN ledger.webhook.fence IS
+    'Rises with every lease and every change by hand; a write with another one is refused';
 
 CREATE TABLE ledger.webhook_line (
     webhook_id  int NOT NULL REFERENCES ledger.webhook ON DELETE CASCADE,
@@ -7414,1640 +5925,9 @@ LANGUAGE sql STABLE AS $$
            SELECT FROM ledger.customer c WHERE c.customer_id = event.customer_id AND c.erased_at IS NOT NULL)
 $$;
 COMMENT ON FUNCTION ledger.webhook_takes IS
-    'Whether an event is for a webhook. What is no subscription''s or purchase''s belongs to every environment, and events of '
+    'Whether an event is for a webhook. What is no subscription''s or purchase''s belongs to every environment, '
+    'and events of '
     'an erased customer are for none';
-
--- Volatile: each call sees what is committed by then, also where the caller waited for a lock.
-CREATE FUNCTION ledger.webhook_next(webhook ledger.webhook, stream_of text, stream_id bigint, after bigint) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$
-    SELECT min(f.position)
-    FROM (SELECT e.event_id, e AS event FROM ledger.event e
-          WHERE stream_of = 'subscription' AND e.subscription_id = stream_id
-          UNION ALL
-          SELECT e.event_id, e FROM ledger.event e WHERE stream_of = 'purchase' AND e.purchase_id = stream_id
-          UNION ALL
-          SELECT e.event_id, e FROM ledger.event e
-          WHERE stream_of = 'customer' AND e.customer_id = stream_id AND e.subscription_id IS NULL AND e.purchase_id IS NULL) s
-    JOIN ledger.event_feed f USING (event_id)
-    WHERE f.position > after AND f.position <= webhook.position AND ledger.webhook_takes(webhook, s.event)
-$$;
-COMMENT ON FUNCTION ledger.webhook_next IS
-    'The position of a stream''s next event for a webhook after a position, up to the webhook''s own; null: there is none';
-
-CREATE FUNCTION ledger.iso8601(instant timestamptz) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN isfinite(instant) THEN to_char(instant AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END
-$$;
-COMMENT ON FUNCTION ledger.iso8601 IS 'An instant as JSON has it, in UTC with milliseconds; null: it is infinite';
-
-CREATE FUNCTION ledger.entitlements_known(customer_id bigint, at timestamptz) RETURNS jsonb
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-DECLARE
-    spans ledger.entitlement_span[];
-    instant timestamptz := at;
-BEGIN
-    IF EXISTS (SELECT FROM ledger.customer_merge m
-               WHERE m.customer_id = entitlements_known.customer_id AND m.applies @> instant) THEN
-        RETURN '[]';
-    END IF;
-    -- After the customer's newest event the present catalog counts, and what the last change stored is what is known.
-    IF NOT EXISTS (SELECT FROM ledger.event e
-                   WHERE e.customer_id = entitlements_known.customer_id AND e.recorded_at > instant) THEN
-        SELECT GREATEST(instant, a.catalog_changed_at, v.computed_at), v.spans INTO instant, spans
-        FROM ledger.customer c JOIN ledger.app a USING (app_id)
-        LEFT JOIN ledger.current_entitlements v
-            ON v.customer_id = c.customer_id AND v.catalog_changed_at = a.catalog_changed_at
-        WHERE c.customer_id = entitlements_known.customer_id;
-    END IF;
-    IF spans IS NULL THEN
-        spans := ARRAY(SELECT s.span FROM ledger.entitlement_spans(
-            ARRAY[entitlements_known.customer_id], instant, instant, instant) s);
-    END IF;
-    RETURN COALESCE((
-        SELECT jsonb_agg(jsonb_build_object(
-            'entitlement', w.entitlement, 'granted', w.granted, 'until', ledger.iso8601(w.until),
-            'product_id', w.product_id, 'state', w.state, 'reason', w.reason, 'environment', w.environment,
-            'basis', w.basis, 'ended_at', ledger.iso8601(w.ended_at)) ORDER BY w.entitlement COLLATE "C")
-        FROM (
-            -- The order of ledger.entitlements, without the clocks of the last checks, which are not kept.
-            SELECT DISTINCT ON (s.entitlement) s.* FROM unnest(spans) s
-            WHERE s.starts <= instant AND s.ends > instant
-            ORDER BY s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
-                     s.basis COLLATE "C" DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id) w), '[]');
-END
-$$;
-COMMENT ON FUNCTION ledger.entitlements_known IS
-    'What a customer may use at an instant as known at it, as messages to webhooks say; where the customer has no later event, '
-    'as known after the last change. A merged name has nothing of its own';
-
--- The rules of ledger.charges_of and ledger.revenue_of, in a form whose plan serves any subscriptions: a test compares.
-CREATE FUNCTION ledger.money_of(subscriptions bigint[], purchases bigint[], since timestamptz, until timestamptz)
-RETURNS TABLE (
-    subscription_id bigint, purchase_id bigint, recorded_at timestamptz, occurred_at timestamptz, kind text,
-    product_id text, amount_milliunits bigint, currency text, price_basis text)
-LANGUAGE sql STABLE AS $$
-    WITH bought AS (
-        SELECT k.bundle_id, c.stream_id AS subscription_id, NULL::bigint AS purchase_id, c.charge_id, c.product_id, c.quantity,
-               c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, c.first_known_at,
-               c.cancellation_known_at, c.price_milliunits, c.currency, c.revocation_percentage,
-               lead(c.first_known_at) OVER stream AS next_known_at,
-               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at THEN c.purchased_at
-                    ELSE lead(c.purchased_at) OVER stream END AS followed_at
-        FROM perennial.period_version c JOIN perennial.subscription_key k USING (stream_id)
-        WHERE c.stream_id = ANY(subscriptions) AND c.known_until IS NULL
-        WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)
-        UNION ALL
-        SELECT a.bundle_id, NULL, p.purchase_id, p.purchase_id, p.product_id, p.quantity, p.purchased_at, NULL, p.revoked_at, false,
-               NULL, false, p.first_recorded_at, p.revocation_recorded_at, (p.facts #>> '{price,milliunits}')::bigint,
-               p.facts #>> '{price,currency}', (p.facts #>> '{refunded,percentage}')::int, NULL, NULL
-        FROM ledger.purchase p JOIN ledger.app a USING (app_id) WHERE p.purchase_id = ANY(purchases) AND p.version > 0
-    ), charge AS (
-        SELECT b.*, CASE WHEN r.is_rest_refunded THEN b.followed_at
-                         WHEN b.is_upgraded THEN LEAST(b.cancelled_at, b.followed_at) END AS replaced_at, r.is_rest_refunded
-        FROM bought b
-        CROSS JOIN LATERAL (
-            SELECT COALESCE(b.is_upgraded AND b.revocation_percentage = 100000 AND b.cancelled_at >= b.purchased_at
-                            AND COALESCE(b.cancelled_at NOT BETWEEN b.followed_at - interval '1 minute'
-                                                                AND b.followed_at + interval '1 minute',
-                                         b.cancelled_at >= b.expires_at), false) AS is_rest_refunded) r
-        WHERE NOT b.is_family_shared AND b.offer IS DISTINCT FROM 'trial'
-          AND (b.first_known_at BETWEEN since AND until OR b.cancellation_known_at BETWEEN since AND until
-               OR b.next_known_at BETWEEN since AND until)
-    )
-    SELECT c.subscription_id, c.purchase_id, moved.recorded_at, moved.occurred_at, moved.kind, c.product_id, moved.amount,
-           price.currency, basis.word
-    FROM charge c
-    CROSS JOIN LATERAL (
-        -- What uploads reported that may be about it.
-        SELECT ARRAY(
-            SELECT s FROM perennial.period_stated_price s WHERE s.stream_id = c.subscription_id
-            UNION ALL
-            SELECT ROW(s.*)::perennial.period_stated_price FROM perennial.purchase_stated_price s
-            WHERE s.stream_id = c.purchase_id) AS stated OFFSET 0) reported
-    LEFT JOIN LATERAL (
-        -- A price is about the newest thing bought when the upload came.
-        SELECT w.price_milliunits, w.currency
-        FROM unnest(reported.stated) w
-        WHERE w.price_milliunits IS NOT NULL AND c.purchased_at <= w.stated_at + interval '5 minutes'
-          AND NOT EXISTS (
-              SELECT FROM perennial.period_stated_price s
-              CROSS JOIN LATERAL (
-                  SELECT FROM perennial.period_version v
-                  WHERE v.stream_id = s.stream_id AND v.known_until IS NULL AND NOT v.is_family_shared
-                    AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                    AND (v.purchased_at > c.purchased_at
-                         OR v.purchased_at = c.purchased_at AND c.purchase_id IS NULL AND v.charge_id < c.charge_id)
-                  LIMIT 1) newer
-              WHERE s.stated_id = w.stated_id)
-          AND NOT EXISTS (
-              SELECT FROM perennial.purchase_stated_price s
-              JOIN ledger.purchase v ON v.purchase_id = s.stream_id
-              WHERE s.stated_id = w.stated_id AND v.version > 0 AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                AND (v.purchased_at > c.purchased_at
-                     OR v.purchased_at = c.purchased_at AND (c.purchase_id IS NULL OR v.purchase_id < c.charge_id)))
-        ORDER BY w.stated_at DESC, w.stated_id DESC LIMIT 1) stated ON true
-    LEFT JOIN LATERAL (
-        SELECT w.storefront
-        FROM (SELECT s.storefront,
-                     CASE WHEN row_number() OVER stated = 1 THEN '-infinity' ELSE s.stated_at - interval '1 day' END AS since,
-                     COALESCE(lead(s.stated_at) OVER stated - interval '1 day', 'infinity') AS until
-              FROM unnest(reported.stated) s WHERE s.storefront IS NOT NULL
-              WINDOW stated AS (ORDER BY s.stated_at, s.stated_id)) w
-        WHERE w.since <= c.purchased_at AND c.purchased_at < w.until) place ON true
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until AND there.known_until IS NULL
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until AND anywhere.known_until IS NULL
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
-    CROSS JOIN LATERAL (
-        SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                               WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                               WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                               WHEN 'default' THEN c.quantity * anywhere.price_milliunits END AS amount,
-               CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                               WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency
-                               END AS currency) price
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at THEN
-            round(price.amount * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, price.amount, c.first_known_at AS recorded_at
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - price.amount
-                    ELSE -round(price.amount * COALESCE(c.revocation_percentage / 100000.0, 1))::bigint END,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
-               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
-                        c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
-$$;
-COMMENT ON FUNCTION ledger.money_of IS
-    'What ledger.revenue_of has, as known now, of some subscriptions and one-time purchases, with at least what was recorded '
-    'between two instants. ledger.revenue_of is for whole ledgers: its plan takes longer than to look a few of them up';
-
-CREATE FUNCTION ledger.webhook_messages(positions bigint[])
-RETURNS TABLE ("position" bigint, stream_of text, stream_id bigint, identity text, body text)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-#variable_conflict use_column
-DECLARE
-    charges text[] := '{subscription.started,trial.started,trial.converted,subscription.renewed,subscription.recovered,'
-        'subscription.reactivated,product.changed,purchase.made}';
-    refunds text[] := '{refund.granted,purchase.refunded}';
-    subscriptions bigint[];
-    purchases bigint[];
-    since timestamptz;
-    until timestamptz;
-BEGIN
-    SELECT array_agg(DISTINCT e.subscription_id), array_agg(DISTINCT e.purchase_id), min(e.recorded_at), max(e.recorded_at)
-    INTO subscriptions, purchases, since, until
-    FROM ledger.event_feed f JOIN ledger.event e USING (event_id)
-    WHERE f.position = ANY(positions) AND e.kind::text = ANY(charges || refunds);
-    RETURN QUERY
-    WITH chosen AS MATERIALIZED (
-        SELECT f.position, e.*, a.bundle_id, c.name AS customer,
-               COALESCE(s.original_transaction_id, p.original_transaction_id) AS transaction_id
-        FROM ledger.event_feed f
-        JOIN ledger.event e USING (event_id)
-        JOIN ledger.app a USING (app_id)
-        LEFT JOIN ledger.subscription s USING (subscription_id)
-        LEFT JOIN ledger.purchase p USING (purchase_id)
-        LEFT JOIN ledger.customer c USING (customer_id)
-        WHERE f.position = ANY(positions)
-    ), earned AS (
-        -- Each amount is in one event of the version that brought it.
-        SELECT bearer.event_id, jsonb_agg(jsonb_build_object(
-                   'kind', m.kind, 'occurred_at', ledger.iso8601(m.occurred_at), 'product_id', m.product_id,
-                   'amount_milliunits', m.amount_milliunits, 'currency', m.currency, 'price_basis', m.price_basis)
-                   ORDER BY m.occurred_at, m.kind, m.product_id) AS money
-        FROM ledger.money_of(subscriptions, purchases, since, until) m
-        CROSS JOIN LATERAL (
-            SELECT b.event_id FROM ledger.event b
-            WHERE (b.subscription_id = m.subscription_id OR b.purchase_id = m.purchase_id)
-              AND b.recorded_at = m.recorded_at
-              AND b.kind::text = ANY(CASE m.kind WHEN 'refund' THEN refunds ELSE charges END)
-            ORDER BY b.product_id = m.product_id DESC, b.occurred_at = m.occurred_at DESC, b.ordinal DESC LIMIT 1) bearer
-        GROUP BY bearer.event_id
-    )
-    SELECT t.position,
-           CASE WHEN t.subscription_id IS NOT NULL THEN 'subscription' WHEN t.purchase_id IS NOT NULL THEN 'purchase'
-                ELSE 'customer' END,
-           COALESCE(t.subscription_id, t.purchase_id, t.customer_id),
-           concat_ws('/', t.bundle_id, t.environment, CASE
-               WHEN t.subscription_id IS NOT NULL THEN 'subscription/' || t.transaction_id
-               WHEN t.purchase_id IS NOT NULL THEN 'purchase/' || t.transaction_id || '/' || t.product_id
-               ELSE 'customer/' || t.customer END, t.kind, extract(epoch FROM t.occurred_at), t.product_id,
-               COALESCE(t.detail->>'transaction_id', ''), (
-               SELECT count(*) FROM (
-                   SELECT b.* FROM ledger.event b WHERE b.subscription_id = t.subscription_id
-                   UNION ALL
-                   SELECT b.* FROM ledger.event b WHERE b.purchase_id = t.purchase_id
-                   UNION ALL
-                   SELECT b.* FROM ledger.event b
-                   WHERE num_nonnulls(t.subscription_id, t.purchase_id) = 0 AND b.customer_id = t.customer_id
-                     AND b.subscription_id IS NULL AND b.purchase_id IS NULL) b
-               WHERE b.kind = t.kind AND b.occurred_at = t.occurred_at AND b.product_id IS NOT DISTINCT FROM t.product_id
-                 AND b.detail->>'transaction_id' IS NOT DISTINCT FROM t.detail->>'transaction_id'
-                 AND (b.version, b.ordinal) < (t.version, t.ordinal))),
-           jsonb_build_object('type', t.kind, 'timestamp', ledger.iso8601(t.occurred_at), 'data', jsonb_build_object(
-               'event', jsonb_build_object(
-                   'position', t.position, 'id', t.public_id, 'app', t.bundle_id, 'environment', t.environment,
-                   'original_transaction_id', t.transaction_id, 'customer', t.customer, 'kind', t.kind,
-                   'product_id', t.product_id, 'occurred_at', ledger.iso8601(t.occurred_at),
-                   'recorded_at', ledger.iso8601(t.recorded_at), 'version', t.version, 'ordinal', t.ordinal,
-                   'detail', t.detail),
-               'money', CASE WHEN size.rights + octet_length(m.money::text) > 16000 THEN NULL ELSE COALESCE(m.money, '[]') END,
-               'customer', t.customer, 'previous_customer', former.name,
-               -- The whole message has at most 20 kB.
-               'entitlements', CASE WHEN size.rights > 0 THEN rights.list END,
-               'position', t.position, 'feed', feed.feed_id,
-               'feed_since', ledger.iso8601(GREATEST(feed.begun_at, feed.renewed_at))))::text
-    FROM chosen t
-    CROSS JOIN ledger.feed
-    LEFT JOIN earned m USING (event_id)
-    LEFT JOIN LATERAL (
-        SELECT c.name FROM ledger.ownership o JOIN ledger.customer c USING (customer_id)
-        WHERE t.kind::text = 'ownership.transferred' AND c.erased_at IS NULL
-          AND (o.subscription_id = t.subscription_id OR o.purchase_id = t.purchase_id)
-          AND lower(o.known) = t.recorded_at AND upper(o.valid) = t.recorded_at LIMIT 1) former ON true
-    -- The newest knowledge about the customer up to the event, whichever of two transactions committed first.
-    LEFT JOIN LATERAL (
-        SELECT b.recorded_at FROM ledger.event b JOIN ledger.event_feed g USING (event_id)
-        WHERE b.customer_id = t.customer_id AND g.position <= t.position
-        ORDER BY b.recorded_at DESC LIMIT 1) known ON true
-    -- OFFSET 0: what is used several times is computed once.
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.customer_id IS NULL THEN '[]'
-                    ELSE ledger.entitlements_known(t.customer_id, known.recorded_at) END AS list OFFSET 0) rights
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN octet_length(rights.list::text) > 16000 THEN 0 ELSE octet_length(rights.list::text) END
-            AS rights OFFSET 0) size;
-END
-$$;
-COMMENT ON FUNCTION ledger.webhook_messages IS
-    'The messages about the events at some positions, with what makes the id of each. money: what perennial.revenue_event has '
-    'of the change. entitlements: as known at the newest event of the customer up to the position. Null: they are too many '
-    'for a message';
-
-CREATE VIEW perennial.webhook_now AS
-SELECT w.webhook_id, a.bundle_id, split_part(w.url, '?', 1) AS url, w.kinds, w.environment::text AS environment, w.concurrency,
-       w.state, w.reason, w.state_since, w.rest_until, w.position, GREATEST(f.position - w.position, 0) AS behind,
-       l.waiting, l.waiting_since, w.lease_until > clock_timestamp() AS has_worker, w.created_at
-FROM ledger.webhook w
-CROSS JOIN ledger.feed f
-LEFT JOIN ledger.app a USING (app_id)
-CROSS JOIN LATERAL (
-    SELECT count(*) AS waiting, min(l.since) AS waiting_since
-    FROM ledger.webhook_line l WHERE l.webhook_id = w.webhook_id) l;
-COMMENT ON VIEW perennial.webhook_now IS 'One row per webhook: what it takes, how it is, and how far it is in the feed';
-
-CREATE VIEW perennial.webhook_waiting_now AS
-SELECT l.webhook_id, a.bundle_id, e.environment::text AS environment,
-       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, c.name AS customer,
-       e.kind::text AS kind, l.position, l.attempts, l.next_at, l.since, l.status, l.reason
-FROM ledger.webhook_line l
-JOIN ledger.event_feed f USING (position)
-JOIN ledger.event e USING (event_id)
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.subscription s USING (subscription_id)
-LEFT JOIN ledger.purchase p USING (purchase_id)
-LEFT JOIN ledger.customer c USING (customer_id);
-COMMENT ON VIEW perennial.webhook_waiting_now IS
-    'One row per webhook and stream that waits: its first undelivered event, and why the last call failed';
-
-DO $$
-DECLARE
-    described record;
-BEGIN
-    FOR described IN
-        SELECT c.oid::regclass AS view, a.attname AS name, COALESCE(own.meaning, (
-            SELECT col_description(shared.attrelid, shared.attnum) FROM pg_attribute shared
-            WHERE shared.attrelid = 'perennial.event_log'::regclass AND shared.attname = a.attname)) AS meaning
-        FROM pg_class c
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        LEFT JOIN (VALUES
-            ('webhook_now', 'bundle_id', 'The app, by its bundle identifier; null: every app'),
-            ('webhook_now', 'url', 'Where it sends, without the query'),
-            ('webhook_now', 'kinds', 'The kinds of events that it takes; null: every kind'),
-            ('webhook_now', 'environment', 'Apple''s environment that it takes; null: both'),
-            ('webhook_now', 'concurrency', 'The most calls at a time'),
-            ('webhook_now', 'state', 'on, resting (many events in a row failed) or off'),
-            ('webhook_now', 'reason', 'Why it rests or is off'),
-            ('webhook_now', 'state_since', 'When the state began'),
-            ('webhook_now', 'rest_until', 'When one event is tried again; null: it does not rest'),
-            ('webhook_now', 'position', 'The position in the feed up to which all is delivered, skipped or waiting'),
-            ('webhook_now', 'behind', 'How many positions of the feed it has not read yet'),
-            ('webhook_now', 'waiting', 'The streams that wait: perennial.webhook_waiting_now'),
-            ('webhook_now', 'waiting_since', 'Since when the oldest of them waits'),
-            ('webhook_now', 'has_worker', 'Whether a worker sends it now'),
-            ('webhook_now', 'created_at', 'When it was added'),
-            ('webhook_waiting_now', 'position', 'The position of the stream''s first undelivered event'),
-            ('webhook_waiting_now', 'attempts', 'The failed calls about it'),
-            ('webhook_waiting_now', 'next_at', 'When it is sent again'),
-            ('webhook_waiting_now', 'since', 'Since when it is the first that waits'),
-            ('webhook_waiting_now', 'status', 'The HTTP status of the last answer; null: there was none'),
-            ('webhook_waiting_now', 'reason', 'Why the last call failed; null: none did'),
-            ('webhook_now', 'webhook_id', 'The number of the webhook'),
-            ('webhook_waiting_now', 'webhook_id', 'The number of the webhook')
-        ) own (view, name, meaning) ON own.view = c.relname AND own.name = a.attname
-        WHERE c.oid IN ('perennial.webhook_now'::regclass, 'perennial.webhook_waiting_now'::regclass)
-    LOOP
-        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', described.view, described.name, described.meaning);
-    END LOOP;
-END $$;
-
--- Programs of before read events that all have a subscription or purchase.
-UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.migration);
-
-"""#),
-        SQLFile("0052_unread_claims", #"""
--- What Apple's signed texts state and no code reads.
-
-CREATE TABLE ledger.unread_claim (
-    app_id                   int NOT NULL REFERENCES ledger.app ON DELETE CASCADE,
-    name                     text NOT NULL,
-    is_unreadable            boolean NOT NULL,
-    texts                    bigint NOT NULL,
-    first_seen_at            timestamptz NOT NULL DEFAULT now(),
-    last_seen_at             timestamptz NOT NULL DEFAULT now(),
-    example                  text,
-    original_transaction_id  text,
-    PRIMARY KEY (app_id, name)
-);
-COMMENT ON TABLE ledger.unread_claim IS
-    'Claims of Apple''s signed texts that the program does not know, words in claims that it does not know, and values '
-    'that are not of the form that it reads; a bounded number for each app';
-COMMENT ON COLUMN ledger.unread_claim.name IS
-    'The kind of text with the place of the claim; a word that is not known follows an equals sign';
-COMMENT ON COLUMN ledger.unread_claim.is_unreadable IS 'Whether the claim is known and its value cannot be read';
-COMMENT ON COLUMN ledger.unread_claim.texts IS 'How many texts stated it, each time that one was read';
-COMMENT ON COLUMN ledger.unread_claim.example IS 'One such text as Apple signed it; null: none, or erased';
-COMMENT ON COLUMN ledger.unread_claim.original_transaction_id IS
-    'The subscription or purchase that the example is about, by which an erasure finds it';
-
-"""#),
-        SQLFile("0053_sales", #"""
--- What signed transactions state of a sale: the plan, which payment of a term it is, the seats of a group, and how it was
--- taken back. Only who bought pays: shares, seats that others gave and unknown ownerships are access without money.
-
-ALTER TABLE ledger.period ADD COLUMN sale jsonb;
-ALTER TABLE ledger.period_history ADD COLUMN sale jsonb;
-ALTER TABLE ledger.subscription ADD COLUMN next_payment boolean, ADD COLUMN sale jsonb;
-UPDATE ledger.subscription SET next_payment = will_renew WHERE will_renew IS NOT NULL;
-COMMENT ON COLUMN ledger.period.ownership IS
-    'Apple''s in_app_ownership_type: PURCHASED, FAMILY_SHARED or ASSIGNED; what is not PURCHASED cost another customer';
-COMMENT ON COLUMN ledger.period.price_milliunits IS
-    'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
-    'to, of a term one payment; null: no signed transaction gave one';
-COMMENT ON COLUMN ledger.period.sale IS
-    'Apple''s billingPlanType, commitmentInfo, multiSeatInfo, additionalTransactionReason and revocationType: plan, '
-    'payment_number, payments, term_ends_at_ms, term_price, seats, revoked_seats, one_of_several, revocation_type; null: '
-    'no signed transaction stated any';
-COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS
-    'When its cancellation was stored, or the number of its refunded seats, by our clock';
-COMMENT ON COLUMN ledger.period_history.sale IS 'As in ledger.period';
-COMMENT ON COLUMN ledger.subscription.next_payment IS
-    'Whether Apple will try the next payment; null: unknown. will_renew is the customer''s will';
-COMMENT ON COLUMN ledger.subscription.sale IS
-    'How the newest period is paid: plan, payment_number, payments, term_ends_at_ms, seats; null: nothing is known of it';
-
-CREATE FUNCTION ledger.is_shared(ownership text) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT COALESCE(ownership, 'PURCHASED') <> 'PURCHASED'
-$$;
-COMMENT ON FUNCTION ledger.is_shared IS
-    'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known. Rows of a time '
-    'without ownership were bought';
-
-CREATE FUNCTION ledger.refunded_share(
-    percentage int, sale jsonb, reason text, is_upgraded boolean) RETURNS numeric
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN sale ->> 'revocation_type' NOT IN ('REFUND_FULL', 'REFUND_PRORATED')
-                  OR NOT is_upgraded AND reason NOT IN ('0', '1') THEN NULL
-                WHEN sale ->> 'revocation_type' = 'REFUND_PRORATED' THEN percentage / 100000.0
-                ELSE COALESCE(percentage / 100000.0, 1) END
-$$;
-COMMENT ON FUNCTION ledger.refunded_share IS
-    'Which share of the price Apple gave back with a revocation: what it states, everything where it states no kind (as '
-    'before 2025: assumed, so that the share is 1 beside a percentage that is null), and null where the kind or the reason '
-    'is not known';
-
-CREATE OR REPLACE VIEW perennial.period_version AS
-SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
-       p.cancelled_at, p.is_upgraded,
-       CASE WHEN p.is_trial THEN 'trial' WHEN p.is_intro THEN 'intro'
-            WHEN p.promotional_offer_id IS NOT NULL THEN 'promotional_offer'
-            WHEN p.offer_code_ref_name IS NOT NULL THEN 'offer_code' END AS offer,
-       ledger.is_shared(p.ownership) AS is_family_shared,
-       p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until,
-       p.price_milliunits, p.price_currency AS currency, p.revocation_percentage, p.sale ->> 'plan' AS plan,
-       (p.sale ->> 'payment_number')::int AS payment_number, (p.sale ->> 'payments')::int AS payments,
-       (p.sale ->> 'seats')::int AS seats, COALESCE((p.sale ->> 'revoked_seats')::int, 0) AS revoked_seats,
-       COALESCE((p.sale ->> 'one_of_several')::boolean, false) AS is_one_of_several,
-       ledger.refunded_share(p.revocation_percentage, p.sale, p.cancellation_reason, p.is_upgraded) AS refunded_share
-FROM (
-    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
-           NULL::timestamptz AS known_until
-    FROM ledger.period WHERE NOT is_upgraded OR cancellation_reason LIKE 'moved to %' IS NOT TRUE
-    UNION ALL
-    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, sale, NULL, recorded_at, cancellation_recorded_at, lower(known), upper(known)
-    FROM ledger.period_history WHERE NOT isempty(known)) p;
-
-CREATE OR REPLACE VIEW perennial.period_history AS
-SELECT k.bundle_id, k.environment, p.stream_id, p.charge_id, k.original_transaction_id, p.product_id, p.quantity,
-       p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.offer, p.is_family_shared,
-       p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until, p.price_milliunits, p.currency,
-       p.revocation_percentage, p.plan, p.payment_number, p.payments, p.seats, p.revoked_seats, p.is_one_of_several,
-       p.refunded_share
-FROM perennial.period_version p JOIN perennial.subscription_key k USING (stream_id);
-
-CREATE OR REPLACE VIEW perennial.purchase_history AS
-SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_id, p.original_transaction_id,
-       p.product_id, h.quantity, h.purchased_at, h.revoked_at, p.first_recorded_at AS first_known_at,
-       h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until, h.price_milliunits,
-       h.price_currency AS currency, h.revocation_percentage,
-       ledger.is_shared(p.facts #>> '{ownership,word}') AS is_family_shared,
-       CASE WHEN p.facts #>> '{revocation,reason}' NOT IN ('0', '1') THEN NULL
-            ELSE COALESCE(h.revocation_percentage / 100000.0, 1) END AS refunded_share
-FROM (
-    SELECT purchase_id, quantity, purchased_at, revoked_at, (facts #>> '{price,milliunits}')::bigint AS price_milliunits,
-           facts #>> '{price,currency}' AS price_currency,
-           (facts #>> '{refunded,percentage}')::int AS revocation_percentage, revocation_recorded_at,
-           COALESCE(facts_recorded_at, first_recorded_at) AS known_from, NULL::timestamptz AS known_until
-    FROM ledger.purchase WHERE version > 0
-    UNION ALL
-    SELECT purchase_id, quantity, purchased_at, revoked_at, price_milliunits, price_currency, revocation_percentage,
-           revocation_recorded_at, lower(known), upper(known)
-    FROM ledger.purchase_history WHERE NOT isempty(known)) h
-JOIN ledger.purchase p USING (purchase_id)
-JOIN ledger.app a USING (app_id);
-
-COMMENT ON COLUMN perennial.period_version.is_family_shared IS
-    'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known';
-COMMENT ON COLUMN perennial.period_history.is_family_shared IS
-    'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known';
-COMMENT ON COLUMN perennial.purchase_history.is_family_shared IS 'Whether another customer paid';
-COMMENT ON COLUMN perennial.purchase_history.refunded_share IS
-    'Which share of the price a refund gives back, from 0 to 1; null: not known';
-DO $$
-DECLARE
-    described record;
-BEGIN
-    FOR described IN
-        SELECT v.view, c.name, c.meaning
-        FROM (VALUES ('period_version'), ('period_history')) AS v(view)
-        CROSS JOIN (VALUES
-            ('plan', 'Apple''s billingPlanType: BILLED_UPFRONT or MONTHLY; null: no signed transaction states it'),
-            ('payment_number', 'The number of the payment in a term of payments, from 1; null: it is none'),
-            ('payments', 'The payments of the term'),
-            ('seats', 'The seats of a group''s transaction; null: it is none'),
-            ('revoked_seats', 'How many of them Apple refunded'),
-            ('is_one_of_several', 'Whether other transactions are of the same period, because seats were added'),
-            ('refunded_share', 'Which share of the price a cancellation gives back, from 0 to 1; null: not known'))
-            AS c(name, meaning)
-    LOOP
-        EXECUTE format('COMMENT ON COLUMN perennial.%I.%I IS %L', described.view, described.name, described.meaning);
-    END LOOP;
-END $$;
-
--- They get more columns, so they are made anew.
-DROP FUNCTION perennial.charges_as_known(timestamptz);
-DROP FUNCTION ledger.charges_of(timestamptz, bigint[]);
-DROP FUNCTION ledger.period_charges_of(timestamptz, bigint[]);
-
-CREATE FUNCTION ledger.period_charges_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text,
-    product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
-    is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
-    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT c.bundle_id, c.environment, c.stream_id, c.charge_id, c.original_transaction_id, c.product_id, c.quantity,
-           c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, place.storefront,
-           -- Apple's price is that of the whole quantity.
-           CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
-           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.cancellation_known_at, c.revocation_percentage, c.seats,
-           c.revoked_seats, c.is_one_of_several, c.refunded_share
-    FROM perennial.period_history c
-    LEFT JOIN ledger.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
-    LEFT JOIN ledger.storefronts_of(known_at, streams) place
-        ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until
-        AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
-        AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
-    WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
-      AND (streams IS NULL OR c.stream_id = ANY (streams))
-$$;
-COMMENT ON FUNCTION ledger.period_charges_of IS
-    'Every period with its price: the subscriptions'' half of charges_of';
-
-CREATE FUNCTION ledger.charges_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
-    product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
-    is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
-    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT c.bundle_id, c.environment, 'subscription', c.stream_id, c.charge_id, c.original_transaction_id,
-           c.product_id, c.quantity, c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer,
-           c.is_family_shared, c.storefront, c.amount_milliunits, c.currency, c.price_basis, c.first_known_at,
-           c.cancellation_known_at, c.revocation_percentage, c.seats, c.revoked_seats, c.is_one_of_several,
-           c.refunded_share
-    FROM ledger.period_charges_of(known_at, streams) c
-    UNION ALL
-    SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
-           c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, c.is_family_shared, place.storefront,
-           CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
-           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.revocation_known_at, c.revocation_percentage, NULL, 0, false,
-           c.refunded_share
-    FROM perennial.purchase_history c
-    LEFT JOIN ledger.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
-    LEFT JOIN (
-        SELECT w.stream_id, w.storefront,
-               CASE WHEN row_number() OVER stream = 1 THEN '-infinity'
-                    ELSE w.stated_at - interval '1 day' END AS valid_from,
-               COALESCE(lead(w.stated_at) OVER stream - interval '1 day', 'infinity') AS valid_until
-        FROM perennial.purchase_stated_price w WHERE w.storefront IS NOT NULL AND w.stated_at <= known_at
-        WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.stated_at, w.stated_id)
-    ) place
-        ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until
-        AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
-        AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(NULL, c.is_family_shared, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                                  anywhere.price_milliunits) AS word) basis
-    WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
-$$;
-COMMENT ON FUNCTION ledger.charges_of IS
-    'Every period and one-time purchase as known at an instant, with its price in thousandths of currency and where '
-    'that comes from (ledger.price_basis)';
-
-CREATE FUNCTION perennial.charges_as_known(known_at timestamptz)
-RETURNS TABLE (
-    bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
-    product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
-    is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
-    price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz, revocation_percentage int, seats int,
-    revoked_seats int, is_one_of_several boolean, refunded_share numeric)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM ledger.charges_of(known_at, NULL)
-$$;
-COMMENT ON FUNCTION perennial.charges_as_known IS 'ledger.charges_of for every subscription and one-time purchase';
-
-CREATE OR REPLACE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
-    original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
-    amount_milliunits bigint, currency text, price_basis text, commission_percent int, commission_reason text,
-    proceeds_milliunits bigint, recorded_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT moved.occurred_at, c.bundle_id, c.environment, c.kind, c.stream_id, c.charge_id, c.original_transaction_id,
-           moved.kind, c.product_id, c.purchased_at, c.offer, c.storefront, moved.amount, c.currency, c.price_basis,
-           cut.percent, cut.reason, round(moved.amount * (100 - cut.percent) / 100.0)::bigint, moved.recorded_at
-    FROM (
-        SELECT served.*, served.service - COALESCE(max(served.service) FILTER (WHERE served.begins_anew) OVER (
-                   PARTITION BY served.stream_id, served.kind
-                   ORDER BY served.purchased_at, served.charge_id), '0') AS service_before
-        FROM (
-            SELECT r.*,
-                   sum(CASE WHEN r.is_service THEN GREATEST(r.serves_until - r.purchased_at, interval '0')
-                            ELSE interval '0' END) OVER before AS service,
-                   r.purchased_at > max(r.serves_until) FILTER (WHERE r.is_service) OVER before + interval '60 days'
-                       AS begins_anew
-            FROM (
-                SELECT k.*, replaced.at AS replaced_at,
-                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
-                           AND NOT k.is_addition
-                           AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
-                       LEAST(k.expires_at, replaced.at) AS serves_until
-                FROM (
-                    SELECT h.*,
-                           -- The replacement brings a repayment, dated as it is. A refund of the whole price with
-                           -- another date came beside it (Period.restRefundedAt in Swift).
-                           COALESCE(h.is_upgraded AND h.revocation_percentage = 100000 AND h.cancelled_at >= h.purchased_at
-                                    AND COALESCE(h.cancelled_at NOT BETWEEN h.followed_at - interval '1 minute'
-                                                                        AND h.followed_at + interval '1 minute',
-                                                 h.cancelled_at >= h.expires_at), false) AS is_rest_refunded
-                    FROM (
-                        SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
-                               -- Seats that were added to a period serve no further days.
-                               COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
-                                   AS is_addition,
-                               -- A sandbox row may not say when it was replaced: when the next period began, or at once
-                               -- if it was charged ahead of a period that another one had already begun to cover.
-                               CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
-                                    THEN g.purchased_at
-                                    ELSE lead(g.purchased_at) OVER stream END AS followed_at
-                        FROM ledger.charges_of(known_at, streams) g
-                        WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
-                -- The date may be that of a later refund, so a replacement is no later than the next period.
-                CROSS JOIN LATERAL (
-                    SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
-                                WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) r
-            WINDOW before AS (
-                PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
-    ) c
-    LEFT JOIN perennial.small_business_history small
-        ON small.bundle_id = c.bundle_id AND small.valid_from <= c.purchased_at AND c.purchased_at < small.valid_until
-        AND small.known_from <= known_at AND COALESCE(small.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        -- A year of Apple's calendar may be two hours short of 365 days on ours.
-        SELECT CASE WHEN small.bundle_id IS NOT NULL OR c.service_before >= interval '364 days 22 hours' THEN 15
-                    ELSE 30 END AS percent,
-               CASE WHEN small.bundle_id IS NOT NULL THEN 'small_business'
-                    WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
-                    ELSE 'standard' END AS reason) cut
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(c.amount_milliunits * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
-               c.first_known_at AS recorded_at
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - c.amount_milliunits
-                    ELSE -round(c.amount_milliunits * c.refunded_share)::bigint END,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        -- Apple gives no date where it refunds some of the seats.
-        SELECT 'refund', c.cancellation_known_at,
-               -round(c.amount_milliunits * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
-        UNION ALL
-        -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
-               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
-                        c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
-    WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
-LANGUAGE sql STABLE AS $$
-    WITH renewable AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
-        FROM ledger.product d
-        WHERE d.kind = 'auto_renewable'
-          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
-    )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
-    FROM (
-        SELECT p.*, d.kind, d.credit, d.units, d.since
-        FROM unnest(purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN LATERAL (
-            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
-            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
-        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
-        OFFSET 0) p
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL AND (NOT e.is_upgraded OR e.cancellation_reason LIKE 'moved to %' IS NOT TRUE),
-           e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           ledger.is_shared(e.ownership),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
-    FROM (
-        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
-        FROM unnest(subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
-        CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
-            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
-        WHERE d.kind IS NOT NULL OR has.was_delivered
-        OFFSET 0) e
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
-           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id, NULL::int
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
-    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
-    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
-    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
-    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
-               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), thing AS MATERIALIZED (
-        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
-               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
-        UNION ALL
-        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
-               o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
-               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
-                     ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
-         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE NOT ledger.is_shared(e.ownership)
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
-          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
-                AND r.order_id = ANY(order_ids) OFFSET 0))
-    ), given AS MATERIALIZED (
-        SELECT t.*, l.is_given, l.is_twin
-        FROM thing t
-        CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate') AS is_twin
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id,
-               lower(p.app_account_token) AS token
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'claimed_by_order' OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.purchased_at = ANY(ARRAY(SELECT g.purchased_at FROM given g WHERE g.is_given IS NULL))
-    ), sent AS MATERIALIZED (
-        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
-    )
-    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
-           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
-           (SELECT n.order_id FROM ledger.purchase_order n
-            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
-           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(t.is_given, false),
-           COALESCE(t.is_twin, false) OR t.is_given IS NULL AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id
-                 AND (o.token <> t.token) IS NOT TRUE),
-           COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
-           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
-           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
-                    (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
-           t.is_revoked
-    FROM given t
-    CROSS JOIN LATERAL (
-        SELECT array_agg(x.order_id::text) FILTER (WHERE x.is_proved) AS proved,
-               array_agg(x.order_id::text) FILTER (WHERE NOT x.is_proved) AS named
-        FROM sent x WHERE ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)) held;
-END $$;
-
-"""#),
-        SQLFile("0054_sale_columns", #"""
--- The plan, the payment of a term, what Apple will try next, and seats, in what other people's SQL reads and in reports.
-
-CREATE OR REPLACE VIEW ledger.subscription_state AS
-SELECT s.subscription_id,
-       s.app_id,
-       c.customer_id,
-       a.bundle_id,
-       s.environment::text AS environment,
-       s.original_transaction_id,
-       c.name AS customer,
-       s.group_id AS subscription_group_identifier,
-       current.product_id,
-       CASE WHEN allowed THEN 'awaiting_renewal' ELSE current.state::text END AS state,
-       CASE WHEN allowed THEN 'renewal' ELSE current.reason::text END AS reason,
-       (current.entitled OR allowed) AS entitled,
-       s.expires_at,
-       CASE WHEN allowed THEN current.allowed_until
-            WHEN current.state = 'active' THEN s.expires_at
-            WHEN current.entitled THEN upper(current.valid) END AS entitled_until,
-       s.will_renew,
-       s.renews_to_product_id,
-       CASE WHEN current.state = 'active' AND NOT allowed THEN ARRAY(
-            SELECT f FROM unnest(
-                current.flags || s.flags
-                    || CASE WHEN s.head_starts_at > clock.at THEN '{future_dated}'::text[] ELSE '{}' END) f
-            GROUP BY f ORDER BY f COLLATE "C")
-            ELSE current.flags END AS flags,
-       s.periods,
-       s.started_at,
-       s.version,
-       ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at,
-       s.sale ->> 'plan' AS plan,
-       CASE WHEN term.runs THEN (s.sale ->> 'payment_number')::int END AS payment_number,
-       CASE WHEN term.runs THEN (s.sale ->> 'payments')::int END AS payments,
-       CASE WHEN term.runs THEN term.ends_at END AS commitment_ends_at,
-       s.next_payment,
-       (s.sale ->> 'seats')::int AS seats
-FROM ledger.subscription s
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
-CROSS JOIN LATERAL (SELECT GREATEST(now(), ledger.as_of(s, poller)) AS at) clock
-JOIN LATERAL (
-    SELECT * FROM ledger.subscription_span p
-    WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
-    ORDER BY lower(p.valid) DESC LIMIT 1) current ON true
--- A term that Apple ended runs no longer, whatever its date.
-CROSS JOIN LATERAL (
-    SELECT current.state NOT IN ('expired', 'revoked') AS runs,
-           to_timestamp((s.sale ->> 'term_ends_at_ms')::bigint / 1000.0) AS ends_at) term
-CROSS JOIN LATERAL ledger.is_in_outage_allowance(current.valid, current.allowed_until, clock.at) allowed
-LEFT JOIN ledger.ownership o
-    ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
-LEFT JOIN ledger.customer c USING (customer_id)
-WHERE s.version > 0;
-
-CREATE OR REPLACE VIEW perennial.subscription_now AS
-SELECT bundle_id, environment, original_transaction_id, customer, subscription_group_identifier, product_id, state, reason,
-       entitled, expires_at, entitled_until, will_renew, renews_to_product_id, flags, periods, started_at, version, as_of,
-       checked_at, plan, payment_number, payments, commitment_ends_at, next_payment, seats
-FROM ledger.subscription_state;
-COMMENT ON COLUMN perennial.subscription_now.will_renew IS
-    'Whether the customer wants it to renew, within a term of payments after the term; null: unknown';
-COMMENT ON COLUMN perennial.subscription_now.plan IS
-    'upfront, or monthly for a term of payments; null: no signed transaction says, or an unknown plan';
-COMMENT ON COLUMN perennial.subscription_now.payment_number IS
-    'The number of the newest payment of the term that runs, from 1; null: none runs';
-COMMENT ON COLUMN perennial.subscription_now.payments IS 'The payments of that term';
-COMMENT ON COLUMN perennial.subscription_now.commitment_ends_at IS
-    'The end of that term; it moves when a failed payment succeeds late, and grants nothing';
-COMMENT ON COLUMN perennial.subscription_now.next_payment IS
-    'Whether Apple will try the next payment; null: unknown. Outside of a term it is will_renew';
-COMMENT ON COLUMN perennial.subscription_now.seats IS
-    'The seats that a group pays for, without refunded ones; null: it is no group';
-
-CREATE OR REPLACE VIEW perennial.renewal_now AS
-SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id AS stream_id, s.original_transaction_id,
-       s.will_renew, s.expires_at, s.renews_to_product_id,
-       CASE WHEN s.renewal ->> 'promotional_offer_id' IS NOT NULL THEN 'promotional_offer'
-            WHEN s.renewal ->> 'offer_code_ref_name' IS NOT NULL THEN 'offer_code' END AS offer,
-       'price_consent_pending' = ANY (s.flags) AS price_consent_pending, ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at, s.next_payment
-FROM ledger.subscription s
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
-WHERE s.version > 0;
-COMMENT ON COLUMN perennial.renewal_now.next_payment IS
-    'Whether Apple will try the next payment; null: unknown. will_renew is the customer''s will';
-
--- Reports count payments of a month, terms and seats as what they are.
-
-DROP FUNCTION ledger.charge_runs_of(timestamptz, bigint[]);
-CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
-    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text, plan text)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
-           min(c.expires_at), c.run_price, c.currency, c.plan
-    FROM (
-        SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
-               COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
-                   + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
-        FROM (
-            -- What a group pays is what its transactions of one period cost together, without refunded seats. A
-            -- transaction that was refunded counts only where all of them were.
-            SELECT v.*, CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE (
-                       SELECT COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
-                       FROM perennial.period_version o
-                       CROSS JOIN LATERAL (
-                           SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
-                                       ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
-                                                  / GREATEST(1, o.seats)::numeric) END AS amount) part
-                       WHERE o.stream_id = v.stream_id AND o.expires_at = v.expires_at
-                         AND (o.charge_id = v.charge_id OR v.is_one_of_several
-                              AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
-                         AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) END AS run_price
-            FROM perennial.period_version v) p
-        LEFT JOIN (
-            SELECT COALESCE(h.product_id, d.product_id) AS product_id,
-                   COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
-                   array_agg(DISTINCT h.valid_from ORDER BY h.valid_from)
-                       FILTER (WHERE h.valid_from IS NOT NULL) AS instants
-            FROM perennial.price_history h FULL JOIN perennial.product_now d USING (bundle_id, product_id)
-            GROUP BY 1
-        ) catalog ON catalog.product_id = p.product_id
-        LEFT JOIN (
-            SELECT odd.stream_id, array_agg(DISTINCT odd.at ORDER BY odd.at) AS instants,
-                   array_agg(odd.at) FILTER (WHERE odd.is_stated) AS stated
-            FROM (
-                SELECT o.stream_id, o.purchased_at AS at, false AS is_stated FROM perennial.period_version o
-                WHERE (o.offer IS NOT NULL OR o.is_family_shared OR o.quantity <> 1)
-                  AND (streams IS NULL OR o.stream_id = ANY (streams))
-                UNION ALL
-                SELECT priced.stream_id, priced.purchased_at, false FROM (
-                    SELECT o.stream_id, o.purchased_at,
-                           (o.price_milliunits, o.currency, o.plan) IS DISTINCT FROM
-                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream, lag(o.plan) OVER stream)
-                               AS differs
-                    FROM perennial.period_version o
-                    -- Without a price or a plan of Apple's there is nothing to sort.
-                    WHERE o.stream_id IN (
-                              SELECT v.stream_id FROM perennial.period_version v
-                              WHERE (v.price_milliunits IS NOT NULL OR v.plan IS NOT NULL)
-                                AND (streams IS NULL OR v.stream_id = ANY (streams)))
-                      AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)
-                      AND COALESCE(o.cancelled_at > o.purchased_at, true)
-                    WINDOW stream AS (PARTITION BY o.stream_id, o.product_id ORDER BY o.purchased_at, o.charge_id)) priced
-                WHERE priced.differs
-                UNION ALL
-                SELECT stated.stream_id, stated.purchased_at, true FROM ledger.stated_charge_price(known_at, streams) stated
-                WHERE NOT stated.is_purchase
-                UNION ALL
-                SELECT place.stream_id, place.valid_from, false FROM ledger.storefronts_of(known_at, streams) place
-                WHERE place.valid_from > '-infinity') odd
-            GROUP BY odd.stream_id
-        ) own ON own.stream_id = p.stream_id
-        WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
-          AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
-    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.run_price, c.currency, c.plan,
-             CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
-$$;
-COMMENT ON FUNCTION ledger.charge_runs_of IS
-    'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
-    'a charge with an offer, a price of its own, another quantity, another plan or no price begins, and where Apple''s '
-    'price, the catalog''s or the storefront changes. The price of a group''s charge includes the seats that it has beside';
-
-CREATE FUNCTION ledger.looks_monthly(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT period = 'P1Y' AND expires_at - purchased_at BETWEEN interval '28 days' AND interval '31 days 2 hours'
-$$;
-COMMENT ON FUNCTION ledger.looks_monthly IS
-    'Whether a paid row without any offer is probably one payment of a term: a month of a product that the catalog calls '
-    'a year. verifyReceipt shows nothing else of it';
-
-CREATE OR REPLACE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
-    paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
-    monthly_milliunits bigint, currency text, price_basis text)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT t.bundle_id, t.environment, t.subscription_id, p.charge_id, t.original_transaction_id, t.product_id,
-           GREATEST(t.valid_from, p.begins_at), LEAST(t.access_until, p.until),
-           CASE WHEN t.access_until < t.valid_until THEN t.state ELSE t.next_state END,
-           CASE WHEN t.access_until < t.valid_until THEN t.reason ELSE t.next_reason END,
-           p.offer, p.monthly, CASE WHEN p.monthly IS NOT NULL THEN p.currency END, p.price_basis
-    FROM (
-        SELECT h.*, lead(h.state) OVER stream AS next_state, lead(h.reason) OVER stream AS next_reason
-        FROM perennial.timeline h
-        WHERE h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
-          AND (streams IS NULL OR h.subscription_id = ANY (streams))
-        WINDOW stream AS (PARTITION BY h.subscription_id ORDER BY h.valid_from)
-    ) t
-    JOIN (
-        SELECT r.stream_id, r.charge_id, r.product_id, r.offer, r.begins_at,
-               lead(r.begins_at) OVER (
-                   PARTITION BY r.stream_id, r.product_id
-                   ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
-               -- The catalog's price is one of its period. Apple's price of a payment of a term is one month's; a plan that
-               -- is not known lasts as long as its row, and so does a month of a yearly product, which verifyReceipt
-               -- shows without its plan.
-               round(price.amount / NULLIF(CASE
-                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.begins_at, r.first_expires_at)
-                   WHEN r.plan = 'MONTHLY' THEN 1
-                   ELSE ledger.months(
-                       CASE WHEN r.offer IS NULL AND COALESCE(r.plan, 'BILLED_UPFRONT') = 'BILLED_UPFRONT'
-                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.begins_at, r.first_expires_at))
-                            THEN d.period END, r.begins_at, r.first_expires_at) END, 0))::bigint
-                   AS monthly,
-               price.currency, price.basis AS price_basis
-        FROM ledger.charge_runs_of(known_at, streams) r
-        JOIN perennial.subscription_key n USING (stream_id)
-        LEFT JOIN perennial.product_now d ON d.bundle_id = n.bundle_id AND d.product_id = r.product_id
-        LEFT JOIN ledger.stated_charge_price(known_at, streams) stated
-            ON NOT stated.is_purchase AND stated.charge_id = r.charge_id
-        LEFT JOIN ledger.storefronts_of(known_at, streams) place
-            ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
-        LEFT JOIN perennial.price_history there
-            ON there.bundle_id = n.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
-            AND there.valid_from <= r.begins_at AND r.begins_at < there.valid_until
-            AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-        LEFT JOIN perennial.price_history anywhere
-            ON anywhere.bundle_id = n.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
-            AND anywhere.valid_from <= r.begins_at AND r.begins_at < anywhere.valid_until
-            AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-        CROSS JOIN LATERAL (
-            SELECT p.basis,
-                   CASE p.basis WHEN 'apple' THEN r.price_milliunits
-                                WHEN 'stated' THEN r.quantity * stated.price_milliunits
-                                WHEN 'storefront' THEN r.quantity * there.price_milliunits
-                                WHEN 'default' THEN r.quantity * anywhere.price_milliunits END AS amount,
-                   CASE p.basis WHEN 'apple' THEN r.currency WHEN 'stated' THEN stated.currency
-                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
-            FROM (SELECT ledger.price_basis(
-                r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits) AS basis) p) price
-    ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
-        AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
-    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
-      AND COALESCE(p.until > p.begins_at, true)
-$$;
-CREATE OR REPLACE FUNCTION ledger.renewals_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    bundle_id text, environment text, stream_id bigint, product_id text, expires_at timestamptz,
-    next_purchased_at timestamptz, next_is_paid boolean, was_awaited boolean)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT k.bundle_id, k.environment, p.stream_id, p.product_id, p.expires_at, p.next_purchased_at,
-           p.next_is_paid AND next.kind <> 'subscription.reactivated',
-           COALESCE(next.kind = 'subscription.recovered', false)
-    FROM (
-        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.payment_number, c.payments,
-               NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
-               lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
-               lead(paid.is_paid) OVER stream AS next_is_paid
-        FROM perennial.period_version c
-        -- What is neither a trial nor shared by the family was paid.
-        CROSS JOIN LATERAL (SELECT NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial' AS is_paid) paid
-        WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
-          -- Seats that were added to a period are of its transaction.
-          AND NOT (c.is_one_of_several AND EXISTS (
-              SELECT FROM perennial.period_version o
-              WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at AND o.purchased_at < c.purchased_at
-                AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)))
-          AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
-        WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
-    JOIN perennial.subscription_key k USING (stream_id)
-    LEFT JOIN ledger.period_events_of(known_at, streams) reported
-        ON reported.charge_id = p.next_charge_id AND reported.kind <> 'product.changed'
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN reported.kind IS NOT NULL THEN reported.kind
-                    WHEN p.next_purchased_at IS NOT NULL THEN ledger.kind_of_return(
-                        k.environment, p.next_purchased_at - p.expires_at,
-                        p.next_purchased_at > p.expires_at AND EXISTS (
-                            SELECT FROM perennial.timeline t
-                            WHERE t.subscription_id = p.stream_id
-                              AND t.valid_from <= p.expires_at AND p.expires_at < t.valid_until
-                              AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
-                              AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
-    -- Within a term the next payment is owed: only its last one can renew or not.
-    WHERE p.is_paid AND p.comes_to_its_end AND COALESCE(p.payment_number >= p.payments, true)
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.shares_of(streams bigint[])
-RETURNS TABLE (
-    subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
-    began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT moved.subscription_id, moved.day, moved.currency, sum(moved.active)::int AS active,
-           sum(moved.trial)::int AS trial, sum(moved.paying)::int AS paying,
-           sum(moved.monthly)::bigint AS monthly_milliunits, sum(moved.began)::int AS began,
-           sum(moved.returned)::int AS returned, sum(moved.churned)::int AS churned,
-           sum(moved.trials_started)::int AS trials_started, sum(moved.trials_converted)::int AS trials_converted,
-           sum(moved.trials_lost)::int AS trials_lost
-    FROM (
-        SELECT t.subscription_id, at.day, '' AS currency, at.change AS active,
-               CASE WHEN 'trial' = ANY (t.flags) AND NOT t.flags && '{family_shared,assigned}' THEN at.change
-                    ELSE 0 END AS trial,
-               0 AS paying, 0::bigint AS monthly, 0 AS began, 0 AS returned, 0 AS churned, 0 AS trials_started,
-               0 AS trials_converted, 0 AS trials_lost
-        FROM perennial.timeline t
-        CROSS JOIN LATERAL (
-            SELECT (t.valid_from AT TIME ZONE 'UTC')::date AS first_day,
-                   (t.access_until AT TIME ZONE 'UTC')::date AS end_day) d
-        CROSS JOIN LATERAL (VALUES (d.first_day, 1), (d.end_day, -1)) AS at (day, change)
-        WHERE t.access_until IS NOT NULL AND t.known_until IS NULL AND d.first_day < d.end_day
-          AND (streams IS NULL OR t.subscription_id = ANY (streams))
-        UNION ALL
-        SELECT m.stream_id, m.day, COALESCE(m.currency, ''), 0, 0,
-               CASE m.kind WHEN 'new' THEN 1 WHEN 'reactivation' THEN 1 WHEN 'churn' THEN -1 ELSE 0 END,
-               COALESCE(m.monthly_milliunits, 0), (m.kind = 'new')::int, (m.kind = 'reactivation')::int,
-               (m.kind = 'churn')::int, 0, 0, 0
-        FROM ledger.mrr_movement_of('infinity', 'UTC', streams, 'infinity') m
-        UNION ALL
-        SELECT t.stream_id, (happened.at AT TIME ZONE 'UTC')::date, '', 0, 0, 0, 0, 0, 0, 0,
-               (happened.kind = 'started')::int, (happened.kind = 'converted')::int, (happened.kind = 'lost')::int
-        FROM ledger.trials_of('infinity', streams) t
-        CROSS JOIN LATERAL (VALUES ('started', t.started_at), (t.outcome, t.decided_at)) AS happened (kind, at)
-        WHERE happened.kind IN ('started', 'converted', 'lost')) moved
-    GROUP BY moved.subscription_id, moved.day, moved.currency
-    HAVING num_nonnulls(NULLIF(sum(moved.active), 0), NULLIF(sum(moved.trial), 0), NULLIF(sum(moved.paying), 0),
-                        NULLIF(sum(moved.monthly), 0), NULLIF(sum(moved.began), 0), NULLIF(sum(moved.returned), 0),
-                        NULLIF(sum(moved.churned), 0), NULLIF(sum(moved.trials_started), 0),
-                        NULLIF(sum(moved.trials_converted), 0), NULLIF(sum(moved.trials_lost), 0)) > 0
-$$;
-
--- Every subscription is summarised again; until then reports read the history.
-UPDATE ledger.summary_progress SET round_at = 0, rounds = 0, price_mark = NULL;
-
--- Webhooks say the same money as reports.
-
-CREATE OR REPLACE FUNCTION ledger.money_of(subscriptions bigint[], purchases bigint[], since timestamptz, until timestamptz)
-RETURNS TABLE (
-    subscription_id bigint, purchase_id bigint, recorded_at timestamptz, occurred_at timestamptz, kind text,
-    product_id text, amount_milliunits bigint, currency text, price_basis text)
-LANGUAGE sql STABLE AS $$
-    WITH bought AS (
-        SELECT k.bundle_id, c.stream_id AS subscription_id, NULL::bigint AS purchase_id, c.charge_id, c.product_id, c.quantity,
-               c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, c.first_known_at,
-               c.cancellation_known_at, c.price_milliunits, c.currency, c.revocation_percentage, c.seats, c.revoked_seats,
-               c.refunded_share, lead(c.first_known_at) OVER stream AS next_known_at,
-               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at THEN c.purchased_at
-                    ELSE lead(c.purchased_at) OVER stream END AS followed_at
-        FROM perennial.period_version c JOIN perennial.subscription_key k USING (stream_id)
-        WHERE c.stream_id = ANY(subscriptions) AND c.known_until IS NULL
-        WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)
-        UNION ALL
-        SELECT a.bundle_id, NULL, p.purchase_id, p.purchase_id, p.product_id, p.quantity, p.purchased_at, NULL, p.revoked_at, false,
-               NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), p.first_recorded_at, p.revocation_recorded_at,
-               (p.facts #>> '{price,milliunits}')::bigint, p.facts #>> '{price,currency}',
-               (p.facts #>> '{refunded,percentage}')::int, NULL, 0,
-               CASE WHEN p.facts #>> '{revocation,reason}' NOT IN ('0', '1') THEN NULL
-                    ELSE COALESCE((p.facts #>> '{refunded,percentage}')::int / 100000.0, 1) END, NULL, NULL
-        FROM ledger.purchase p JOIN ledger.app a USING (app_id) WHERE p.purchase_id = ANY(purchases) AND p.version > 0
-    ), charge AS (
-        SELECT b.*, CASE WHEN r.is_rest_refunded THEN b.followed_at
-                         WHEN b.is_upgraded THEN LEAST(b.cancelled_at, b.followed_at) END AS replaced_at, r.is_rest_refunded
-        FROM bought b
-        CROSS JOIN LATERAL (
-            SELECT COALESCE(b.is_upgraded AND b.revocation_percentage = 100000 AND b.cancelled_at >= b.purchased_at
-                            AND COALESCE(b.cancelled_at NOT BETWEEN b.followed_at - interval '1 minute'
-                                                                AND b.followed_at + interval '1 minute',
-                                         b.cancelled_at >= b.expires_at), false) AS is_rest_refunded) r
-        WHERE NOT b.is_family_shared AND b.offer IS DISTINCT FROM 'trial'
-          AND (b.first_known_at BETWEEN since AND until OR b.cancellation_known_at BETWEEN since AND until
-               OR b.next_known_at BETWEEN since AND until)
-    )
-    SELECT c.subscription_id, c.purchase_id, moved.recorded_at, moved.occurred_at, moved.kind, c.product_id, moved.amount,
-           price.currency, basis.word
-    FROM charge c
-    CROSS JOIN LATERAL (
-        -- What uploads reported that may be about it.
-        SELECT ARRAY(
-            SELECT s FROM perennial.period_stated_price s WHERE s.stream_id = c.subscription_id
-            UNION ALL
-            SELECT ROW(s.*)::perennial.period_stated_price FROM perennial.purchase_stated_price s
-            WHERE s.stream_id = c.purchase_id) AS stated OFFSET 0) reported
-    LEFT JOIN LATERAL (
-        -- A price is about the newest thing bought when the upload came.
-        SELECT w.price_milliunits, w.currency
-        FROM unnest(reported.stated) w
-        WHERE w.price_milliunits IS NOT NULL AND c.purchased_at <= w.stated_at + interval '5 minutes'
-          AND NOT EXISTS (
-              SELECT FROM perennial.period_stated_price s
-              CROSS JOIN LATERAL (
-                  SELECT FROM perennial.period_version v
-                  WHERE v.stream_id = s.stream_id AND v.known_until IS NULL AND NOT v.is_family_shared
-                    AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                    AND (v.purchased_at > c.purchased_at
-                         OR v.purchased_at = c.purchased_at AND c.purchase_id IS NULL AND v.charge_id < c.charge_id)
-                  LIMIT 1) newer
-              WHERE s.stated_id = w.stated_id)
-          AND NOT EXISTS (
-              SELECT FROM perennial.purchase_stated_price s
-              JOIN ledger.purchase v ON v.purchase_id = s.stream_id
-              WHERE s.stated_id = w.stated_id AND v.version > 0 AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                AND (v.purchased_at > c.purchased_at
-                     OR v.purchased_at = c.purchased_at AND (c.purchase_id IS NULL OR v.purchase_id < c.charge_id)))
-        ORDER BY w.stated_at DESC, w.stated_id DESC LIMIT 1) stated ON true
-    LEFT JOIN LATERAL (
-        SELECT w.storefront
-        FROM (SELECT s.storefront,
-                     CASE WHEN row_number() OVER stated = 1 THEN '-infinity' ELSE s.stated_at - interval '1 day' END AS since,
-                     COALESCE(lead(s.stated_at) OVER stated - interval '1 day', 'infinity') AS until
-              FROM unnest(reported.stated) s WHERE s.storefront IS NOT NULL
-              WINDOW stated AS (ORDER BY s.stated_at, s.stated_id)) w
-        WHERE w.since <= c.purchased_at AND c.purchased_at < w.until) place ON true
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until AND there.known_until IS NULL
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until AND anywhere.known_until IS NULL
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
-    CROSS JOIN LATERAL (
-        SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                               WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                               WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                               WHEN 'default' THEN c.quantity * anywhere.price_milliunits END AS amount,
-               CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                               WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency
-                               END AS currency) price
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(price.amount * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, price.amount, c.first_known_at AS recorded_at
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - price.amount
-                    ELSE -round(price.amount * c.refunded_share)::bigint END,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        SELECT 'refund', c.cancellation_known_at,
-               -round(price.amount * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint, c.cancellation_known_at
-        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
-        UNION ALL
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
-               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
-                        c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
-$$;
-
-"""#),
-        SQLFile("0055_refused_server_keys", #"""
--- A refused server key pauses the calls of the Server API in its environment, not the app.
-
-ALTER TABLE ledger.call_budget ADD COLUMN refused_because text;
-COMMENT ON COLUMN ledger.call_budget.refused_because IS
-    'Why Apple refuses the app''s server key, for the pause until paused_until; null: it asked for fewer requests';
-COMMENT ON COLUMN ledger.call_budget.paused_until IS
-    'No call is made until then: Apple asked for it with Retry-After, or refused the server key';
-
-CREATE OR REPLACE FUNCTION ledger.secret_pause(app int, sandbox boolean) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT 'Apple refuses the shared secret (21004) in ' || t.environment
-           || '; run `perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it'
-    FROM ledger.secret_trial t JOIN ledger.app a USING (app_id)
-    WHERE t.app_id = app AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
-      AND t.environment = CASE WHEN sandbox THEN 'Sandbox' ELSE 'Production' END::ledger.environment
-    UNION ALL
-    SELECT COALESCE(max(b.refused_because), 'Apple asks for fewer requests') FROM ledger.call_budget b JOIN ledger.app a USING (app_id)
-    WHERE b.app_id = app AND b.endpoint IN ('statuses', 'history') AND b.paused_until > now() AND a.verifier = 'server_api'
-      AND b.environment = CASE WHEN sandbox THEN 'Sandbox' ELSE 'Production' END::ledger.environment
-    HAVING count(*) > 0
-$$;
-COMMENT ON FUNCTION ledger.secret_pause IS
-    'Why scheduled checks of an app wait in the sandbox or in production: Apple refuses its shared secret there, and the app does '
-    'not ask the Server API; or calls of the Server API are paused there, and the app asks nothing else';
-
-CREATE OR REPLACE VIEW perennial.receipt_now AS
-SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
-       ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
-             WHERE u.receipt_id = r.receipt_id ORDER BY u.uploaded_at, c.name) AS customers,
-       r.outcome::text AS outcome, r.reason, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
-       GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.rejections, r.rejected_since,
-       GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
-       s.lane::text AS lane, s.attempts, s.crashes,
-       s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because
-           ELSE COALESCE(
-               (SELECT 'Apple refuses the shared secret (21004)' FROM ledger.secret_trial t
-                WHERE t.app_id = r.app_id AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
-                  AND (t.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)),
-               (SELECT max(COALESCE(c.refused_because, 'Apple asks for fewer requests')) FROM ledger.call_budget c
-                WHERE c.app_id = r.app_id AND c.endpoint IN ('statuses', 'history') AND c.paused_until > now()
-                  AND a.verifier = 'server_api'
-                  AND (c.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false))) END AS paused_because
-FROM ledger.receipt r
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.app_budget b USING (app_id)
-LEFT JOIN ledger.poll_schedule s USING (receipt_id);
-
-"""#),
-        SQLFile("0056_ownerless_receipts", #"""
--- Receipts that no customer sent, the tokens of erased customers, and since when products give their units.
-
-CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id) WHERE form = 'transaction_id';
-COMMENT ON INDEX ledger.receipt_of_transaction IS
-    'Finds the receipts of an app that notifications made, when its server key comes or goes';
-
-CREATE TABLE ledger.erased_token (
-    app_id  int NOT NULL REFERENCES ledger.app,
-    digest  bytea NOT NULL,
-    PRIMARY KEY (app_id, digest),
-    CONSTRAINT erased_token_digest_is_sha256 CHECK (length(digest) = 32)
-);
-COMMENT ON TABLE ledger.erased_token IS
-    'What must not be stored again: the names and account tokens of erased customers, as SHA-256 of their lower case. It counts while '
-    'no customer has that name';
-COMMENT ON COLUMN ledger.erased_token.app_id IS 'The app';
-COMMENT ON COLUMN ledger.erased_token.digest IS 'SHA-256 of the name or token in lower case';
-
--- What was delivered is compared with the catalog, unless that changed since.
-ALTER TABLE ledger.product ADD COLUMN units_since timestamptz NOT NULL DEFAULT now();
-COMMENT ON COLUMN ledger.product.units_since IS 'Since when it gives these units of this credit';
-
-"""#),
-        SQLFile("0057_placed_orders_refused_secrets", #"""
--- Placing an order decides payments anew, so that it does not matter whether an order or its purchase is stored first; and
--- what a customer only points at is not owned. A refused secret that no receipt can prove stays visible.
-CREATE FUNCTION ledger.lock_payable_with(order_ids uuid[], late interval) RETURNS uuid[]
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-    purchase_ids bigint[];
-    subscription_ids bigint[];
-BEGIN
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, min(r.created_at) - late AS since
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        WHERE r.state::text = 'created'
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    )
-    SELECT array_agg(o.purchase_id) FILTER (WHERE o.purchase_id IS NOT NULL),
-           array_agg(o.subscription_id) FILTER (WHERE o.subscription_id IS NOT NULL)
-    INTO purchase_ids, subscription_ids
-    FROM owned o
-    WHERE EXISTS (
-        SELECT FROM wanted w
-        CROSS JOIN LATERAL (
-            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
-            UNION ALL
-            SELECT e.product_id, e.purchased_at FROM ledger.period e
-            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
-        WHERE w.customer_id = o.customer_id AND b.product_id = w.product_id AND b.purchased_at >= w.since);
-    IF purchase_ids IS NULL AND subscription_ids IS NULL THEN
-        RETURN '{}';
-    END IF;
-    RETURN ledger.lock_payable(COALESCE(purchase_ids, '{}'), COALESCE(subscription_ids, '{}'), '{}');
-END $$;
-COMMENT ON FUNCTION ledger.lock_payable_with IS
-    'Locks the new orders that what their customers bought before may pay, at most late before them, and the payable orders '
-    'of the same customers and products, as lock_payable does; none where nothing was bought. The caller has locked the '
-    'customers, and so has each settlement that changes what they own';
-
-CREATE OR REPLACE FUNCTION ledger.place_orders(
-    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
-    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
-    lasts interval, open_max int)
-RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
--- An order whose customer is locked for long does not keep the orders of others waiting.
-LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-DECLARE
-    places bigint[];
-    app_ids int[];
-    kinds ledger.product_kind[];
-    buyers bigint[];
-    at timestamptz;
-BEGIN
-    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO places, app_ids, kinds
-    FROM unnest(bundle_ids, product_ids, quantities) WITH ORDINALITY AS n(bundle_id, product_id, quantity, place)
-    CROSS JOIN LATERAL (
-        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
-        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
-        OFFSET 0) p
-    WHERE n.quantity = 1 OR NOT ledger.is_bought_singly(p.kind);
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
-    at := clock_timestamp();
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state
-        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
-        JOIN unnest(
-            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
-            sealed_keys) WITH ORDINALITY AS n(
-            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
-            sealed_key, place) ON n.place = s.place
-    ), room AS MATERIALIZED (
-        SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
-                   SELECT o.order_id FROM ledger.purchase_order o
-                   WHERE o.customer_id = b.buyer AND o.state = 'created'
-                     AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
-                   ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
-        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS open FROM ledger.purchase_order o
-            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
-    ), remembered AS (
-        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
-        FROM (
-            SELECT n.*, count(*) FILTER (WHERE n.state = 'created') OVER (
-                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
-            FROM asked n) n
-        JOIN room b USING (buyer)
-        WHERE n.state <> 'created'
-           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
-        ORDER BY n.app_id, n.request_key COLLATE "C"
-        ON CONFLICT DO NOTHING
-        RETURNING order_id
-    ), gave_way AS (
-        UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'gave_way', changed_at = at
-        WHERE o.order_id = ANY(ARRAY(
-            -- Every writer locks orders by their ids.
-            SELECT l.order_id FROM ledger.purchase_order l
-            WHERE l.order_id = ANY(ARRAY(
-                SELECT unnest(b.untouched[1:b.open + b.placed - open_max])
-                FROM (
-                    SELECT b.untouched, b.open, count(*) AS placed
-                    FROM room b JOIN asked n USING (buyer) JOIN remembered r ON r.order_id = n.order_id
-                    WHERE n.state = 'created'
-                    GROUP BY b.buyer, b.untouched, b.open) b
-                -- As text, which keeps the index of open orders out: it looks as good while the table is empty.
-                WHERE b.open + b.placed > open_max)) AND l.state::text = 'created'
-            ORDER BY l.order_id FOR NO KEY UPDATE))
-    )
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
-           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
-    FROM remembered r JOIN asked n USING (order_id)
-    RETURNING order_id, state, expires_at;
-END $$;
-COMMENT ON FUNCTION ledger.place_orders IS
-    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
-    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
-    'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns by more than a pointer is delivered already. Every step is found by index, because a session keeps '
-    'the plans that it made while the tables were empty';
-
-ALTER TABLE ledger.secret_trial
-    ADD COLUMN refused_receipts bigint[] NOT NULL DEFAULT '{}',
-    ADD COLUMN is_untold boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN ledger.secret_trial.refused_receipts IS
-    'The first receipts that Apple refused since the last trial with a verdict, at most 100';
-COMMENT ON COLUMN ledger.secret_trial.is_untold IS
-    'Whether the last trial found no receipt that can tell whether Apple accepts the secret';
-
-"""#),
-        SQLFile("0058_rest_refunds", #"""
--- What a replaced period gave is taken back where Apple refunded the rest of its price.
-CREATE OR REPLACE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
-LANGUAGE sql STABLE AS $$
-    WITH renewable AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
-        FROM ledger.product d
-        WHERE d.kind = 'auto_renewable'
-          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
-    )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
-           p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
-    FROM (
-        SELECT p.*, d.kind, d.credit, d.units, d.since
-        FROM unnest(purchase_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN LATERAL (
-            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
-            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
-        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
-        OFFSET 0) p
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL AND (NOT e.is_upgraded OR e.cancellation_reason LIKE 'moved to %' IS NOT TRUE),
-           e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
-           ledger.is_shared(e.ownership),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
-    FROM (
-        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind,
-               -- The replacement brings a repayment, dated as it is. A refund of the whole price with another date came
-               -- beside it (Period.restRefundedAt in Swift, ledger.revenue_of).
-               COALESCE(e.is_upgraded AND e.revocation_percentage = 100000 AND e.cancelled_at >= e.purchased_at
-                            AND NOT ledger.is_shared(e.ownership)
-                            AND COALESCE(e.cancelled_at NOT BETWEEN e.followed_at - interval '1 minute'
-                                                                AND e.followed_at + interval '1 minute',
-                                         e.cancelled_at >= e.expires_at), false) AS is_rest_refunded
-        FROM unnest(subscription_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
-        CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at,
-                   lead(e.purchased_at) OVER (
-                       PARTITION BY e.is_upgraded AND e.cancellation_reason LIKE 'moved to %' IS TRUE
-                       ORDER BY e.purchased_at, e.period_id) AS followed_at
-            FROM ledger.period e
-            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
-        WHERE d.kind IS NOT NULL OR has.was_delivered
-        OFFSET 0) e
-    LEFT JOIN LATERAL (
-        SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
-    UNION ALL
-    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
-           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id, NULL::int
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
-    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
-$$;
-
-"""#),
-        SQLFile("0059_webhook_sums", #"""
--- Messages to webhooks say until when access goes on by the clock alone, and amounts that add up; what waits is read in one go.
-DROP FUNCTION ledger.webhook_messages, ledger.entitlements_known, ledger.money_of, ledger.webhook_next;
 
 -- Volatile: each call sees what is committed by then, also where the caller waited for a lock.
 CREATE FUNCTION ledger.webhook_following(webhook ledger.webhook, stream_of text, stream_id bigint, after bigint)
@@ -9066,6 +5946,12 @@ RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
 $$;
 COMMENT ON FUNCTION ledger.webhook_following IS
     'The positions of a stream''s events for a webhook after a position, up to the webhook''s own, in order';
+
+CREATE FUNCTION ledger.iso8601(instant timestamptz) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN isfinite(instant) THEN to_char(instant AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END
+$$;
+COMMENT ON FUNCTION ledger.iso8601 IS 'An instant as JSON has it, in UTC with milliseconds; null: it is infinite';
 
 CREATE FUNCTION ledger.rights_known(customer_id bigint, at timestamptz, OUT entitlements jsonb, OUT access jsonb)
 LANGUAGE plpgsql STABLE STRICT
@@ -9161,10 +6047,8 @@ LANGUAGE sql STABLE AS $$
                          WHEN b.is_upgraded THEN LEAST(b.cancelled_at, b.followed_at) END AS replaced_at, r.is_rest_refunded
         FROM bought b
         CROSS JOIN LATERAL (
-            SELECT COALESCE(b.is_upgraded AND b.revocation_percentage = 100000 AND b.cancelled_at >= b.purchased_at
-                            AND COALESCE(b.cancelled_at NOT BETWEEN b.followed_at - interval '1 minute'
-                                                                AND b.followed_at + interval '1 minute',
-                                         b.cancelled_at >= b.expires_at), false) AS is_rest_refunded) r
+            SELECT ledger.is_rest_refunded(b.is_upgraded, b.revocation_percentage, b.purchased_at, b.expires_at,
+                                           b.cancelled_at, b.followed_at) AS is_rest_refunded) r
         WHERE NOT b.is_family_shared AND b.offer IS DISTINCT FROM 'trial'
           -- What was the same at the other instant has the same amounts, unless its neighbours decide them.
           AND (b.other IS NULL OR b.is_upgraded OR b.known_from > b.other OR b.known_until <= b.other)
@@ -9252,7 +6136,8 @@ LANGUAGE sql STABLE AS $$
         WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
 $$;
 COMMENT ON FUNCTION ledger.money_of IS
-    'What ledger.revenue_of has of some subscriptions and one-time purchases, each as known at an instant; place is the one in '
+    'What ledger.revenue_of has of some subscriptions and one-time purchases, each as known at an instant; place '
+    'is the one in '
     'the arrays. Where others names an instant too, charges that were the same then are left out, though their prices may '
     'differ. ledger.revenue_of is for whole ledgers: its plan takes longer than to look a few of them up';
 
@@ -9381,880 +6266,388 @@ END
 $$;
 COMMENT ON FUNCTION ledger.webhook_messages IS
     'The messages about the events at some positions, with what makes the id of each; the same at each call but for a new '
-    'catalog. money: how what perennial.revenue_event has of the stream moved since the event before, so that the messages of '
-    'a stream add up. entitlements and access: as known at the newest event of the customer up to the position. Null: they are '
+    'catalog. money: how what perennial.revenue_event has of the stream moved since the event before, so that the '
+    'messages of '
+    'a stream add up. entitlements and access: as known at the newest event of the customer up to the position. '
+    'Null: they are '
     'too many for a message';
 
--- Programs of before use functions that are gone.
-UPDATE ledger.compatibility SET program_min = (SELECT count(*) + 1 FROM ledger.migration);
-
-"""#),
-        SQLFile("0061_given_after_skipped", #"""
--- Only purchases without an account token are possible duplicates of each other. What one gave nothing of because it was
--- taken for one, is given when it turns out to be none.
-CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
-
-CREATE OR REPLACE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
-    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
-    reason text, skip_reason text)
-LANGUAGE sql STABLE AS $$
-    WITH thing AS MATERIALIZED (
-        SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
-               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
-               last.turn % 2 = 1 AND last.skip_reason = 'possible_duplicate' AS was_duplicate,
-               CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
-                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
-                    END AS is_acknowledged,
-               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
-               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
-        FROM ledger.deliverables(purchase_ids, subscription_ids) t
-        LEFT JOIN LATERAL (
-            SELECT l.delivery_id, l.turn, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
-                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
-            ORDER BY l.turn DESC LIMIT 1) last ON true
-    ), first AS (
-        SELECT t.*, (SELECT p.app_account_token IS NULL FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS is_bare
-        FROM thing t
-        WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
-          AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
-    ), given AS (
-        SELECT f.*,
-               CASE WHEN f.is_family_shared THEN 'family_shared'
-                    WHEN f.is_bare AND (
-                        EXISTS (
-                            SELECT FROM first o
-                            WHERE o.is_bare AND o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id
-                              AND o.environment = f.environment AND o.product_id = f.product_id
-                              AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity)
-                        OR EXISTS (
-                            SELECT FROM ledger.delivery l
-                            CROSS JOIN LATERAL (
-                                SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                            WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                              AND COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), true)
-                              AND p.app_account_token IS NULL AND p.environment = f.environment
-                              AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity
-                              AND p.purchase_id <> f.purchase_id))
-                    THEN 'possible_duplicate' END AS why
-        FROM first f
-    )
-    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason, f.why FROM given f WHERE f.last_turn IS NULL
-    UNION ALL
-    -- It is no duplicate any more: its token, or that of the other one, was learnt.
-    SELECT f.thing, f.owner_id, f.last_kind, f.last_credit, f.last_units, f.last_turn + n.later,
-           CASE n.later WHEN 1 THEN 'transfer' ELSE f.reason END, CASE n.later WHEN 1 THEN 'possible_duplicate' END
-    FROM given f CROSS JOIN generate_series(1, 2) AS n(later)
-    WHERE f.was_duplicate AND f.why IS NULL
-    UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
-           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
-           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
-                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
-                ELSE t.last_units END,
-           t.last_turn + 1, turn.reason,
-           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
-    FROM thing t
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.is_taken_back THEN 'refund'
-                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
-                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
-        WHERE t.last_turn % 2 = 1
-        UNION ALL
-        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
-               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
-        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
-    WHERE (t.is_acknowledged OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
-LANGUAGE sql AS $$
-    UPDATE ledger.purchase_order o
-    SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
-    FROM (
-        SELECT i.id AS order_id, last.state::text AS cause,
-               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
-        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
-        CROSS JOIN LATERAL (
-            SELECT d.turn, d.state FROM ledger.delivery_now d
-            WHERE d.order_id = i.id AND d.state <> 'due' AND d.skip_reason IS DISTINCT FROM 'possible_duplicate'
-            ORDER BY d.turn DESC LIMIT 1) last) n
-    WHERE o.order_id = n.order_id AND o.state <> n.state
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
-    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
-    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
-    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
-               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), thing AS MATERIALIZED (
-        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
-               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
-        UNION ALL
-        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
-               o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
-               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
-                     ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
-         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE NOT ledger.is_shared(e.ownership)
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
-          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
-                AND r.order_id = ANY(order_ids) OFFSET 0))
-    ), given AS MATERIALIZED (
-        SELECT t.*, l.is_given, l.is_twin
-        FROM thing t
-        CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
-                              AND l.turn = l.last_turn) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn) AS is_twin
-            FROM (
-                SELECT l.*, max(l.turn) OVER () AS last_turn
-                FROM (
-                    SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                    UNION ALL
-                    SELECT l.* FROM ledger.delivery l
-                    WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), true) OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
-            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
-    ), sent AS MATERIALIZED (
-        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
-    )
-    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
-           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
-           (SELECT n.order_id FROM ledger.purchase_order n
-            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
-           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(t.is_given, false),
-           t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
-           COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
-           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
-           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
-                    (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
-           t.is_revoked
-    FROM given t
-    CROSS JOIN LATERAL (
-        SELECT array_agg(x.order_id::text) FILTER (WHERE x.is_proved) AS proved,
-               array_agg(x.order_id::text) FILTER (WHERE NOT x.is_proved) AS named
-        FROM sent x WHERE ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)) held;
-END $$;
-
-CREATE OR REPLACE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
-    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
-        FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
-                  UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
-                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
-        OFFSET 0) given
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
-            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
-            WHEN given.tied = 0 AND EXISTS (
-                SELECT FROM ledger.deliverables(
-                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
-                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM ledger.delivery_release r
-                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
-                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
-            END AS doubt OFFSET 0) trouble
-    WHERE trouble.doubt IS NOT NULL
-$$;
-
-COMMENT ON COLUMN ledger.delivery.skip_reason IS
-    'family_shared: the purchase is another customer''s, a share or a seat; possible_duplicate: Apple listed the same '
-    'purchase under another id, and neither had an account token; erased: the customer was erased; claimed_by_order: an '
-    'order''s customer got it before it was given, or after it was skipped; or the words of the person who skipped it. The '
-    'next odd turn gives what a possible_duplicate or claimed_by_order did not';
-
-"""#),
-        SQLFile("0062_renewal_clocks", #"""
--- Renewal information speaks for the answer that holds it, also where Apple signed it: statuses are read with each history,
--- so an equal answer states it again.
-CREATE OR REPLACE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
-$$;
-COMMENT ON FUNCTION ledger.renewal_as_of IS
-    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row';
-
-"""#),
-        SQLFile("0063_given_to_another", #"""
--- What a customer was given pays no order of another one, also where that one owns it now. What belongs to another
--- customer by a token, a proof or a person pays the former owner's orders no more, and the orders of both are decided together.
-CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT one = other
-        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
-         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
-$$;
-COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
-
-CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-BEGIN
-    RETURN (
-        SELECT CASE WHEN l.turn % 2 = 0 OR NOT EXISTS (
-                        SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                    THEN (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-                          WHERE c.customer_id = l.customer_id) END
-        FROM (
-            SELECT l.delivery_id, l.turn, l.customer_id, l.skip_reason FROM ledger.delivery l
-            WHERE l.purchase_id = of_purchase
-            UNION ALL
-            SELECT l.delivery_id, l.turn, l.customer_id, l.skip_reason FROM ledger.delivery l
-            WHERE l.subscription_id = of_subscription AND l.period_id = of_period) l
-        WHERE l.skip_reason IS NULL
-        ORDER BY l.turn DESC LIMIT 1);
-END $$;
-COMMENT ON FUNCTION ledger.given_to IS
-    'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
-    'skipped, unless that one is still to give it; null: none';
-
-CREATE OR REPLACE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    RETURN ARRAY(
-        WITH paid AS MATERIALIZED (
-            SELECT r.order_id
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.purchase_id = n.id OFFSET 0) r
-            WHERE r.state = 'paid'
-            UNION ALL
-            SELECT r.order_id
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.subscription_id = n.id OFFSET 0) r
-            WHERE r.state = 'paid'
-        ), sold AS MATERIALIZED (
-            SELECT o.customer_id, p.product_id
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (SELECT p.product_id FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            UNION
-            SELECT o.customer_id, e.product_id
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT o.customer_id FROM ledger.ownership o
-                WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.product_id FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
-            UNION
-            -- Also of those whose orders are paid by what belongs to another customer now.
-            SELECT COALESCE(c.merged_into, c.customer_id), r.product_id
-            FROM (
-                SELECT x.order_id FROM unnest(receipt_ids) AS n(id)
-                CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
-                UNION ALL
-                SELECT paid.order_id FROM paid) x
-            CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-            CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        ), called AS MATERIALIZED (
-            SELECT n.customer_id AS name_id, s.product_id
-            FROM sold s
-            CROSS JOIN LATERAL (
-                SELECT s.customer_id
-                UNION ALL
-                SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = s.customer_id OFFSET 0) n
-        ), token AS MATERIALIZED (
-            SELECT ledger.account_token(p.app_account_token) AS token
-            FROM unnest(purchase_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id OFFSET 0) p
-            WHERE p.app_account_token IS NOT NULL
-            UNION
-            SELECT ledger.account_token(e.app_account_token)
-            FROM unnest(subscription_ids) AS n(id)
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT e.app_account_token FROM ledger.period e
-                WHERE e.subscription_id = n.id AND e.app_account_token IS NOT NULL OFFSET 0) e
-        )
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.product_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
-        WHERE r.product_id = c.product_id
-        UNION
-        SELECT paid.order_id FROM paid
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            -- The newest hundred, of what was paid and is not delivered, too.
-            SELECT r.order_id
-            FROM (SELECT r.* FROM ledger.purchase_order r
-                  WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r
-            WHERE r.product_id = c.product_id
-            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
-        UNION
-        SELECT r.order_id
-        FROM called c
-        CROSS JOIN LATERAL (
-            -- The newest hundred, so that one customer's many orders cost others nothing.
-            SELECT r.order_id FROM ledger.purchase_order r
-            WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
-              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
-              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
-            ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
-        UNION
-        SELECT r.order_id
-        FROM token t
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired')
-        UNION
-        SELECT r.order_id
-        FROM unnest(receipt_ids) AS n(id)
-        CROSS JOIN LATERAL (
-            SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
-            ORDER BY x.sent_at DESC LIMIT 100) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired'));
-END $$;
-COMMENT ON FUNCTION ledger.payable_orders IS
-    'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
-    'paid and not delivered, whose payment may move: of the same customers and products, and of the customers whose orders '
-    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them. Of those that '
-    'ended and of those that are paid the newest hundred of a customer and product count';
-
-CREATE OR REPLACE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    turns bigint;
-BEGIN
-    PERFORM ledger.mark_due(purchase_ids, subscription_ids);
-    WITH stored AS (
-        INSERT INTO ledger.delivery (
-            app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
-            subscription_id, period_id, transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
-        SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
-               n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
-               COALESCE((n.thing).transaction_id, (
-                   SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a
-                   WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
-               CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
-               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
-        FROM ledger.next_turns(purchase_ids, subscription_ids) n
-        LEFT JOIN LATERAL (
-            SELECT r.order_id
-            FROM (SELECT o.order_id, o.customer_id FROM ledger.purchase_order o
-                  WHERE o.purchase_id = (n.thing).purchase_id
-                  UNION ALL
-                  SELECT o.order_id, o.customer_id FROM ledger.purchase_order o
-                  WHERE o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id) r
-            -- What another customer gets is not of the order.
-            WHERE ledger.is_same_customer(r.customer_id, n.customer_id)) o ON true
-        ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
-        -- Two acknowledgements may need the same turn.
-        ON CONFLICT DO NOTHING
-        RETURNING delivery_id, app_id, environment, order_id, turn, skip_reason
-    ), queued AS (
-        INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id, changed_since)
-        SELECT s.delivery_id, s.app_id, s.environment, s.order_id, s.turn > 1 FROM stored s WHERE s.skip_reason IS NULL)
-    SELECT count(*) INTO turns FROM stored;
-    RETURN turns;
-END $$;
-
-CREATE OR REPLACE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
-    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
-        FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
-                  UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
-                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
-        OFFSET 0) given
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN o.state = 'paid' AND given.tied = 0
-             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
-                THEN 'is paid by what another customer was given'
-            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
-            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
-            WHEN given.tied = 0 AND EXISTS (
-                SELECT FROM ledger.deliverables(
-                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
-                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM ledger.delivery_release r
-                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
-                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
-            END AS doubt OFFSET 0) trouble
-    WHERE trouble.doubt IS NOT NULL
-$$;
-
-COMMENT ON FUNCTION ledger.orders_in_doubt IS
-    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
-    'was given';
-
--- A possible duplicate stays one where the other purchase moved to another customer before it was given.
-CREATE OR REPLACE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
-    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
-    reason text, skip_reason text)
-LANGUAGE sql STABLE AS $$
-    WITH thing AS MATERIALIZED (
-        SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
-               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
-               last.turn % 2 = 1 AND last.skip_reason = 'possible_duplicate' AS was_duplicate,
-               CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
-                    THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
-                    END AS is_acknowledged,
-               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
-               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
-        FROM ledger.deliverables(purchase_ids, subscription_ids) t
-        LEFT JOIN LATERAL (
-            SELECT l.delivery_id, l.turn, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
-                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
-            FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
-            ORDER BY l.turn DESC LIMIT 1) last ON true
-    ), first AS (
-        SELECT t.*, (SELECT p.app_account_token IS NULL FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS is_bare
-        FROM thing t
-        WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
-          AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
-    ), given AS (
-        SELECT f.*,
-               CASE WHEN f.is_family_shared THEN 'family_shared'
-                    WHEN f.is_bare AND (
-                        EXISTS (
-                            SELECT FROM first o
-                            WHERE o.is_bare AND o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id
-                              AND o.environment = f.environment AND o.product_id = f.product_id
-                              AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity)
-                        OR EXISTS (
-                            SELECT FROM ledger.delivery l
-                            CROSS JOIN LATERAL (
-                                SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                            WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'
-                              AND p.app_account_token IS NULL AND p.environment = f.environment
-                              AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity
-                              AND p.purchase_id <> f.purchase_id))
-                    THEN 'possible_duplicate' END AS why
-        FROM first f
-    )
-    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason, f.why FROM given f WHERE f.last_turn IS NULL
-    UNION ALL
-    -- It is no duplicate any more: its token, or that of the other one, was learnt.
-    SELECT f.thing, f.owner_id, f.last_kind, f.last_credit, f.last_units, f.last_turn + n.later,
-           CASE n.later WHEN 1 THEN 'transfer' ELSE f.reason END, CASE n.later WHEN 1 THEN 'possible_duplicate' END
-    FROM given f CROSS JOIN generate_series(1, 2) AS n(later)
-    WHERE f.was_duplicate AND f.why IS NULL
-    UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
-           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
-           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
-                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
-                ELSE t.last_units END,
-           t.last_turn + 1, turn.reason,
-           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
-    FROM thing t
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN t.is_taken_back THEN 'refund'
-                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
-                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
-        WHERE t.last_turn % 2 = 1
-        UNION ALL
-        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
-               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
-        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
-    WHERE (t.is_acknowledged OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
-$$;
-
-CREATE OR REPLACE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
-    purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
-    quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
-    transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
-    is_duplicate boolean, proved_for text[], sent_for text[], named_for text[], pays uuid, is_revoked boolean)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
-               min(r.created_at) - paying_transactions.late AS since, array_agg(r.app_account_token) AS tokens
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
-        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        GROUP BY 1, 2
-    ), owned AS MATERIALIZED (
-        SELECT o.customer_id, o.purchase_id, o.subscription_id, o.cause
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT o.* FROM ledger.ownership o
-            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-    ), thing AS MATERIALIZED (
-        SELECT p.app_id, p.purchase_id, NULL::bigint AS subscription_id, NULL::bigint AS period_id, p.environment,
-               p.product_id, p.quantity, p.purchased_at, o.customer_id, o.cause, false AS is_renewal, p.transaction_ids,
-               lower(p.app_account_token) AS token, p.revoked_at IS NOT NULL AS is_revoked
-        FROM owned o
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
-        UNION ALL
-        SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
-               o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
-               ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
-                     ORDER BY a.transaction_id COLLATE "C"),
-               lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded
-        FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
-        JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
-         AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE NOT ledger.is_shared(e.ownership)
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
-          AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
-                AND r.order_id = ANY(order_ids) OFFSET 0))
-    ), given AS MATERIALIZED (
-        SELECT t.*, l.is_given, l.is_twin
-        FROM thing t
-        CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
-                              AND l.turn = l.last_turn) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn) AS is_twin
-            FROM (
-                SELECT l.*, max(l.turn) OVER () AS last_turn
-                FROM (
-                    SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                    UNION ALL
-                    SELECT l.* FROM ledger.delivery l
-                    WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate' OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
-            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
-    ), sent AS MATERIALIZED (
-        SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
-        FROM unnest(order_ids) AS n(id)
-        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.order_id = n.id OFFSET 0) x
-    )
-    SELECT t.purchase_id, t.subscription_id, t.period_id, t.environment, t.product_id, t.quantity, t.purchased_at,
-           t.customer_id, t.cause IS NOT DISTINCT FROM 'proof', t.is_renewal, t.transaction_ids, t.token,
-           (SELECT n.order_id FROM ledger.purchase_order n
-            WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
-           (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(t.is_given, false),
-           t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
-           COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
-           ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
-           COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
-                    (SELECT r.order_id FROM ledger.purchase_order r
-                     WHERE r.subscription_id = t.subscription_id AND r.period_id = t.period_id OFFSET 0)),
-           t.is_revoked
-    FROM given t
-    CROSS JOIN LATERAL (
-        SELECT array_agg(x.order_id::text) FILTER (WHERE x.is_proved) AS proved,
-               array_agg(x.order_id::text) FILTER (WHERE NOT x.is_proved) AS named
-        FROM sent x WHERE ledger.holds(x.receipt_id, t.purchase_id, t.subscription_id)) held;
-END $$;
-
-CREATE FUNCTION ledger.may_be_paid(of_order uuid, late interval) RETURNS boolean
-LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    RETURN EXISTS (
-        SELECT
-        FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = of_order AND r.state::text = 'created' OFFSET 0) r
-        CROSS JOIN LATERAL (
-            SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
-            WHERE o.customer_id = r.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
-        CROSS JOIN LATERAL (
-            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
-            UNION ALL
-            SELECT e.product_id, e.purchased_at FROM ledger.period e
-            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
-        WHERE b.product_id = r.product_id AND b.purchased_at >= r.created_at - late);
-END $$;
-COMMENT ON FUNCTION ledger.may_be_paid IS
-    'Whether the customer of an order that this transaction places owns something of its product that was bought at most '
-    'late before it. Volatile, so that it sees the order';
-
-"""#),
-        SQLFile("0064_unasked", #"""
--- What Apple is not asked about, because the app has no server key.
-
-DROP INDEX ledger.receipt_of_transaction;
-CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form) WHERE form <> 'receipt';
-COMMENT ON INDEX ledger.receipt_of_transaction IS
-    'Finds the receipts of an app that only the Server API can be asked about, when its server key comes or goes';
-
-CREATE VIEW ledger.unasked AS
-SELECT n.app_id, n.environment, n.original_transaction_id
-FROM ledger.notification n WHERE n.effect = 'unpolled'
-UNION
-SELECT a.app_id, thing.environment, thing.original_transaction_id
-FROM ledger.app a
+CREATE VIEW perennial.webhook_now AS
+SELECT w.webhook_id, a.bundle_id, split_part(w.url, '?', 1) AS url, w.kinds, w.environment::text AS environment, w.concurrency,
+       w.state, w.reason, w.state_since, w.rest_until, w.position, GREATEST(f.position - w.position, 0) AS behind,
+       l.waiting, l.waiting_since, w.lease_until > clock_timestamp() AS has_worker, w.created_at
+FROM ledger.webhook w
+CROSS JOIN ledger.feed f
+LEFT JOIN ledger.app a USING (app_id)
 CROSS JOIN LATERAL (
-    SELECT r.receipt_id, r.environment, r.transaction_id, r.verified_at FROM ledger.receipt r
-    WHERE r.app_id = a.app_id AND r.form <> 'receipt' AND r.erased_at IS NULL AND r.rejections = 0 OFFSET 0) r
-CROSS JOIN LATERAL (
-    SELECT s.environment, s.original_transaction_id
-    FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-    WHERE l.receipt_id = r.receipt_id AND s.version > 0
-      AND (s.polled_by IS NULL OR s.polled_by = r.receipt_id AND s.next_check_at IS NOT NULL)
-    UNION ALL
-    SELECT p.environment, p.original_transaction_id
-    FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-    WHERE l.receipt_id = r.receipt_id AND p.version > 0
-      AND (p.polled_by IS NULL OR p.polled_by = r.receipt_id AND p.next_check_at IS NOT NULL)
-    UNION ALL
-    SELECT r.environment, r.transaction_id
-    WHERE r.verified_at IS NULL AND EXISTS (SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = r.receipt_id)) thing
-WHERE NOT EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = a.app_id);
-COMMENT ON VIEW ledger.unasked IS
-    'Subscriptions and purchases that Apple is not asked about: notifications name them and no receipt polls them, or the app '
-    'has no server key and only transactions show them';
+    SELECT count(*) AS waiting, min(l.since) AS waiting_since
+    FROM ledger.webhook_line l WHERE l.webhook_id = w.webhook_id) l;
+COMMENT ON VIEW perennial.webhook_now IS 'One row per webhook: what it takes, how it is, and how far it is in the feed';
+
+CREATE VIEW perennial.webhook_waiting_now AS
+SELECT l.webhook_id, a.bundle_id, e.environment::text AS environment,
+       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, c.name AS customer,
+       e.kind::text AS kind, l.position, l.attempts, l.next_at, l.since, l.status, l.reason
+FROM ledger.webhook_line l
+JOIN ledger.event_feed f USING (position)
+JOIN ledger.event e USING (event_id)
+JOIN ledger.app a USING (app_id)
+LEFT JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.purchase p USING (purchase_id)
+LEFT JOIN ledger.customer c USING (customer_id);
+COMMENT ON VIEW perennial.webhook_waiting_now IS
+    'One row per webhook and stream that waits: its first undelivered event, and why the last call failed';
 
 """#),
-        SQLFile("0066_sent_spans", #"""
--- Lookups read the stored spans in the form in which the server sends them: writing each field of each span costs a
--- lookup a third of its time in the database.
-
-CREATE FUNCTION ledger.sent(spans ledger.entitlement_span[]) RETURNS bytea
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN pg_catalog.array_send(spans); END $$;
-COMMENT ON FUNCTION ledger.sent IS
-    'An array of spans as the server sends it. It is immutable but for the numbers of types in it, which are not read';
-
-ALTER TABLE ledger.current_entitlements ADD COLUMN sent bytea GENERATED ALWAYS AS (ledger.sent(spans)) STORED;
-ALTER TABLE ledger.current_entitlements ALTER COLUMN sent SET STORAGE MAIN;
-COMMENT ON COLUMN ledger.current_entitlements.sent IS
-    'spans as the server sends it, which lookups read. Where a row is large, spans is what leaves it first';
-
-CREATE OR REPLACE FUNCTION ledger.compute_entitlements(customer_ids bigint[]) RETURNS SETOF ledger.current_entitlements
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
-AS $$
+        SQLFile("0016_columns", #"""
+-- What the columns of the schema perennial's views mean: each name once, and the views where it means something else.
+DO $$
 DECLARE
-    at timestamptz := GREATEST(
-        clock_timestamp(),
-        (SELECT max(a.catalog_changed_at) FROM ledger.customer c JOIN ledger.app a USING (app_id)
-         WHERE c.customer_id = ANY(customer_ids)));
+    described record;
 BEGIN
-    RETURN QUERY
-    SELECT c.customer_id, c.app_id, a.catalog_changed_at, at,
-           COALESCE(array_agg(s.span ORDER BY s.span) FILTER (WHERE NOT s.span IS NULL), '{}'),
-           COALESCE(array_agg(DISTINCT (s.span).subscription_id) FILTER (WHERE (s.span).subscription_id IS NOT NULL), '{}'),
-           COALESCE(array_agg(DISTINCT (s.span).purchase_id) FILTER (WHERE (s.span).purchase_id IS NOT NULL), '{}'),
-           NULL::bytea
-    FROM ledger.customer c
-    JOIN ledger.app a USING (app_id)
-    LEFT JOIN ledger.entitlement_spans(customer_ids, at, at, 'infinity') s USING (customer_id)
-    WHERE c.customer_id = ANY(customer_ids)
-    GROUP BY c.customer_id, c.app_id, a.catalog_changed_at;
-END
-$$;
-
-"""#),
-        SQLFile("0067_moved_access", #"""
--- Access that a payer keeps after the period moved to another customer's subscription is not paid a second time.
-CREATE OR REPLACE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
-RETURNS TABLE (
-    bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
-    paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
-    monthly_milliunits bigint, currency text, price_basis text)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT t.bundle_id, t.environment, t.subscription_id, p.charge_id, t.original_transaction_id, t.product_id,
-           GREATEST(t.valid_from, p.begins_at), LEAST(t.access_until, p.until),
-           CASE WHEN t.access_until < t.valid_until THEN t.state ELSE t.next_state END,
-           CASE WHEN t.access_until < t.valid_until THEN t.reason ELSE t.next_reason END,
-           p.offer, p.monthly, CASE WHEN p.monthly IS NOT NULL THEN p.currency END, p.price_basis
-    FROM (
-        SELECT h.*, lead(h.state) OVER stream AS next_state, lead(h.reason) OVER stream AS next_reason
-        FROM perennial.timeline h
-        WHERE h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
-          AND (streams IS NULL OR h.subscription_id = ANY (streams))
-        WINDOW stream AS (PARTITION BY h.subscription_id ORDER BY h.valid_from)
-    ) t
-    JOIN (
-        SELECT r.stream_id, r.charge_id, r.product_id, r.offer, r.begins_at,
-               lead(r.begins_at) OVER (
-                   PARTITION BY r.stream_id, r.product_id
-                   ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
-               -- The catalog's price is one of its period. Apple's price of a payment of a term is one month's; a plan that
-               -- is not known lasts as long as its row, and so does a month of a yearly product, which verifyReceipt
-               -- shows without its plan.
-               round(price.amount / NULLIF(CASE
-                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.begins_at, r.first_expires_at)
-                   WHEN r.plan = 'MONTHLY' THEN 1
-                   ELSE ledger.months(
-                       CASE WHEN r.offer IS NULL AND COALESCE(r.plan, 'BILLED_UPFRONT') = 'BILLED_UPFRONT'
-                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.begins_at, r.first_expires_at))
-                            THEN d.period END, r.begins_at, r.first_expires_at) END, 0))::bigint
-                   AS monthly,
-               price.currency, price.basis AS price_basis
-        FROM ledger.charge_runs_of(known_at, streams) r
-        JOIN perennial.subscription_key n USING (stream_id)
-        LEFT JOIN perennial.product_now d ON d.bundle_id = n.bundle_id AND d.product_id = r.product_id
-        LEFT JOIN ledger.stated_charge_price(known_at, streams) stated
-            ON NOT stated.is_purchase AND stated.charge_id = r.charge_id
-        LEFT JOIN ledger.storefronts_of(known_at, streams) place
-            ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
-        LEFT JOIN perennial.price_history there
-            ON there.bundle_id = n.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
-            AND there.valid_from <= r.begins_at AND r.begins_at < there.valid_until
-            AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-        LEFT JOIN perennial.price_history anywhere
-            ON anywhere.bundle_id = n.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
-            AND anywhere.valid_from <= r.begins_at AND r.begins_at < anywhere.valid_until
-            AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-        CROSS JOIN LATERAL (
-            SELECT p.basis,
-                   CASE p.basis WHEN 'apple' THEN r.price_milliunits
-                                WHEN 'stated' THEN r.quantity * stated.price_milliunits
-                                WHEN 'storefront' THEN r.quantity * there.price_milliunits
-                                WHEN 'default' THEN r.quantity * anywhere.price_milliunits END AS amount,
-                   CASE p.basis WHEN 'apple' THEN r.currency WHEN 'stated' THEN stated.currency
-                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
-            FROM (SELECT ledger.price_basis(
-                r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits) AS basis) p) price
-    ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
-        AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
-    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
-      AND COALESCE(p.until > p.begins_at, true)
-      -- A period that moved to another customer's subscription is paid there, although who paid keeps access here.
-      AND NOT (t.state = 'awaiting_renewal' AND t.reason = 'replacement' AND NOT EXISTS (
-          SELECT FROM perennial.period_version v
-          WHERE v.stream_id = t.subscription_id AND v.purchased_at <= t.valid_from AND v.expires_at > t.valid_from
-            AND v.known_from <= known_at AND COALESCE(v.known_until > known_at, true)))
-$$;
-
--- Every subscription is summarised again; until then reports read the history.
-UPDATE ledger.summary_progress SET round_at = 0, rounds = 0, price_mark = NULL;
+    FOR described IN
+        SELECT c.oid::regclass AS view, a.attname AS name, COALESCE(own.meaning, shared.meaning) AS meaning
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        LEFT JOIN (VALUES
+            ('access_until',
+             'When access ends. Null: no access. Later than valid_from without entitled: held, because Apple was not '
+             'asked since'),
+            ('acknowledged_at', 'When the operator''s service acknowledged it; null: it did not'),
+            ('acknowledged_by', 'Which API key or person acknowledged it'),
+            ('action', 'What was done, such as customer.merged'),
+            ('active', 'Subscriptions that give access at the day''s end: the change from the day before'),
+            ('actor', 'An API key by its number, a user of the operating system, or perennial itself'),
+            ('amount_milliunits',
+             'In thousandths of currency; negative for refunds and prorations; null: the price is unknown'),
+            ('as_of', 'Apple''s clock of the newest answer'),
+            ('asked_at', 'When the last answer came, by our clock'),
+            ('at', 'When it happened, by our clock'),
+            ('attempts', 'Calls in a row that brought no verdict'),
+            ('audit_id', 'The number of the entry'),
+            ('basis',
+             'Where the answer comes from: verified (Apple), provisional (an import, before Apple was asked) or '
+             'by_hand (a manual grant)'),
+            ('began', 'Subscriptions that began to pay on the day and never did before'),
+            ('bundle_id', 'The app, by its bundle identifier'),
+            ('cancellation_known_at', 'When the cancellation was stored, by our clock'),
+            ('cancelled_at', 'When Apple refunded, revoked or replaced it'),
+            ('cause',
+             'Why the customer owns it: upload, import, token (app_account_token), merge, split (a merge undone) or '
+             'assignment (manual); null: unknown'),
+            ('charge_id', 'The key of the charge in these views; unique together with kind'),
+            ('charge_kind', 'What was charged for: subscription or purchase (one-time)'),
+            ('check_at', 'When the check came that it asked for; null: it asked for none'),
+            ('checked_at', 'When the newest verified answer came, by our clock; the row is not fresher than that'),
+            ('churned', 'Subscriptions that stopped paying on the day'),
+            ('commission_percent', 'What Apple keeps, in per cent'),
+            ('commission_reason', 'Why: standard, small_business or after_one_year'),
+            ('crashes', 'Leases in a row that ended without a word from their worker'),
+            ('created_at', 'When the app was added, by our clock'),
+            ('credit', 'What a consumable adds to, such as coins'),
+            ('currency', 'ISO 4217; null: the price is unknown'),
+            ('customer', 'The owner, by the operator''s own id; null: unowned'),
+            ('customers', 'The customers that sent the receipt, in order of upload'),
+            ('day', 'The UTC day'),
+            ('decided_about', 'Every customer that a manual decision is about; null: no such decision'),
+            ('delivery_id', 'The number of the delivery'),
+            ('detail', 'More about it, as JSON'),
+            ('due_at', 'When workers may ask next; null: not scheduled'),
+            ('end_reason', 'Why the grant was ended early; null: it was not'),
+            ('ended_by', 'Who ended the grant early; null: it was not'),
+            ('ended_reason', 'The reason of ended_state'),
+            ('ended_state', 'The state that came after the stretch'),
+            ('ends_at', 'When the trial ends, by its expiry or refund'),
+            ('entitled', 'Whether the subscription gives access'),
+            ('entitled_until', 'When access ends if no newer answer comes; null when not entitled'),
+            ('entitlement', 'The name of the entitlement'),
+            ('environment', 'Production or Sandbox'),
+            ('events_behind', 'How many events of the feed the summaries lack'),
+            ('expires_at', 'Apple''s expiry of the period'),
+            ('feed_id', 'The id of the feed; another id means that the database was restored'),
+            ('first_as_of', 'Apple''s clock of the first answer with this meaning'),
+            ('first_known_at', 'When it was stored first, by our clock'),
+            ('flags',
+             'Sorted: trial, intro, promotional_offer, offer_code, family_shared, future_dated, '
+             'price_consent_pending, change_scheduled'),
+            ('given_by', 'Who gave the entitlement'),
+            ('granted', 'Whether the customer may use it now'),
+            ('happened_at', 'When, by our clock'),
+            ('heartbeat_at', 'When the worker last reported that it runs'),
+            ('host', 'The machine'),
+            ('imported', 'Whether an import brought the receipt'),
+            ('is_complete', 'Whether the first round is over, so that the summaries have every subscription'),
+            ('is_family_shared', 'Whether a family member shares it; then it is no charge'),
+            ('is_in_flight', 'Whether a worker asks about it now'),
+            ('is_leased', 'Whether a worker claimed it, even if the lease is over'),
+            ('is_one_of_several', 'Whether other transactions are of the same period, because seats were added'),
+            ('is_upgraded', 'Whether another period replaced it at once'),
+            ('kind', 'subscription or purchase (one-time)'),
+            ('known_from', 'Since when Perennial says so, by our clock'),
+            ('known_until', 'Until when Perennial recorded it, by our clock (excluded); null: until now'),
+            ('lane', 'Its urgency: new, expiring, retry, import, sweep or quarantine; null: not scheduled'),
+            ('last_as_of', 'Apple''s clock of the last answer with this meaning'),
+            ('level', 'The level in the subscription group; 1 is the highest'),
+            ('monthly_milliunits', 'The price of a month, in thousandths of currency; null: unknown'),
+            ('next_check_at', 'When the next check is due; null: none is'),
+            ('next_is_paid', 'Whether the next period was paid for and did not follow a lapse'),
+            ('next_purchased_at', 'When the next period begins; null: there is none'),
+            ('notification_id', 'The number of the notification'),
+            ('observation_id', 'The number of the answer'),
+            ('occurred_at', 'When it happened, by Apple''s clock'),
+            ('offer', 'trial, intro, promotional_offer or offer_code; null: the full price'),
+            ('order_id', 'The order'),
+            ('ordinal', 'The order of the events of one version'),
+            ('original_transaction_id', 'Apple''s id of the subscription or one-time purchase'),
+            ('outcome', 'verified, rejected or indeterminate; none: Apple was not asked'),
+            ('paid_at', 'When the trial became paid; null: it did not'),
+            ('paused_because', 'Why the app is paused'),
+            ('paused_until', 'Until when workers ask nothing for the app; in the past: not paused'),
+            ('paying', 'Paying subscriptions at the day''s end: the change from the day before'),
+            ('paying_from', 'When the stretch begins (included)'),
+            ('paying_until', 'When the stretch ends (excluded)'),
+            ('payment_number', 'The number of the payment in a term of payments, from 1; null: it is none'),
+            ('payments', 'The payments of the term'),
+            ('period', 'How long a period lasts, as an ISO 8601 duration such as P1M'),
+            ('periods', 'How many distinct periods, refunded and replaced ones too'),
+            ('pid', 'The process on the machine'),
+            ('plan', 'Apple''s billingPlanType: BILLED_UPFRONT or MONTHLY; null: no signed transaction states it'),
+            ('position', 'The position in the feed, gapless from 1'),
+            ('price_basis',
+             'Where the price comes from: apple (signed transaction), stated (intake or import), storefront or '
+             'default (catalog), unknown'),
+            ('price_consent_pending', 'Whether the customer has yet to agree to a higher price'),
+            ('price_milliunits', 'In thousandths of currency'),
+            ('proceeds_milliunits', 'The amount less Apple''s commission, before taxes, in thousandths of currency'),
+            ('product_id', 'Apple''s product id'),
+            ('purchased_at', 'When the period begins, or the purchase was made'),
+            ('quantity', 'How many were bought'),
+            ('reason', 'The reason of the state'),
+            ('receipt_id', 'The number of the receipt'),
+            ('received_at', 'When the receipt was stored first, by our clock'),
+            ('recorded_at', 'When it was stored, by our clock'),
+            ('refunded_at', 'When Apple refunded the first charge after the trial; null: it did not'),
+            ('refunded_share', 'Which share of the price a cancellation gives back, from 0 to 1; null: not known'),
+            ('rejected_since', 'When the rejections began; null: none'),
+            ('rejections', 'Refusals in a row that count against the receipt'),
+            ('renews_to_product_id', 'The product of the next period; null unless will_renew'),
+            ('returned', 'Subscriptions that pay again since the day, after a time without'),
+            ('revocation_known_at', 'When the refund was stored, by our clock'),
+            ('revocation_percentage',
+             'How much of the price Apple gave back, in thousandths of a percent; null: Apple did not state it'),
+            ('revoked_at', 'When Apple refunded or revoked it; null: never'),
+            ('revoked_seats', 'How many of them Apple refunded'),
+            ('scheduled_for', 'When the check was due before a claim moved it'),
+            ('seats', 'The seats of a group''s transaction; null: it is none'),
+            ('skip_reason', 'Why nothing is to be done; null unless it was skipped'),
+            ('started_at', 'The earliest purchase date of its periods'),
+            ('state', 'active, grace_period, billing_retry, awaiting_renewal, expired or revoked'),
+            ('stated_at', 'When the upload came, by our clock'),
+            ('stated_id', 'The number of the report; a report has a row for each thing in its receipt'),
+            ('status', 'Apple''s status code; null: the answer had none'),
+            ('storefront', 'The storefront as uploads name it'),
+            ('stream_id', 'The key of the subscription or one-time purchase in these views; unique together with kind'),
+            ('subkind', 'Apple''s subtype; null: it has none'),
+            ('subscription_group_identifier', 'Apple''s id of the subscription group'),
+            ('subscription_id', 'The key of the subscription in these views: the stream_id of the others'),
+            ('summarised_at', 'When the summaries moved last, by our clock'),
+            ('transaction_id', 'Apple''s id of the transaction'),
+            ('trial', 'Trials that give access at the day''s end: the change from the day before'),
+            ('trials_converted', 'Trials that were converted on the day'),
+            ('trials_lost', 'Trials that were lost on the day'),
+            ('trials_started', 'Trials that started on the day'),
+            ('turn', 'Odd turns give, even turns take back'),
+            ('units', 'Units of the credit that it gives or takes back'),
+            ('unsequenced', 'How many committed events have no position yet'),
+            ('unsequenced_since', 'When the oldest of them was stored; null: there is none'),
+            ('until', 'When the entitlement ends if no newer answer comes; null: not granted, or without an end'),
+            ('uploaded_at', 'When the customer sent the receipt last, by our clock'),
+            ('valid_from', 'Since when it holds (included)'),
+            ('valid_until', 'Until when it holds (excluded); infinity: without an end'),
+            ('verified_at', 'When the last verified answer came, by our clock'),
+            ('version', 'The version of the subscription or one-time purchase; rises by one with each change'),
+            ('was_awaited', 'Whether Apple charged for the next period late, after a failure'),
+            ('webhook_id', 'The number of the webhook'),
+            ('will_renew', 'Whether Apple will try to renew it; null: unknown'),
+            ('worker_id', 'The number of the worker')
+        ) shared (name, meaning) ON shared.name = a.attname
+        LEFT JOIN (VALUES
+            ('answer_log', 'reason', 'Why the answer was not verified'),
+            ('app_now', 'name', 'The app''s name, for people'),
+            ('audit_log', 'customer', 'The customer that the write is about; null: none'),
+            ('audit_log', 'detail',
+             'What was done, as JSON; for a decision also who decided and why, until one of the customers is erased'),
+            ('audit_log', 'receipt_id', 'The receipt that the write is about; null: none'),
+            ('channel_coverage', 'compared', 'How many of these were compared since'),
+            ('channel_coverage', 'compares_since', 'Since when both channels are asked'),
+            ('channel_coverage', 'live', 'Subscriptions with access now, asked about by a receipt'),
+            ('channel_difference', 'agreed_at', 'When both channels stated the same; null: they do not yet'),
+            ('channel_difference', 'explanation',
+             'Why it is to be expected: finished_consumable, restored or old_receipt; null: it is not'),
+            ('channel_difference', 'fact', 'The name of the fact, such as expires_at'),
+            ('channel_difference', 'first_seen_at', 'When it was first seen, by our clock'),
+            ('channel_difference', 'last_seen_at', 'When it was last seen, by our clock'),
+            ('channel_difference', 'original_transaction_id', 'The subscription or one-time purchase'),
+            ('channel_difference', 'server_api', 'What the Server API states; null: nothing'),
+            ('channel_difference', 'standing',
+             'agreed (both state the same by now), explained, waiting (one channel may be later than the other) or '
+             'unexplained'),
+            ('channel_difference', 'transaction_id', 'The period or purchase; null: the renewal'),
+            ('channel_difference', 'verify_receipt', 'What verifyReceipt states; null: nothing'),
+            ('charge_history', 'currency', 'The currency of price_milliunits'),
+            ('charge_history', 'expires_at', 'Apple''s expiry of the period; null for a one-time purchase'),
+            ('charge_history', 'price_milliunits',
+             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
+            ('credit_balance', 'customer', 'The customer, by the operator''s own id'),
+            ('credit_balance', 'units', 'What was given less what was taken back'),
+            ('day_recomputed', 'currency', 'The currency of monthly_milliunits; empty: none'),
+            ('day_recomputed', 'monthly_milliunits',
+             'Monthly recurring revenue at the day''s end, in thousandths of currency: the change from the day '
+             'before'),
+            ('day_summary', 'currency', 'The currency of monthly_milliunits; empty: none'),
+            ('day_summary', 'monthly_milliunits',
+             'Monthly recurring revenue at the day''s end, in thousandths of currency: the change from the day '
+             'before'),
+            ('delivery_due', 'balance',
+             'What acknowledged deliveries gave the customer of the credit, less what they took back; null: nothing'),
+            ('delivery_due', 'customer', 'The customer, by the operator''s own id'),
+            ('delivery_due', 'kind', 'What the product is, such as consumable'),
+            ('delivery_due', 'order_id', 'The order that the transaction pays; null: none'),
+            ('delivery_due', 'position', 'The place in the queue; null in the moment after the commit'),
+            ('delivery_due', 'reason', 'purchase, renewal, refund, refund_reversed or transfer'),
+            ('delivery_log', 'customer', 'The customer, by the operator''s own id'),
+            ('delivery_log', 'kind', 'What the product is, such as consumable'),
+            ('delivery_log', 'order_id', 'The order that the transaction pays; null: none'),
+            ('delivery_log', 'position', 'The place in the queue; null in the moment after the commit'),
+            ('delivery_log', 'reason', 'purchase, renewal, refund, refund_reversed or transfer'),
+            ('delivery_log', 'state', 'due, acknowledged or skipped'),
+            ('entitlement_now', 'as_of', 'Apple''s clock of the answer that the row rests on; null unless verified'),
+            ('entitlement_now', 'checked_at',
+             'When the newest verified answer came, by our clock; null unless verified'),
+            ('entitlement_now', 'customer', 'The customer, by the operator''s own id'),
+            ('entitlement_now', 'ended_at', 'When access ended; null while granted'),
+            ('entitlement_now', 'product_id',
+             'Apple''s id of the product that the row rests on; null for a manual grant'),
+            ('event_log', 'customer', 'The owner when the event was recorded; null: unowned'),
+            ('event_log', 'kind', 'What happened, such as subscription.renewed'),
+            ('feed_now', 'position', 'The newest position; 0: no event yet'),
+            ('manual_grant_log', 'customer', 'The customer, by the operator''s own id'),
+            ('manual_grant_log', 'reason', 'Why it was given'),
+            ('notification_log', 'effect',
+             'What it did: asked, planned, unpolled, unshown, applied, stated or no_facts if it is verified; else '
+             'pulled, awaited, no_subscription, unknown, wrong_password or ignored'),
+            ('notification_log', 'environment', 'Production or Sandbox; null: it does not say'),
+            ('notification_log', 'kind', 'Apple''s notification type'),
+            ('notification_log', 'received_at', 'When it came, by our clock'),
+            ('order_log', 'cause', 'What brought the state'),
+            ('order_log', 'customer', 'The customer, by the operator''s own id'),
+            ('order_log', 'environment', 'Of the transaction that pays the order; null: unpaid'),
+            ('order_log', 'product_id', 'Apple''s id of the product that was ordered'),
+            ('order_log', 'state', 'The state from then on'),
+            ('ownership_log', 'customer', 'The owner, by the operator''s own id'),
+            ('period_alias', 'transaction_id', 'A transaction id under which Apple listed the period'),
+            ('period_history', 'currency', 'The currency of price_milliunits'),
+            ('period_history', 'is_family_shared',
+             'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known'),
+            ('period_history', 'price_milliunits',
+             'Apple''s price of the period; null: no signed transaction gave one'),
+            ('period_version', 'currency', 'The currency of price_milliunits'),
+            ('period_version', 'is_family_shared',
+             'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known'),
+            ('period_version', 'price_milliunits',
+             'Apple''s price of the period; null: no signed transaction gave one'),
+            ('price_history', 'currency', 'ISO 4217'),
+            ('price_history', 'storefront', 'The storefront as uploads name it; empty: the default one'),
+            ('product_now', 'currency', 'ISO 4217; null: no price'),
+            ('product_now', 'price_milliunits', 'The price of the default storefront, in thousandths of currency'),
+            ('purchase_history', 'currency', 'The currency of price_milliunits'),
+            ('purchase_history', 'is_family_shared', 'Whether another customer paid'),
+            ('purchase_history', 'price_milliunits',
+             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
+            ('purchase_history', 'purchased_at', 'When the purchase was made'),
+            ('purchase_history', 'refunded_share',
+             'Which share of the price a refund gives back, from 0 to 1; null: not known'),
+            ('purchase_now', 'purchased_at', 'When the purchase was made'),
+            ('receipt_now', 'outcome', 'Of the last answer; null: Apple was not asked yet'),
+            ('receipt_now', 'reason', 'Why the last answer was not verified'),
+            ('renewal_now', 'expires_at', 'Apple''s expiry of the current or last period'),
+            ('renewal_now', 'next_payment',
+             'Whether Apple will try the next payment; null: unknown. will_renew is the customer''s will'),
+            ('renewal_now', 'offer', 'The offer of the next renewal, where Apple names one'),
+            ('revenue_event', 'kind', 'charge, refund or proration (of a replaced period)'),
+            ('revenue_event', 'recorded_at', 'When the charge, refund or replacement was stored, by our clock'),
+            ('subscription_event', 'as_of', 'Apple''s clock of the answer that showed it'),
+            ('subscription_event', 'kind', 'What happened, such as subscription.renewed'),
+            ('subscription_now', 'commitment_ends_at',
+             'The end of that term; it moves when a failed payment succeeds late, and grants nothing'),
+            ('subscription_now', 'expires_at', 'Apple''s expiry of the current or last period'),
+            ('subscription_now', 'next_payment',
+             'Whether Apple will try the next payment; null: unknown. Outside of a term it is will_renew'),
+            ('subscription_now', 'payment_number',
+             'The number of the newest payment of the term that runs, from 1; null: none runs'),
+            ('subscription_now', 'payments', 'The payments of that term'),
+            ('subscription_now', 'plan',
+             'upfront, or monthly for a term of payments; null: no signed transaction says, or an unknown plan'),
+            ('subscription_now', 'seats',
+             'The seats that a group pays for, without refunded ones; null: it is no group'),
+            ('subscription_now', 'will_renew',
+             'Whether the customer wants it to renew, within a term of payments after the term; null: unknown'),
+            ('summary_now', 'position', 'The position up to which the summaries have read the feed'),
+            ('summary_paying', 'charge_id', 'The key of a charge of the stretch'),
+            ('summary_revenue', 'kind', 'charge, refund or proration (of a replaced period)'),
+            ('summary_revenue', 'recorded_at', 'When the charge, refund or replacement was stored, by our clock'),
+            ('summary_trial', 'lost_at', 'When it ended, where that was before first sight and no charge was to come'),
+            ('summary_trial', 'started_at', 'When the trial began'),
+            ('support_log', 'answered_at', 'When its outcome was stored; null: sent'),
+            ('support_log', 'asked_at', 'When it was sent last'),
+            ('support_log', 'attempts', 'How often it was sent'),
+            ('support_log', 'bundle_id', 'Apple''s bundle id of the app'),
+            ('support_log', 'code', 'Apple''s error code; null: none'),
+            ('support_log', 'extended_until', 'When an extended subscription ends now, as Apple said'),
+            ('support_log', 'first_asked_at', 'When it was sent first'),
+            ('support_log', 'kind', 'extend, extend_all, consumption or account_token'),
+            ('support_log', 'outcome',
+             'sent (no answer is known yet), done, refused, failed, or withheld (the customer did not consent; '
+             'nothing was sent)'),
+            ('support_log', 'reason', 'Why it was refused or failed; null: neither'),
+            ('support_log', 'request',
+             'What is asked, in Apple''s words; null: removed with the customer, or nothing was to be sent'),
+            ('support_log', 'request_id', 'The identifier of the request; a repetition has the same'),
+            ('support_log', 'subject',
+             'What it is about: an original transaction id; of a consumption a transaction id; of extend_all a '
+             'product'),
+            ('timeline', 'flags', 'Of the period: trial, intro, promotional_offer, offer_code, family_shared'),
+            ('upload_log', 'customer', 'The customer that sent the receipt, by the operator''s own id'),
+            ('webhook_now', 'behind', 'How many positions of the feed it has not read yet'),
+            ('webhook_now', 'bundle_id', 'The app, by its bundle identifier; null: every app'),
+            ('webhook_now', 'concurrency', 'The most calls at a time'),
+            ('webhook_now', 'created_at', 'When it was added'),
+            ('webhook_now', 'environment', 'Apple''s environment that it takes; null: both'),
+            ('webhook_now', 'has_worker', 'Whether a worker sends it now'),
+            ('webhook_now', 'kinds', 'The kinds of events that it takes; null: every kind'),
+            ('webhook_now', 'position', 'The position in the feed up to which all is delivered, skipped or waiting'),
+            ('webhook_now', 'reason', 'Why it rests or is off'),
+            ('webhook_now', 'rest_until', 'When one event is tried again; null: it does not rest'),
+            ('webhook_now', 'state', 'on, resting (many events in a row failed) or off'),
+            ('webhook_now', 'state_since', 'When the state began'),
+            ('webhook_now', 'url', 'Where it sends, without the query'),
+            ('webhook_now', 'waiting', 'The streams that wait: perennial.webhook_waiting_now'),
+            ('webhook_now', 'waiting_since', 'Since when the oldest of them waits'),
+            ('webhook_waiting_now', 'attempts', 'The failed calls about it'),
+            ('webhook_waiting_now', 'customer', 'The owner when the event was recorded; null: unowned'),
+            ('webhook_waiting_now', 'kind', 'What happened, such as subscription.renewed'),
+            ('webhook_waiting_now', 'next_at', 'When it is sent again'),
+            ('webhook_waiting_now', 'position', 'The position of the stream''s first undelivered event'),
+            ('webhook_waiting_now', 'reason', 'Why the last call failed; null: none did'),
+            ('webhook_waiting_now', 'since', 'Since when it is the first that waits'),
+            ('webhook_waiting_now', 'status', 'The HTTP status of the last answer; null: there was none'),
+            ('worker_now', 'started_at', 'When the worker started')
+        ) own (view, name, meaning) ON own.view = c.relname AND own.name = a.attname
+        WHERE c.relnamespace = 'perennial'::regnamespace AND c.relkind = 'v'
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', described.view, described.name, described.meaning);
+    END LOOP;
+END $$;
 
 """#),
     ]

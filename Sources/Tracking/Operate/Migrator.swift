@@ -67,9 +67,18 @@ extension LedgerOperations {
         }
     }
 
+    /// The first migration of every version before 0.1.0. The files of releases have other names.
+    private static let developmentMigration = "0001_types"
+
     private static func refuseChangedHistory(_ known: [Row]) throws {
         for (row, migration) in zip(known, Migrations.all) {
             let (name, digest) = (try row.text("name"), try row.bytea("digest"))
+            guard name != developmentMigration else {
+                throw LedgerError(
+                    .mismatch,
+                    "A development version from before 0.1.0 made the schema of this database, and no release upgrades it: "
+                        + "name a new database, and import the receipts again.")
+            }
             guard name == migration.name, digest == fingerprint(of: migration) else {
                 throw LedgerError(
                     .mismatch,

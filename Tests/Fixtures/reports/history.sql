@@ -95,7 +95,10 @@ FROM (VALUES
 ) AS p (otid, line, product_id, since, until, offer, learnt);
 
 -- What was learnt later of a period, with what was known before.
-INSERT INTO ledger.period_history
+INSERT INTO ledger.period_history (
+    period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
+    is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage,
+    recorded_at, cancellation_recorded_at)
 SELECT period_id, subscription_id, tstzrange(recorded_at, later.at), product_id, quantity, purchased_at, expires_at,
        cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, NULL::bigint, NULL, NULL::int, recorded_at, NULL
 FROM ledger.period

@@ -8,7 +8,10 @@ INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, 
 SELECT subscription_id, 'monthly', 1, '2026-01-15Z', '2026-02-15Z', false, false, false, 'row', '2026-01-15Z', '2026-01-20Z',
        '2026-01-24Z', '2026-01-24Z'
 FROM ledger.subscription WHERE original_transaction_id = 'J2';
-INSERT INTO ledger.period_history
+INSERT INTO ledger.period_history (
+    period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
+    is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage,
+    recorded_at, cancellation_recorded_at)
 SELECT period_id, subscription_id, tstzrange('2026-01-15Z', '2026-01-24Z'), product_id, quantity, purchased_at, expires_at,
        NULL, false, false, false, NULL, NULL, NULL, NULL::bigint, NULL, NULL::int, recorded_at, NULL
 FROM ledger.period WHERE facts_recorded_at = '2026-01-24Z';

@@ -1,5 +1,4 @@
 import Postgres
-import SQL
 import Subscriptions
 import TestSupport
 import Testing
@@ -191,24 +190,6 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
             #expect(try await wrongDays(test) == "0")
             #expect(try await test.text("SELECT events_behind::text FROM perennial.summary_now") == "0")
             #expect(try await test.text("SELECT is_complete::text FROM perennial.summary_now") == "true")
-        }
-    }
-
-    @Test("New definitions of the figures make every summary outdated, so that reports read the history meanwhile")
-    func redefined() async throws {
-        try await withTestDatabase { database, _ in
-            let redefinition = try #require(Migrations.all.first { $0.name == "0041_figures" })
-            try await database.transaction { transaction in
-                try transaction.script(Queries.lockMigrations.text)
-                for migration in Migrations.all.prefix(while: { $0.name < redefinition.name }) {
-                    try transaction.script(migration.text)
-                }
-                try transaction.script("UPDATE ledger.summary_progress SET rounds = 3, round_at = 7")
-            }
-            try await database.transaction { try $0.script(redefinition.text) }
-            let rows = try await database.query(
-                .init(name: "progress", sql: "SELECT is_complete FROM perennial.summary_now"))
-            #expect(try rows.map { try $0.bool("is_complete") } == [false])
         }
     }
 

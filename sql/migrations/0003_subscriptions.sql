@@ -1,4 +1,15 @@
--- Subscriptions with their periods and timelines, one-time purchases, and which receipts hold them.
+-- Subscriptions with their periods and timelines, one-time purchases, which receipts hold them, and who owns them.
+
+CREATE TYPE ledger.state AS ENUM ('active', 'grace_period', 'billing_retry', 'awaiting_renewal', 'expired', 'revoked');
+COMMENT ON TYPE ledger.state IS 'The state of a subscription; active, grace_period and awaiting_renewal give access';
+
+CREATE TYPE ledger.reason AS ENUM (
+    'voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown',
+    'refund', 'family', 'renewal', 'replacement');
+COMMENT ON TYPE ledger.reason IS
+    'Why a subscription is in its state: the first six belong to expired, refund and family to revoked, renewal and '
+    'replacement to awaiting_renewal';
+
 CREATE TABLE ledger.subscription (
     subscription_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     app_id                   int NOT NULL REFERENCES ledger.app,
@@ -7,9 +18,11 @@ CREATE TABLE ledger.subscription (
     group_id                 text,
     polled_by                bigint REFERENCES ledger.receipt ON DELETE SET NULL,
     will_renew               boolean,
+    next_payment             boolean,
     renewal_expected         boolean,
     renews_to_product_id     text,
     flags                    text[] NOT NULL DEFAULT '{}',
+    sale                     jsonb,
     periods                  int NOT NULL DEFAULT 0,
     started_at               timestamptz,
     head_starts_at           timestamptz,
@@ -34,15 +47,21 @@ CREATE TABLE ledger.subscription (
     fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX subscription_polled_by ON ledger.subscription (polled_by);
+-- The views compare environments as text: without these the planner takes each to be rare.
+CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
 COMMENT ON TABLE ledger.subscription IS
     'Subscriptions: the newest facts that belong to no single period, and the clocks. Version 0 is a row that no '
     'answer described yet';
 COMMENT ON COLUMN ledger.subscription.group_id IS 'Apple''s subscription group';
 COMMENT ON COLUMN ledger.subscription.polled_by IS
     'The receipt that workers ask about it: the verified one with the newest receipt_created_at';
+COMMENT ON COLUMN ledger.subscription.next_payment IS
+    'Whether Apple will try the next payment; null: unknown. will_renew is the customer''s will';
 COMMENT ON COLUMN ledger.subscription.renewal_expected IS
     'Whether access would end at access_ends_at only because no good news came';
 COMMENT ON COLUMN ledger.subscription.flags IS 'Flags of today that belong to no period, such as price_consent_pending';
+COMMENT ON COLUMN ledger.subscription.sale IS
+    'How the newest period is paid: plan, payment_number, payments, term_ends_at_ms, seats; null: nothing is known of it';
 COMMENT ON COLUMN ledger.subscription.periods IS 'How many distinct periods it has';
 COMMENT ON COLUMN ledger.subscription.head_starts_at IS
     'When the newest period begins; later than now for one that was charged ahead';
@@ -55,8 +74,7 @@ COMMENT ON COLUMN ledger.subscription.renewal IS 'The newest row of pending_rene
 COMMENT ON COLUMN ledger.subscription.renewal_as_of IS 'Apple''s clock of that row';
 COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in Apple''s answer';
 COMMENT ON COLUMN ledger.subscription.suspected IS
-    'An earlier expiry that a newer answer gave without a reason, as a lagging replica may; a second equal answer '
-    'confirms it';
+    'What a newer answer took back of Apple''s own words: refunds, upgrade marks, an end. A second answer has to say so too';
 COMMENT ON COLUMN ledger.subscription.as_of IS
     'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
 COMMENT ON COLUMN ledger.subscription.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
@@ -69,7 +87,9 @@ CREATE TABLE ledger.receipt_subscription (
     receipt_id       bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
     omitted_at       timestamptz,
-    PRIMARY KEY (subscription_id, receipt_id)
+    absences         smallint NOT NULL DEFAULT 0,
+    PRIMARY KEY (subscription_id, receipt_id),
+    CONSTRAINT receipt_subscription_absences_are_omissions CHECK (absences = 0 OR omitted_at IS NOT NULL)
 );
 CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
 COMMENT ON TABLE ledger.receipt_subscription IS
@@ -77,6 +97,9 @@ COMMENT ON TABLE ledger.receipt_subscription IS
 COMMENT ON COLUMN ledger.receipt_subscription.omitted_at IS
     'When a verified answer about the receipt left the subscription out although the receipt polled it; null: not '
     'since an answer last held it';
+COMMENT ON COLUMN ledger.receipt_subscription.absences IS
+    'How many verified answers that hold purchases left the subscription out since an answer last held it, up to three; '
+    'omitted_at is the time of the first of them';
 
 CREATE TABLE ledger.period (
     period_id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -101,6 +124,7 @@ CREATE TABLE ledger.period (
     price_milliunits          bigint,
     price_currency            text,
     revocation_percentage     int,
+    sale                      jsonb,
     ending                    jsonb,
     older_facts               jsonb,
     path                      text NOT NULL,
@@ -112,19 +136,28 @@ CREATE TABLE ledger.period (
 CREATE UNIQUE INDEX period_web_order_line_item ON ledger.period (subscription_id, web_order_line_item_id)
     WHERE web_order_line_item_id IS NOT NULL;
 CREATE INDEX period_of_subscription ON ledger.period (subscription_id);
+CREATE INDEX period_of_line_item ON ledger.period (web_order_line_item_id) WHERE web_order_line_item_id IS NOT NULL;
 COMMENT ON TABLE ledger.period IS
     'The periods of subscriptions by their newest facts. A period keeps its id; its line item, an alias, or product '
     'and purchase date identify it';
 COMMENT ON COLUMN ledger.period.original_purchased_at IS
     'Apple''s original_purchase_date, the start of the subscription as the row gives it';
 COMMENT ON COLUMN ledger.period.cancelled_at IS 'When Apple refunded, revoked or replaced the period';
+COMMENT ON COLUMN ledger.period.cancellation_reason IS
+    'Apple''s cancellation_reason; or "moved to" and the original transaction id under which Apple shows the period now';
 COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced this one at once';
 COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
-COMMENT ON COLUMN ledger.period.ownership IS 'Apple''s in_app_ownership_type: PURCHASED or FAMILY_SHARED';
+COMMENT ON COLUMN ledger.period.ownership IS
+    'Apple''s in_app_ownership_type: PURCHASED, FAMILY_SHARED or ASSIGNED; what is not PURCHASED cost another customer';
 COMMENT ON COLUMN ledger.period.price_milliunits IS
-    'Apple''s price of the whole quantity in thousandths of price_currency; null: no signed transaction gave one';
+    'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
+    'to, of a term one payment; null: no signed transaction gave one';
 COMMENT ON COLUMN ledger.period.revocation_percentage IS
     'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
+COMMENT ON COLUMN ledger.period.sale IS
+    'Apple''s billingPlanType, commitmentInfo, multiSeatInfo, additionalTransactionReason and revocationType: plan, '
+    'payment_number, payments, term_ends_at_ms, term_price, seats, revoked_seats, one_of_several, revocation_type; null: '
+    'no signed transaction stated any';
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
     'By field: where and when the fact comes from, if not from path and as_of';
@@ -132,7 +165,8 @@ COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer
 COMMENT ON COLUMN ledger.period.as_of IS
     'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
 COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
-COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS 'When its cancellation was stored, by our clock';
+COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS
+    'When its cancellation was stored, or the number of its refunded seats, by our clock';
 COMMENT ON COLUMN ledger.period.facts_recorded_at IS
     'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_history has '
     'what was known before';
@@ -155,12 +189,14 @@ CREATE TABLE ledger.period_history (
     price_milliunits          bigint,
     price_currency            text,
     revocation_percentage     int,
+    sale                      jsonb,
     recorded_at               timestamptz NOT NULL,
     cancellation_recorded_at  timestamptz
 );
 CREATE INDEX period_history_of_subscription ON ledger.period_history (subscription_id);
 COMMENT ON TABLE ledger.period_history IS 'What was known of a period before a fact changed that figures depend on';
 COMMENT ON COLUMN ledger.period_history.known IS 'When that was known, by our clock; half-open';
+COMMENT ON COLUMN ledger.period_history.sale IS 'As in ledger.period';
 
 CREATE TABLE ledger.transaction_alias (
     period_id       bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
@@ -179,7 +215,7 @@ CREATE TABLE ledger.subscription_span (
     entitled         boolean NOT NULL,
     product_id       text NOT NULL,
     flags            text[] NOT NULL DEFAULT '{}',
-    allowed_until       timestamptz,
+    allowed_until    timestamptz,
     version          bigint NOT NULL,
     CONSTRAINT subscription_span_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
     CONSTRAINT subscription_span_reason_fits CHECK (
@@ -228,7 +264,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
 $$;
 COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
-    'Whether the outage allowance carries access at an instant. Swift has the same rule as StoredSpan.isInOutageAllowance(at:)';
+    'Whether the outage allowance carries access at an instant. Swift has the same rule as '
+    'StoredSpan.isInOutageAllowance(at:)';
 
 CREATE TABLE ledger.purchase (
     purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -259,6 +296,7 @@ CREATE TABLE ledger.purchase (
 ) WITH (fillfactor = 75);
 CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
 CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
+CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
 COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';
@@ -304,30 +342,30 @@ COMMENT ON TABLE ledger.purchase_history IS
     'What was known of a one-time purchase before a fact changed that figures depend on';
 COMMENT ON COLUMN ledger.purchase_history.known IS 'When that was known, by our clock; half-open';
 
--- The views compare environments as text: without these the planner takes each to be rare.
-CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
-CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
-
 -- The clocks of a subscription or purchase, whose last answers may have been equal ones: those are written in the
 -- schedule of the receipt that polls it. A poller that has no schedule row is null.
 CREATE FUNCTION ledger.as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.as_of, poller.confirmed_as_of) $$;
-CREATE FUNCTION ledger.as_of(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.as_of, poller.confirmed_as_of) $$;
 COMMENT ON FUNCTION ledger.as_of(ledger.subscription, ledger.poll_schedule) IS
     'Apple''s clock of the newest answer about a subscription, from its row and its poller''s schedule';
+
+CREATE FUNCTION ledger.as_of(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.as_of, poller.confirmed_as_of) $$;
 COMMENT ON FUNCTION ledger.as_of(ledger.purchase, ledger.poll_schedule) IS
     'Apple''s clock of the newest answer about a one-time purchase, from its row and its poller''s schedule';
 
 CREATE FUNCTION ledger.checked_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.checked_at, poller.confirmed_at) $$;
-CREATE FUNCTION ledger.checked_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.checked_at, poller.confirmed_at) $$;
 COMMENT ON FUNCTION ledger.checked_at(ledger.subscription, ledger.poll_schedule) IS
     'When the newest answer about a subscription came, by our clock';
+
+CREATE FUNCTION ledger.checked_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.checked_at, poller.confirmed_at) $$;
 COMMENT ON FUNCTION ledger.checked_at(ledger.purchase, ledger.poll_schedule) IS
     'When the newest answer about a one-time purchase came, by our clock';
 
+-- Renewal information speaks for the answer that holds it, also where Apple signed it: statuses are read with each history,
+-- so an equal answer states it again.
 CREATE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
@@ -340,12 +378,80 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN s.next_check_at IS NOT NULL AND poller.confirmed_at > s.checked_at THEN poller.scheduled_for
            ELSE s.next_check_at END
 $$;
+COMMENT ON FUNCTION ledger.next_check_at(ledger.subscription, ledger.poll_schedule) IS
+    'When the next check of a subscription is due: after equal answers, when its poller''s is; null: none is';
+
 CREATE FUNCTION ledger.next_check_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN p.next_check_at IS NOT NULL AND poller.confirmed_at > p.checked_at THEN poller.scheduled_for
            ELSE p.next_check_at END
 $$;
-COMMENT ON FUNCTION ledger.next_check_at(ledger.subscription, ledger.poll_schedule) IS
-    'When the next check of a subscription is due: after equal answers, when its poller''s is; null: none is';
 COMMENT ON FUNCTION ledger.next_check_at(ledger.purchase, ledger.poll_schedule) IS
     'When the next look for a refund of a one-time purchase is due; null: none is';
+
+-- A customer who only pointed at a purchase, by the bare id of a transaction or a receipt for which Apple never vouched, owns
+-- what no other one claims, and gets no delivery of it.
+CREATE TABLE ledger.ownership (
+    ownership_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
+    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
+    customer_id      bigint NOT NULL REFERENCES ledger.customer,
+    cause            text,
+    valid            tstzrange NOT NULL,
+    known            tstzrange NOT NULL,
+    CONSTRAINT ownership_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
+    CONSTRAINT ownership_of_subscription_says_one_thing EXCLUDE USING gist
+        (subscription_id WITH =, valid WITH &&, known WITH &&) WHERE (subscription_id IS NOT NULL),
+    CONSTRAINT ownership_of_purchase_says_one_thing EXCLUDE USING gist
+        (purchase_id WITH =, valid WITH &&, known WITH &&) WHERE (purchase_id IS NOT NULL),
+    CONSTRAINT ownership_cause_known
+        CHECK (cause IN ('upload', 'import', 'token', 'proof', 'merge', 'split', 'assignment', 'pointer'))
+);
+CREATE INDEX ownership_of_customer ON ledger.ownership (customer_id);
+COMMENT ON TABLE ledger.ownership IS
+    'Which customer owned which subscription or one-time purchase. A change closes known and adds a row; a closed '
+    'row never changes';
+COMMENT ON COLUMN ledger.ownership.cause IS
+    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a proof of their order, a '
+    'merge, its undoing (split), a manual assignment, or that they only pointed at it; null: unknown';
+COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
+COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';
+
+CREATE FUNCTION ledger.is_shared(ownership text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(ownership, 'PURCHASED') <> 'PURCHASED'
+$$;
+COMMENT ON FUNCTION ledger.is_shared IS
+    'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known. Rows of a time '
+    'without ownership were bought';
+
+CREATE FUNCTION ledger.looks_monthly(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT period = 'P1Y' AND expires_at - purchased_at BETWEEN interval '28 days' AND interval '31 days 2 hours'
+$$;
+COMMENT ON FUNCTION ledger.looks_monthly IS
+    'Whether a paid row without any offer is probably one payment of a term: a month of a product that the catalog calls '
+    'a year. verifyReceipt shows nothing else of it';
+
+CREATE FUNCTION ledger.is_moved(is_upgraded boolean, cancellation_reason text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT is_upgraded AND COALESCE(cancellation_reason LIKE 'moved to %', false)
+$$;
+COMMENT ON FUNCTION ledger.is_moved IS
+    'Whether Apple shows a period under another original transaction id now, where it is the same charge';
+
+CREATE FUNCTION ledger.is_rest_refunded(
+    is_upgraded boolean, revocation_percentage int, purchased_at timestamptz, expires_at timestamptz,
+    cancelled_at timestamptz, followed_at timestamptz)
+RETURNS boolean
+-- Not immutable, as the sum of an instant and an interval is not: the planner would not put it where it is used.
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(
+        is_upgraded AND revocation_percentage = 100000 AND cancelled_at >= purchased_at
+            AND COALESCE(cancelled_at NOT BETWEEN followed_at - interval '1 minute' AND followed_at + interval '1 minute',
+                         cancelled_at >= expires_at), false)
+$$;
+COMMENT ON FUNCTION ledger.is_rest_refunded IS
+    'Whether Apple refunded the rest of a replaced period: the replacement brings a repayment that is dated as the next '
+    'period, at followed_at, so a refund of the whole price with another date came beside it. Swift has the same rule as '
+    'Period.restRefundedAt';

@@ -1,41 +1,5 @@
--- An order whose transaction the caller named, and Apple does not list yet, waits for that one; what may pay orders is
--- locked before them; what is bought singly is ordered singly.
-ALTER TABLE ledger.order_receipt ADD COLUMN is_naming boolean NOT NULL DEFAULT false;
-UPDATE ledger.order_receipt SET is_naming = true WHERE transaction_id IS NOT NULL;
-COMMENT ON COLUMN ledger.order_receipt.is_naming IS 'Whether the last upload of the receipt for the order named transaction_id';
-
-CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-DECLARE
-    named text := (
-        SELECT x.transaction_id
-        FROM (SELECT x.transaction_id, x.is_naming FROM ledger.order_receipt x
-              WHERE x.order_id = of_order ORDER BY x.sent_at DESC, x.receipt_id DESC LIMIT 1) x
-        WHERE x.is_naming);
-    app int := (SELECT o.app_id FROM ledger.purchase_order o WHERE o.order_id = of_order);
-BEGIN
-    RETURN CASE WHEN NOT EXISTS (
-            SELECT FROM ledger.purchase p
-            WHERE p.app_id = app AND p.environment = ANY(enum_range(NULL::ledger.environment))
-              AND p.original_transaction_id = named AND p.version > 0)
-        AND NOT EXISTS (
-            SELECT FROM ledger.transaction_alias a
-            CROSS JOIN LATERAL (
-                SELECT e.subscription_id FROM ledger.period e WHERE e.period_id = a.period_id OFFSET 0) e
-            CROSS JOIN LATERAL (
-                SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = e.subscription_id OFFSET 0) s
-            WHERE a.transaction_id = named AND s.app_id = app)
-        -- A restored copy has an id of its own.
-        AND NOT EXISTS (
-            SELECT FROM ledger.order_receipt x
-            CROSS JOIN LATERAL (
-                SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = x.receipt_id OFFSET 0) l
-            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-            WHERE x.order_id = of_order AND named = ANY(p.transaction_ids) AND p.version > 0)
-        THEN named END;
-END $$;
-COMMENT ON FUNCTION ledger.awaited_transaction IS
-    'The transaction that the last upload for an order named, where no answer of Apple listed it yet';
+-- Payments: all orders and transactions of a customer and product are read together, so that one rule decides which pays
+-- which, whatever came first.
 
 CREATE FUNCTION ledger.is_bought_singly(kind ledger.product_kind) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
@@ -43,12 +7,25 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.is_bought_singly IS 'Whether Apple sells one at a time of a kind, so that no quantity counts';
 
-CREATE OR REPLACE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
+-- Every step is found by index: a session keeps the plans that it made while the tables were empty.
+CREATE FUNCTION ledger.payable_orders(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN ARRAY(
-        WITH sold AS MATERIALIZED (
+        WITH paid AS MATERIALIZED (
+            SELECT r.order_id
+            FROM unnest(purchase_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.purchase_id = n.id OFFSET 0) r
+            WHERE r.state = 'paid'
+            UNION ALL
+            SELECT r.order_id
+            FROM unnest(subscription_ids) AS n(id)
+            CROSS JOIN LATERAL (
+                SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.subscription_id = n.id OFFSET 0) r
+            WHERE r.state = 'paid'
+        ), sold AS MATERIALIZED (
             SELECT o.customer_id, p.product_id
             FROM unnest(purchase_ids) AS n(id)
             CROSS JOIN LATERAL (
@@ -64,9 +41,13 @@ BEGIN
             CROSS JOIN LATERAL (
                 SELECT DISTINCT e.product_id FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
             UNION
+            -- Also of those whose orders are paid by what belongs to another customer now.
             SELECT COALESCE(c.merged_into, c.customer_id), r.product_id
-            FROM unnest(receipt_ids) AS n(id)
-            CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
+            FROM (
+                SELECT x.order_id FROM unnest(receipt_ids) AS n(id)
+                CROSS JOIN LATERAL (SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
+                UNION ALL
+                SELECT paid.order_id FROM paid) x
             CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
             CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
         ), called AS MATERIALIZED (
@@ -94,6 +75,8 @@ BEGIN
             SELECT r.order_id, r.product_id FROM ledger.purchase_order r
             WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
         WHERE r.product_id = c.product_id
+        UNION
+        SELECT paid.order_id FROM paid
         UNION
         SELECT r.order_id
         FROM called c
@@ -132,11 +115,56 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION ledger.payable_orders IS
     'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
-    'paid and not delivered, whose payment may move: of the same customers and products. Orders that ended count where a '
-    'receipt was sent for them or a token names them. Of those that ended and of those that are paid the newest hundred of '
-    'a customer and product count';
+    'paid and not delivered, whose payment may move: of the same customers and products, and of the customers whose orders '
+    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them. Of those that '
+    'ended and of those that are paid the newest hundred of a customer and product count';
 
-CREATE OR REPLACE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
+-- An order whose transaction the caller named, and Apple does not list yet, waits for that one.
+CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    named text := (
+        SELECT x.transaction_id
+        FROM (SELECT x.transaction_id, x.is_naming FROM ledger.order_receipt x
+              WHERE x.order_id = of_order ORDER BY x.sent_at DESC, x.receipt_id DESC LIMIT 1) x
+        WHERE x.is_naming);
+    app int := (SELECT o.app_id FROM ledger.purchase_order o WHERE o.order_id = of_order);
+BEGIN
+    RETURN CASE WHEN NOT EXISTS (
+            SELECT FROM ledger.purchase p
+            WHERE p.app_id = app AND p.environment = ANY(enum_range(NULL::ledger.environment))
+              AND p.original_transaction_id = named AND p.version > 0)
+        AND NOT EXISTS (
+            SELECT FROM ledger.transaction_alias a
+            CROSS JOIN LATERAL (
+                SELECT e.subscription_id FROM ledger.period e WHERE e.period_id = a.period_id OFFSET 0) e
+            CROSS JOIN LATERAL (
+                SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = e.subscription_id OFFSET 0) s
+            WHERE a.transaction_id = named AND s.app_id = app)
+        -- A restored copy has an id of its own.
+        AND NOT EXISTS (
+            SELECT FROM ledger.order_receipt x
+            CROSS JOIN LATERAL (
+                SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = x.receipt_id OFFSET 0) l
+            CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
+            WHERE x.order_id = of_order AND named = ANY(p.transaction_ids) AND p.version > 0)
+        THEN named END;
+END $$;
+COMMENT ON FUNCTION ledger.awaited_transaction IS
+    'The transaction that the last upload for an order named, where no answer of Apple listed it yet';
+
+CREATE FUNCTION ledger.holds(receipt_id bigint, purchase_id bigint, subscription_id bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+            SELECT FROM ledger.receipt_purchase l
+            WHERE l.receipt_id = holds.receipt_id AND l.purchase_id = holds.purchase_id)
+        OR EXISTS (
+            SELECT FROM ledger.receipt_subscription l
+            WHERE l.receipt_id = holds.receipt_id AND l.subscription_id = holds.subscription_id)
+$$;
+COMMENT ON FUNCTION ledger.holds IS 'Whether a receipt holds a one-time purchase or a subscription';
+
+CREATE FUNCTION ledger.lock_payable(purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[]) RETURNS uuid[]
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     payable uuid[] := ledger.payable_orders(purchase_ids, subscription_ids, receipt_ids);
@@ -174,7 +202,51 @@ COMMENT ON FUNCTION ledger.lock_payable IS
     'Locks what is due of all that may pay the payable orders, then these, so that one settlement at a time decides what '
     'pays them';
 
-CREATE OR REPLACE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
+-- Placing an order decides payments anew, so that it does not matter whether an order or its purchase is stored first.
+CREATE FUNCTION ledger.lock_payable_with(order_ids uuid[], late interval) RETURNS uuid[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    purchase_ids bigint[];
+    subscription_ids bigint[];
+BEGIN
+    WITH wanted AS MATERIALIZED (
+        SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id, min(r.created_at) - late AS since
+        FROM unnest(order_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
+        CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
+        WHERE r.state::text = 'created'
+        GROUP BY 1, 2
+    ), owned AS MATERIALIZED (
+        SELECT o.customer_id, o.purchase_id, o.subscription_id
+        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
+        CROSS JOIN LATERAL (
+            SELECT o.* FROM ledger.ownership o
+            WHERE o.customer_id = w.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+    )
+    SELECT array_agg(o.purchase_id) FILTER (WHERE o.purchase_id IS NOT NULL),
+           array_agg(o.subscription_id) FILTER (WHERE o.subscription_id IS NOT NULL)
+    INTO purchase_ids, subscription_ids
+    FROM owned o
+    WHERE EXISTS (
+        SELECT FROM wanted w
+        CROSS JOIN LATERAL (
+            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
+            UNION ALL
+            SELECT e.product_id, e.purchased_at FROM ledger.period e
+            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
+        WHERE w.customer_id = o.customer_id AND b.product_id = w.product_id AND b.purchased_at >= w.since);
+    IF purchase_ids IS NULL AND subscription_ids IS NULL THEN
+        RETURN '{}';
+    END IF;
+    RETURN ledger.lock_payable(COALESCE(purchase_ids, '{}'), COALESCE(subscription_ids, '{}'), '{}');
+END $$;
+COMMENT ON FUNCTION ledger.lock_payable_with IS
+    'Locks the new orders that what their customers bought before may pay, at most late before them, and the payable orders '
+    'of the same customers and products, as lock_payable does; none where nothing was bought. The caller has locked the '
+    'customers, and so has each settlement that changes what they own';
+
+CREATE FUNCTION ledger.paying_transactions(order_ids uuid[], late interval) RETURNS TABLE (
     purchase_id bigint, subscription_id bigint, period_id bigint, environment ledger.environment, product_id text,
     quantity int, purchased_at timestamptz, owner_id bigint, is_claimed boolean, is_renewal boolean,
     transaction_ids text[], account_token text, token_order uuid, token_customer bigint, is_given boolean,
@@ -205,7 +277,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
          AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
-        WHERE p.version > 0 AND p.facts #>> '{ownership,word}' IS DISTINCT FROM 'FAMILY_SHARED'
+        WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
           AND (p.revoked_at IS NULL OR EXISTS (
               SELECT FROM ledger.purchase_order r
               WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
@@ -225,8 +297,8 @@ BEGIN
             SELECT e.* FROM ledger.period e WHERE e.subscription_id = s.subscription_id OFFSET 0) e
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = e.product_id
          AND (e.purchased_at >= w.since OR ledger.account_token(e.app_account_token) = ANY(w.tokens))
-        WHERE e.ownership IS DISTINCT FROM 'FAMILY_SHARED'
-          AND (e.is_upgraded AND e.cancellation_reason LIKE 'moved to %') IS NOT TRUE
+        WHERE NOT ledger.is_shared(e.ownership)
+          AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason)
           AND (e.cancelled_at IS NULL OR e.is_upgraded OR EXISTS (
               SELECT FROM ledger.purchase_order r
               WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id
@@ -237,24 +309,27 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
                                SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate') AS is_twin
+                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
+                              AND l.turn = l.last_turn) AS is_given,
+                   bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn) AS is_twin
             FROM (
-                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
-                UNION ALL
-                SELECT l.* FROM ledger.delivery l
-                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l
+                SELECT l.*, max(l.turn) OVER () AS last_turn
+                FROM (
+                    SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
+                    UNION ALL
+                    SELECT l.* FROM ledger.delivery l
+                    WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
     ), twin AS MATERIALIZED (
         -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id,
-               lower(p.app_account_token) AS token
+        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
         FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
         CROSS JOIN LATERAL (
             SELECT l.purchase_id FROM ledger.delivery l
             WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'claimed_by_order' OFFSET 0) l
+              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate' OFFSET 0) l
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.purchased_at = ANY(ARRAY(SELECT g.purchased_at FROM given g WHERE g.is_given IS NULL))
+        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
+            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
     ), sent AS MATERIALIZED (
         SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
         FROM unnest(order_ids) AS n(id)
@@ -267,11 +342,10 @@ BEGIN
            (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
             WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
            COALESCE(t.is_given, false),
-           COALESCE(t.is_twin, false) OR t.is_given IS NULL AND EXISTS (
+           t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
                SELECT FROM twin o
                WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id
-                 AND (o.token <> t.token) IS NOT TRUE),
+                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
            COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
@@ -291,97 +365,68 @@ COMMENT ON FUNCTION ledger.paying_transactions IS
     'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
     'was delivered';
 
-CREATE OR REPLACE FUNCTION ledger.place_orders(
-    bundle_ids text[], customers text[], product_ids text[], quantities int[], prices bigint[], currencies text[],
-    devices bytea[], request_keys text[], requests bytea[], order_ids uuid[], app_account_tokens uuid[], sealed_keys bytea[],
-    lasts interval, open_max int)
-RETURNS TABLE (order_id uuid, state ledger.order_state, expires_at timestamptz)
--- An order whose customer is locked for long does not keep the orders of others waiting.
-LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_generic_plan SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-#variable_conflict use_column
+CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
-    places bigint[];
-    app_ids int[];
-    kinds ledger.product_kind[];
-    buyers bigint[];
-    at timestamptz;
+    given bigint[] := ARRAY(
+        SELECT d.delivery_id FROM ledger.delivery d WHERE d.purchase_id = ANY(purchase_ids)
+        UNION ALL
+        SELECT d.delivery_id
+        FROM unnest(subscription_ids, period_ids) AS n(subscription_id, period_id)
+        JOIN ledger.delivery d ON d.subscription_id = n.subscription_id AND d.period_id = n.period_id);
+    orders uuid[];
 BEGIN
-    SELECT array_agg(n.place ORDER BY n.place), array_agg(p.app_id ORDER BY n.place), array_agg(p.kind ORDER BY n.place)
-    INTO places, app_ids, kinds
-    FROM unnest(bundle_ids, product_ids, quantities) WITH ORDINALITY AS n(bundle_id, product_id, quantity, place)
-    CROSS JOIN LATERAL (
-        SELECT p.app_id, p.kind FROM ledger.app a JOIN ledger.product p USING (app_id)
-        WHERE a.bundle_id = n.bundle_id AND a.removed_at IS NULL AND p.product_id = n.product_id AND p.kind IS NOT NULL
-        OFFSET 0) p
-    WHERE n.quantity = 1 OR NOT ledger.is_bought_singly(p.kind);
-    buyers := ledger.lock_buyers(app_ids, ARRAY(SELECT customers[i] FROM unnest(places) AS i));
-    at := clock_timestamp();
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND p.product_id = n.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state
-        FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
-        JOIN unnest(
-            product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
-            sealed_keys) WITH ORDINALITY AS n(
-            product_id, quantity, price, currency, device, request_key, request, order_id, app_account_token,
-            sealed_key, place) ON n.place = s.place
-    ), room AS MATERIALIZED (
-        SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
-                   SELECT o.order_id FROM ledger.purchase_order o
-                   WHERE o.customer_id = b.buyer AND o.state = 'created'
-                     AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
-                   ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
-        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS open FROM ledger.purchase_order o
-            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
-    ), remembered AS (
-        INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-        SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at
+    -- Every writer locks the queue before the deliveries.
+    PERFORM FROM ledger.due_delivery q WHERE q.delivery_id = ANY(given) ORDER BY q.delivery_id FOR NO KEY UPDATE;
+    WITH tied AS (
+        UPDATE ledger.delivery d SET order_id = n.order_id
         FROM (
-            SELECT n.*, count(*) FILTER (WHERE n.state = 'created') OVER (
-                PARTITION BY n.buyer ORDER BY n.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
-            FROM asked n) n
-        JOIN room b USING (buyer)
-        WHERE n.state <> 'created'
-           OR n.earlier < LEAST(open_max, open_max - b.open + cardinality(b.untouched))
-        ORDER BY n.app_id, n.request_key COLLATE "C"
-        ON CONFLICT DO NOTHING
-        RETURNING order_id
-    ), gave_way AS (
-        UPDATE ledger.purchase_order o SET state = 'cancelled', cause = 'gave_way', changed_at = at
-        WHERE o.order_id = ANY(ARRAY(
-            -- Every writer locks orders by their ids.
-            SELECT l.order_id FROM ledger.purchase_order l
-            WHERE l.order_id = ANY(ARRAY(
-                SELECT unnest(b.untouched[1:b.open + b.placed - open_max])
-                FROM (
-                    SELECT b.untouched, b.open, count(*) AS placed
-                    FROM room b JOIN asked n USING (buyer) JOIN remembered r ON r.order_id = n.order_id
-                    WHERE n.state = 'created'
-                    GROUP BY b.buyer, b.untouched, b.open) b
-                -- As text, which keeps the index of open orders out: it looks as good while the table is empty.
-                WHERE b.open + b.placed > open_max)) AND l.state::text = 'created'
-            ORDER BY l.order_id FOR NO KEY UPDATE))
-    )
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    SELECT n.order_id, n.app_id, n.buyer, n.product_id, n.quantity, n.price, n.currency, n.device, n.app_account_token,
-           n.sealed_key, n.state, CASE n.state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, at + lasts, at
-    FROM remembered r JOIN asked n USING (order_id)
-    RETURNING order_id, state, expires_at;
+            SELECT d.delivery_id, o.order_id
+            FROM ledger.delivery d
+            CROSS JOIN LATERAL (
+                SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id FROM ledger.customer c
+                WHERE c.customer_id = d.customer_id OFFSET 0) c
+            LEFT JOIN LATERAL (
+                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r WHERE r.purchase_id = d.purchase_id
+                UNION ALL
+                SELECT r.order_id, r.customer_id FROM ledger.purchase_order r
+                WHERE r.subscription_id = d.subscription_id AND r.period_id = d.period_id) r ON true
+            -- What was due to the one from whom a proof claims it is skipped, and pays nothing.
+            LEFT JOIN LATERAL (
+                SELECT r.order_id FROM ledger.customer b
+                WHERE b.customer_id = r.customer_id AND COALESCE(b.merged_into, b.customer_id) = c.customer_id OFFSET 0) o
+                ON true
+            WHERE d.delivery_id = ANY(given)) n
+        WHERE d.delivery_id = n.delivery_id AND d.order_id IS DISTINCT FROM n.order_id
+        RETURNING d.delivery_id, d.order_id
+    ), queued AS (
+        UPDATE ledger.due_delivery q SET order_id = t.order_id FROM tied t WHERE q.delivery_id = t.delivery_id)
+    SELECT array_agg(t.order_id) FILTER (WHERE t.order_id IS NOT NULL) INTO orders FROM tied t;
+    IF orders IS NOT NULL THEN
+        PERFORM ledger.advance_orders(orders);
+    END IF;
 END $$;
-COMMENT ON FUNCTION ledger.place_orders IS
-    'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
-    'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
-    'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns is delivered already. Every step is found by index, because a session keeps '
-    'the plans that it made while the tables were empty';
+COMMENT ON FUNCTION ledger.tie_deliveries IS
+    'Ties the deliveries of purchases and periods to the orders that these pay now, due or settled, and makes the orders '
+    'delivered or refunded where they are settled. The caller has locked the orders';
+
+CREATE FUNCTION ledger.may_be_paid(of_order uuid, late interval) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT
+        FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = of_order AND r.state::text = 'created' OFFSET 0) r
+        CROSS JOIN LATERAL (
+            SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
+            WHERE o.customer_id = r.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+        CROSS JOIN LATERAL (
+            SELECT p.product_id, p.purchased_at FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id
+            UNION ALL
+            SELECT e.product_id, e.purchased_at FROM ledger.period e
+            WHERE e.subscription_id = o.subscription_id OFFSET 0) b
+        WHERE b.product_id = r.product_id AND b.purchased_at >= r.created_at - late);
+END $$;
+COMMENT ON FUNCTION ledger.may_be_paid IS
+    'Whether the customer of an order that this transaction places owns something of its product that was bought at most '
+    'late before it. Volatile, so that it sees the order';

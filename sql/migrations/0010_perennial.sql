@@ -30,7 +30,13 @@ SELECT s.subscription_id,
        s.started_at,
        s.version,
        ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at
+       ledger.checked_at(s, poller) AS checked_at,
+       s.sale ->> 'plan' AS plan,
+       CASE WHEN term.runs THEN (s.sale ->> 'payment_number')::int END AS payment_number,
+       CASE WHEN term.runs THEN (s.sale ->> 'payments')::int END AS payments,
+       CASE WHEN term.runs THEN term.ends_at END AS commitment_ends_at,
+       s.next_payment,
+       (s.sale ->> 'seats')::int AS seats
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
@@ -39,6 +45,10 @@ JOIN LATERAL (
     SELECT * FROM ledger.subscription_span p
     WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
     ORDER BY lower(p.valid) DESC LIMIT 1) current ON true
+-- A term that Apple ended runs no longer, whatever its date.
+CROSS JOIN LATERAL (
+    SELECT current.state NOT IN ('expired', 'revoked') AS runs,
+           to_timestamp((s.sale ->> 'term_ends_at_ms')::bigint / 1000.0) AS ends_at) term
 CROSS JOIN LATERAL ledger.is_in_outage_allowance(current.valid, current.allowed_until, clock.at) allowed
 LEFT JOIN ledger.ownership o
     ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
@@ -46,11 +56,11 @@ LEFT JOIN ledger.customer c USING (customer_id)
 WHERE s.version > 0;
 COMMENT ON VIEW ledger.subscription_state IS 'What perennial.subscription_now has, found by number';
 
--- New columns go to the end; columns are never renamed or removed. 0024_view_columns.sql says what each column means.
+-- New columns go to the end; columns are never renamed or removed. 0016_columns.sql says what each column means.
 CREATE VIEW perennial.subscription_now AS
 SELECT bundle_id, environment, original_transaction_id, customer, subscription_group_identifier, product_id, state, reason,
        entitled, expires_at, entitled_until, will_renew, renews_to_product_id, flags, periods, started_at, version, as_of,
-       checked_at
+       checked_at, plan, payment_number, payments, commitment_ends_at, next_payment, seats
 FROM ledger.subscription_state;
 COMMENT ON VIEW perennial.subscription_now IS
     'One row per subscription: its state as of now by its timeline, and its owner';
@@ -133,7 +143,7 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id AS str
        CASE WHEN s.renewal ->> 'promotional_offer_id' IS NOT NULL THEN 'promotional_offer'
             WHEN s.renewal ->> 'offer_code_ref_name' IS NOT NULL THEN 'offer_code' END AS offer,
        'price_consent_pending' = ANY (s.flags) AS price_consent_pending, ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at
+       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at, s.next_payment
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
@@ -149,7 +159,16 @@ SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
        GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
        s.lane::text AS lane, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
+       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because
+           ELSE COALESCE(
+               (SELECT 'Apple refuses the shared secret (21004)' FROM ledger.secret_trial t
+                WHERE t.app_id = r.app_id AND t.paused_since IS NOT NULL AND a.verifier = 'verify_receipt'
+                  AND (t.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)),
+               (SELECT max(COALESCE(c.refused_because, 'Apple asks for fewer requests')) FROM ledger.call_budget c
+                WHERE c.app_id = r.app_id AND c.endpoint IN ('statuses', 'history') AND c.paused_until > now()
+                  AND a.verifier = 'server_api'
+                  AND (c.environment = 'Sandbox') = COALESCE(s.is_sandbox, r.environment = 'Sandbox', false)))
+       END AS paused_because
 FROM ledger.receipt r
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.app_budget b USING (app_id)
@@ -224,6 +243,62 @@ COMMENT ON VIEW perennial.audit_log IS
     'the renewal of a restored feed''s id. Never a secret and never a '
     'receipt';
 
+CREATE VIEW perennial.order_log AS
+SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,
+       o.environment::text AS environment, l.state::text AS state, l.cause, l.changed_at AS at
+FROM ledger.order_change l
+JOIN ledger.purchase_order o USING (order_id)
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.order_log IS 'Every change of every order; customer is the one that its name means now';
+
+CREATE VIEW perennial.delivery_log AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
+FROM ledger.delivery_now d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.delivery_log IS
+    'Every delivery: what a purchase or period gives (odd turn) or takes back (even turn)';
+
+CREATE VIEW perennial.credit_balance AS
+SELECT a.bundle_id, head.name AS customer, d.environment::text AS environment, d.credit,
+       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
+FROM ledger.delivery d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+WHERE d.credit IS NOT NULL AND d.skip_reason IS NULL
+  AND NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id)
+GROUP BY a.bundle_id, head.name, d.environment, d.credit;
+COMMENT ON VIEW perennial.credit_balance IS
+    'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
+    'knows what of it was used up';
+
+CREATE VIEW perennial.delivery_due AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, q.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.created_at, (
+           SELECT sum(CASE WHEN l.turn % 2 = 1 THEN l.units ELSE -l.units END)
+           FROM ledger.delivery l
+           WHERE l.customer_id IN (SELECT head.customer_id
+                                   UNION ALL
+                                   SELECT n.customer_id FROM ledger.customer n WHERE n.merged_into = head.customer_id)
+             AND l.environment = d.environment AND l.credit = d.credit AND l.skip_reason IS NULL
+             AND NOT EXISTS (SELECT FROM ledger.due_delivery o WHERE o.delivery_id = l.delivery_id)) AS balance
+FROM ledger.due_delivery q
+JOIN ledger.app a USING (app_id)
+JOIN ledger.delivery d USING (delivery_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.delivery_due IS
+    'Every due delivery: what the operator''s service has not carried out. It reads what is due, not what was delivered';
+
 CREATE VIEW perennial.notification_log AS
 SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.received_at, n.kind, n.subkind,
        n.original_transaction_id, n.effect, n.check_at
@@ -231,16 +306,51 @@ FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.notification_log IS
     'Apple''s notifications, what each was about and what it did, without its texts. Unverified ones stay for 90 days';
 
+CREATE VIEW perennial.support_log AS
+SELECT c.request_id::text AS request_id, a.bundle_id, c.environment::text AS environment, c.kind, c.subject, c.request,
+       c.outcome, c.reason, c.code, c.extended_until, c.attempts, c.first_asked_at, c.asked_at, c.answered_at
+FROM ledger.support_call c JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.support_log IS
+    'What people asked Apple to change, and what came of it. audit_log has who asked, by detail ->> ''request_id''';
+
+CREATE VIEW perennial.channel_coverage AS
+SELECT a.bundle_id, a.compares_since, count(s.subscription_id) AS live,
+       count(s.subscription_id) FILTER (WHERE c.compared_at >= a.compares_since) AS compared
+FROM ledger.app a
+LEFT JOIN (ledger.subscription s
+           JOIN ledger.receipt r ON r.receipt_id = s.polled_by AND r.form = 'receipt'
+           JOIN ledger.subscription_span p
+             ON p.subscription_id = s.subscription_id AND upper_inf(p.known) AND p.valid @> now() AND p.entitled)
+       ON s.app_id = a.app_id
+LEFT JOIN ledger.channel_comparison c ON c.subscription_id = s.subscription_id
+WHERE a.verifier = 'both'
+GROUP BY a.app_id;
+COMMENT ON VIEW perennial.channel_coverage IS
+    'One row for each app that asks both channels: how many of its live subscriptions were compared. Subscriptions that '
+    'verifyReceipt cannot be asked about do not count';
+
+CREATE VIEW perennial.channel_difference AS
+SELECT a.bundle_id, d.environment::text AS environment, d.original_transaction_id,
+       NULLIF(d.transaction_id, '') AS transaction_id, d.fact, d.verify_receipt, d.server_api,
+       CASE WHEN d.agreed_at IS NOT NULL THEN 'agreed' WHEN d.explanation IS NOT NULL THEN 'explained'
+            WHEN d.waits_until > now() THEN 'waiting' ELSE 'unexplained' END AS standing,
+       d.explanation, d.first_seen_at, d.last_seen_at, d.agreed_at
+FROM ledger.channel_difference d
+JOIN ledger.app a USING (app_id)
+WHERE d.first_seen_at >= a.compares_since;
+COMMENT ON VIEW perennial.channel_difference IS
+    'One row for each fact that the channels stated differently since both are asked, also where they agree by now';
+
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect <> 'applied' AND n.apply_at IS NULL
+        WHERE n.received_at < before AND n.effect NOT IN ('applied', 'stated')
           AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
         RETURNING 1)
     SELECT count(*) FROM gone
 $$;
 COMMENT ON FUNCTION perennial.forget_notifications IS
-    'Removes notifications that came before an instant, and returns how many. Those whose facts are part of the ledger '
+    'Removes notifications that came before an instant, and returns how many. Those whose details are part of the ledger '
     'stay, and the ids of verified ones for 200 days. For perennial_owner';
 
 CREATE FUNCTION perennial.keep_feed_id() RETURNS void LANGUAGE sql AS $$
@@ -249,37 +359,3 @@ $$;
 COMMENT ON FUNCTION perennial.keep_feed_id IS
     'Keeps the feed''s id after a move to a cluster that has every event, such as by pg_upgrade. For the schema''s owner, '
     'before any process runs';
-
-CREATE FUNCTION ledger.app_key(bundle_id text) RETURNS int LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    known int;
-BEGIN
-    SELECT a.app_id INTO known FROM ledger.app a WHERE a.bundle_id = app_key.bundle_id;
-    IF known IS NULL THEN
-        RAISE EXCEPTION 'There is no app %; add it with `perennial app add`.', bundle_id;
-    END IF;
-    RETURN known;
-END $$;
-COMMENT ON FUNCTION ledger.app_key IS 'The key of an app, or an error if there is no such app';
-
-CREATE FUNCTION perennial.set_price(
-    bundle_id text, product_id text, storefront text, price_milliunits bigint, currency text,
-    valid_from timestamptz DEFAULT NULL, valid_until timestamptz DEFAULT NULL)
-RETURNS void LANGUAGE sql AS $$
-    SELECT ledger.record_price(
-        ledger.app_key(bundle_id), product_id, storefront, tstzrange(valid_from, valid_until), price_milliunits, currency)
-$$;
-COMMENT ON FUNCTION perennial.set_price IS
-    'Sets what a product costs in a storefront (empty: the default one), in thousandths of currency, from valid_from '
-    '(null: ever) until valid_until (null: on and on). A price that is null ends the one before. Earlier knowledge is '
-    'kept. For perennial_owner';
-
-CREATE FUNCTION perennial.set_small_business(
-    bundle_id text, valid_from timestamptz, valid_until timestamptz DEFAULT NULL)
-RETURNS void LANGUAGE sql AS $$
-    INSERT INTO ledger.small_business (app_id, valid)
-    VALUES (ledger.app_key(bundle_id), tstzrange(valid_from, valid_until))
-$$;
-COMMENT ON FUNCTION perennial.set_small_business IS
-    'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
-    'on). For perennial_owner';

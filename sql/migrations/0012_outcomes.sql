@@ -1,4 +1,104 @@
--- What the charges of a subscription come to: stretches of paying, renewals and trials, as known at an instant.
+-- What charges come to: revenue with Apple's commission, stretches of paying, renewals and trials, as known at an instant.
+
+-- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
+-- gap.
+CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
+    original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
+    amount_milliunits bigint, currency text, price_basis text, commission_percent int, commission_reason text,
+    proceeds_milliunits bigint, recorded_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT moved.occurred_at, c.bundle_id, c.environment, c.kind, c.stream_id, c.charge_id, c.original_transaction_id,
+           moved.kind, c.product_id, c.purchased_at, c.offer, c.storefront, moved.amount, c.currency, c.price_basis,
+           cut.percent, cut.reason, round(moved.amount * (100 - cut.percent) / 100.0)::bigint, moved.recorded_at
+    FROM (
+        SELECT served.*, served.service - COALESCE(max(served.service) FILTER (WHERE served.begins_anew) OVER (
+                   PARTITION BY served.stream_id, served.kind
+                   ORDER BY served.purchased_at, served.charge_id), '0') AS service_before
+        FROM (
+            SELECT r.*,
+                   sum(CASE WHEN r.is_service THEN GREATEST(r.serves_until - r.purchased_at, interval '0')
+                            ELSE interval '0' END) OVER before AS service,
+                   r.purchased_at > max(r.serves_until) FILTER (WHERE r.is_service) OVER before + interval '60 days'
+                       AS begins_anew
+            FROM (
+                SELECT k.*, replaced.at AS replaced_at,
+                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
+                           AND NOT k.is_addition
+                           AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
+                       LEAST(k.expires_at, replaced.at) AS serves_until
+                FROM (
+                    SELECT h.*,
+                           ledger.is_rest_refunded(h.is_upgraded, h.revocation_percentage, h.purchased_at, h.expires_at,
+                                                   h.cancelled_at, h.followed_at) AS is_rest_refunded
+                    FROM (
+                        SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
+                               -- Seats that were added to a period serve no further days.
+                               COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
+                                   AS is_addition,
+                               -- A sandbox row may not say when it was replaced: when the next period began, or at once
+                               -- if it was charged ahead of a period that another one had already begun to cover.
+                               CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
+                                    THEN g.purchased_at
+                                    ELSE lead(g.purchased_at) OVER stream END AS followed_at
+                        FROM ledger.charges_of(known_at, streams) g
+                        WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
+                -- The date may be that of a later refund, so a replacement is no later than the next period.
+                CROSS JOIN LATERAL (
+                    SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
+                                WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) r
+            WINDOW before AS (
+                PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
+    ) c
+    LEFT JOIN perennial.small_business_history small
+        ON small.bundle_id = c.bundle_id AND small.valid_from <= c.purchased_at AND c.purchased_at < small.valid_until
+        AND small.known_from <= known_at AND COALESCE(small.known_until > known_at, true)
+    CROSS JOIN LATERAL (
+        -- A year of Apple's calendar may be two hours short of 365 days on ours.
+        SELECT CASE WHEN small.bundle_id IS NOT NULL OR c.service_before >= interval '364 days 22 hours' THEN 15
+                    ELSE 30 END AS percent,
+               CASE WHEN small.bundle_id IS NOT NULL THEN 'small_business'
+                    WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
+                    ELSE 'standard' END AS reason) cut
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
+            round(c.amount_milliunits * COALESCE(
+                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
+                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
+                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
+    CROSS JOIN LATERAL (
+        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
+               c.first_known_at AS recorded_at
+        UNION ALL
+        SELECT 'refund', c.cancelled_at,
+               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - c.amount_milliunits
+                    ELSE -round(c.amount_milliunits * c.refunded_share)::bigint END,
+               c.cancellation_known_at
+        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
+        UNION ALL
+        -- Apple gives no date where it refunds some of the seats.
+        SELECT 'refund', c.cancellation_known_at,
+               -round(c.amount_milliunits * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint,
+               c.cancellation_known_at
+        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
+        UNION ALL
+        -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
+        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
+               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
+                        c.first_known_at)
+        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
+    WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
+$$;
+COMMENT ON FUNCTION ledger.revenue_of IS
+    'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
+    'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
+    'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
+    'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
+    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
+    'and a refund of the rest. Paid service begins anew after more than 60 days without, from the end of paid service; '
+    'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
 
 -- The function is one expression, which the planner puts where it is used.
 CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
@@ -20,19 +120,32 @@ COMMENT ON FUNCTION ledger.months IS
     'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
     'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
 
--- A run is the number of instants before a charge at which another price begins, so the runs need no sort of charges.
 CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
-    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text)
+    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text, plan text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
-           min(c.expires_at), c.price_milliunits, c.currency
+           min(c.expires_at), c.run_price, c.currency, c.plan
     FROM (
         SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
-        FROM perennial.period_version p
+        FROM (
+            -- What a group pays is what its transactions of one period cost together, without refunded seats. A
+            -- transaction that was refunded counts only where all of them were.
+            SELECT v.*, CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE (
+                       SELECT COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
+                       FROM perennial.period_version o
+                       CROSS JOIN LATERAL (
+                           SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
+                                       ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
+                                                  / GREATEST(1, o.seats)::numeric) END AS amount) part
+                       WHERE o.stream_id = v.stream_id AND o.expires_at = v.expires_at
+                         AND (o.charge_id = v.charge_id OR v.is_one_of_several
+                              AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
+                         AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) END AS run_price
+            FROM perennial.period_version v) p
         LEFT JOIN (
             SELECT COALESCE(h.product_id, d.product_id) AS product_id,
                    COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
@@ -51,13 +164,15 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 UNION ALL
                 SELECT priced.stream_id, priced.purchased_at, false FROM (
                     SELECT o.stream_id, o.purchased_at,
-                           (o.price_milliunits, o.currency) IS DISTINCT FROM
-                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream) AS differs
+                           (o.price_milliunits, o.currency, o.plan) IS DISTINCT FROM
+                               (lag(o.price_milliunits) OVER stream, lag(o.currency) OVER stream, lag(o.plan) OVER stream)
+                               AS differs
                     FROM perennial.period_version o
-                    -- Without a price of Apple's there is nothing to sort.
+                    -- Without a price or a plan of Apple's there is nothing to sort.
                     WHERE o.stream_id IN (
                               SELECT v.stream_id FROM perennial.period_version v
-                              WHERE v.price_milliunits IS NOT NULL AND (streams IS NULL OR v.stream_id = ANY (streams)))
+                              WHERE (v.price_milliunits IS NOT NULL OR v.plan IS NOT NULL)
+                                AND (streams IS NULL OR v.stream_id = ANY (streams)))
                       AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)
                       AND COALESCE(o.cancelled_at > o.purchased_at, true)
                     WINDOW stream AS (PARTITION BY o.stream_id, o.product_id ORDER BY o.purchased_at, o.charge_id)) priced
@@ -72,13 +187,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ) own ON own.stream_id = p.stream_id
         WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
           AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
-    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.price_milliunits, c.currency,
+    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.run_price, c.currency, c.plan,
              CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
 $$;
 COMMENT ON FUNCTION ledger.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
-    'a charge with an offer, a price of its own, another quantity or no price begins, and where Apple''s price, the '
-    'catalog''s or the storefront changes';
+    'a charge with an offer, a price of its own, another quantity, another plan or no price begins, and where Apple''s '
+    'price, the catalog''s or the storefront changes. The price of a group''s charge includes the seats that it has beside';
 
 CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -103,8 +218,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                lead(r.begins_at) OVER (
                    PARTITION BY r.stream_id, r.product_id
                    ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
-               round(price.amount / NULLIF(ledger.months(
-                   CASE WHEN r.offer IS NULL THEN d.period END, r.begins_at, r.first_expires_at), 0))::bigint
+               -- The catalog's price is one of its period. Apple's price of a payment of a term is one month's; a plan that
+               -- is not known lasts as long as its row, and so does a month of a yearly product, which verifyReceipt
+               -- shows without its plan.
+               round(price.amount / NULLIF(CASE
+                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.begins_at, r.first_expires_at)
+                   WHEN r.plan = 'MONTHLY' THEN 1
+                   ELSE ledger.months(
+                       CASE WHEN r.offer IS NULL AND COALESCE(r.plan, 'BILLED_UPFRONT') = 'BILLED_UPFRONT'
+                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.begins_at, r.first_expires_at))
+                            THEN d.period END, r.begins_at, r.first_expires_at) END, 0))::bigint
                    AS monthly,
                price.currency, price.basis AS price_basis
         FROM ledger.charge_runs_of(known_at, streams) r
@@ -137,6 +260,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
       AND COALESCE(p.until > p.begins_at, true)
+      -- A period that moved to another customer's subscription is paid there, although who paid keeps access here.
+      AND NOT (t.state = 'awaiting_renewal' AND t.reason = 'replacement' AND NOT EXISTS (
+          SELECT FROM perennial.period_version v
+          WHERE v.stream_id = t.subscription_id AND v.purchased_at <= t.valid_from AND v.expires_at > t.valid_from
+            AND v.known_from <= known_at AND COALESCE(v.known_until > known_at, true)))
 $$;
 COMMENT ON FUNCTION ledger.paying_of IS
     'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '
@@ -183,7 +311,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            p.next_is_paid AND next.kind <> 'subscription.reactivated',
            COALESCE(next.kind = 'subscription.recovered', false)
     FROM (
-        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid,
+        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.payment_number, c.payments,
                NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
                lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
                lead(paid.is_paid) OVER stream AS next_is_paid
@@ -191,6 +319,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         -- What is neither a trial nor shared by the family was paid.
         CROSS JOIN LATERAL (SELECT NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial' AS is_paid) paid
         WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
+          -- Seats that were added to a period are of its transaction.
+          AND NOT (c.is_one_of_several AND EXISTS (
+              SELECT FROM perennial.period_version o
+              WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at AND o.purchased_at < c.purchased_at
+                AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)))
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
     JOIN perennial.subscription_key k USING (stream_id)
@@ -206,7 +339,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                               AND t.valid_from <= p.expires_at AND p.expires_at < t.valid_until
                               AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
                               AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
-    WHERE p.is_paid AND p.comes_to_its_end
+    -- Within a term the next payment is owed: only its last one can renew or not.
+    WHERE p.is_paid AND p.comes_to_its_end AND COALESCE(p.payment_number >= p.payments, true)
 $$;
 COMMENT ON FUNCTION ledger.renewals_of IS
     'The paid periods that come to their end, neither refunded before nor replaced, with what came next by the '

@@ -30,29 +30,30 @@ CREATE INDEX summary_paying_ends ON ledger.summary_paying (paying_until);
 COMMENT ON TABLE ledger.summary_paying IS 'What ledger.paying_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_revenue (
-    subscription_id       bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
-    charge_id             bigint NOT NULL,
-    kind                  text NOT NULL,
-    occurred_at           timestamptz NOT NULL,
-    product_id            text NOT NULL,
-    purchased_at          timestamptz NOT NULL,
-    offer                 text,
-    storefront            text,
-    amount_milliunits     bigint,
-    currency              text,
-    price_basis           text NOT NULL,
-    commission_percent    int NOT NULL,
-    commission_reason     text NOT NULL,
-    proceeds_milliunits   bigint,
-    recorded_at           timestamptz
+    subscription_id      bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
+    charge_id            bigint NOT NULL,
+    kind                 text NOT NULL,
+    occurred_at          timestamptz NOT NULL,
+    product_id           text NOT NULL,
+    purchased_at         timestamptz NOT NULL,
+    offer                text,
+    storefront           text,
+    amount_milliunits    bigint,
+    currency             text,
+    price_basis          text NOT NULL,
+    commission_percent   int NOT NULL,
+    commission_reason    text NOT NULL,
+    proceeds_milliunits  bigint,
+    recorded_at          timestamptz
 );
 CREATE INDEX summary_revenue_of_subscription ON ledger.summary_revenue (subscription_id);
+CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
+    ON kind, product_id, currency, price_basis, commission_percent, commission_reason FROM ledger.summary_revenue;
 -- The number of distinct instants (n_distinct) is set by hand. Reports group by whole days and months, which are few; a
 -- planner that expects a group for each instant would sort all rows. CREATE TABLE cannot set n_distinct.
 ALTER TABLE ledger.summary_revenue
-    ALTER COLUMN occurred_at SET (n_distinct = 2000), ALTER COLUMN purchased_at SET (n_distinct = 2000);
-CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
-    ON kind, product_id, currency, price_basis, commission_percent, commission_reason FROM ledger.summary_revenue;
+    ALTER COLUMN occurred_at SET (n_distinct = 2000),
+    ALTER COLUMN purchased_at SET (n_distinct = 2000);
 COMMENT ON TABLE ledger.summary_revenue IS
     'What ledger.revenue_of returns for a summarised subscription as known now';
 
@@ -93,11 +94,12 @@ BEGIN
     WHERE s.subscription_id = l.subscription_id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER stated_price_unsummarises AFTER INSERT ON ledger.stated_price
-    FOR EACH ROW EXECUTE FUNCTION ledger.unsummarise_priced();
 COMMENT ON FUNCTION ledger.unsummarise_priced IS
     'Marks the subscriptions of a receipt with a newly reported price: reports read their history until a worker '
     'makes the rows anew';
+
+CREATE TRIGGER stated_price_unsummarises AFTER INSERT ON ledger.stated_price
+    FOR EACH ROW EXECUTE FUNCTION ledger.unsummarise_priced();
 
 CREATE TABLE ledger.summary_progress (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -107,7 +109,6 @@ CREATE TABLE ledger.summary_progress (
     price_mark     uuid,
     summarised_at  timestamptz
 );
-INSERT INTO ledger.summary_progress DEFAULT VALUES;
 COMMENT ON TABLE ledger.summary_progress IS
     'How far the summaries are, one row. The feed shows what changed; rounds through all subscriptions find what no '
     'event shows, such as a corrected price';
@@ -117,6 +118,7 @@ COMMENT ON COLUMN ledger.summary_progress.rounds IS
     'Whole rounds so far; until the first is over the sums lack subscriptions';
 COMMENT ON COLUMN ledger.summary_progress.price_mark IS
     'The prices of the current or last round; at other prices the round begins anew';
+INSERT INTO ledger.summary_progress DEFAULT VALUES;
 
 CREATE VIEW perennial.summary_now AS
 SELECT p.position, (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind,
@@ -320,7 +322,8 @@ DECLARE
 BEGIN
     RETURN QUERY SELECT * FROM ledger.trial_runs_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION ledger.trial_runs_from_history IS 'ledger.trial_runs_of for the subscriptions of ledger.unsummarised_streams';
+COMMENT ON FUNCTION ledger.trial_runs_from_history IS
+    'ledger.trial_runs_of for the subscriptions of ledger.unsummarised_streams';
 
 CREATE FUNCTION ledger.trial_runs_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (

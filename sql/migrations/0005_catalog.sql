@@ -1,4 +1,10 @@
 -- The catalog: products, what they are and grant, their offers, dated prices, and the prices that uploads report.
+
+CREATE TYPE ledger.product_kind AS ENUM ('auto_renewable', 'non_renewing', 'consumable', 'non_consumable');
+COMMENT ON TYPE ledger.product_kind IS
+    'What a product of the catalog is, in the words of App Store Connect. non_renewing: a subscription that ends after '
+    'the catalog''s period, because Apple knows no end of it';
+
 CREATE TABLE ledger.product (
     app_id            int NOT NULL REFERENCES ledger.app,
     product_id        text NOT NULL,
@@ -11,6 +17,7 @@ CREATE TABLE ledger.product (
     credit            text,
     units             int,
     delivers_since    timestamptz,
+    units_since       timestamptz NOT NULL DEFAULT now(),
     slot              text,
     slot_place        int,
     PRIMARY KEY (app_id, product_id),
@@ -35,6 +42,7 @@ COMMENT ON COLUMN ledger.product.credit IS 'What a consumable adds to, such as c
 COMMENT ON COLUMN ledger.product.units IS 'How many units of the credit one of it adds';
 COMMENT ON COLUMN ledger.product.delivers_since IS
     'What was bought before is not delivered; null: see ledger.product_terms.delivers_since';
+COMMENT ON COLUMN ledger.product.units_since IS 'Since when it gives these units of this credit';
 COMMENT ON COLUMN ledger.product.slot IS 'The products of a slot replace one another on sale';
 COMMENT ON COLUMN ledger.product.slot_place IS 'The place in the slot; 1 is offered first';
 
@@ -46,7 +54,8 @@ CREATE TABLE ledger.product_terms (
     applied_at      timestamptz NOT NULL,
     delivers_since  timestamptz,
     PRIMARY KEY (app_id, product_id, applied_at),
-    CONSTRAINT product_terms_duration_of_non_renewing CHECK ((duration IS NOT NULL) = (kind IS NOT DISTINCT FROM 'non_renewing')),
+    CONSTRAINT product_terms_duration_of_non_renewing
+        CHECK ((duration IS NOT NULL) = (kind IS NOT DISTINCT FROM 'non_renewing')),
     CONSTRAINT product_terms_deliver_with_kind CHECK ((delivers_since IS NULL) = (kind IS NULL))
 );
 COMMENT ON TABLE ledger.product_terms IS
@@ -202,10 +211,10 @@ COMMENT ON TABLE ledger.small_business IS
     'as in ledger.product_price';
 
 CREATE TABLE ledger.stated_price (
-    stated_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stated_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     customer_id       bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
-    stated_at           timestamptz NOT NULL,
+    stated_at         timestamptz NOT NULL,
     storefront        text,
     price_milliunits  bigint,
     currency          text,
@@ -234,8 +243,10 @@ END $$;
 COMMENT ON FUNCTION ledger.store_stated_price IS
     'Keeps the storefront and the price of an upload; it ignores a price without currency. What an import says again of '
     'an upload is said now, whenever the upload came';
+
 CREATE TRIGGER upload_says_price AFTER INSERT ON ledger.upload FOR EACH ROW
     WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.store_stated_price();
+
 CREATE TRIGGER upload_says_another_price AFTER UPDATE ON ledger.upload FOR EACH ROW
     WHEN ((NEW.storefront, NEW.price_milliunits, NEW.currency)
           IS DISTINCT FROM (OLD.storefront, OLD.price_milliunits, OLD.currency))
@@ -258,3 +269,25 @@ GROUP BY l.app_id;
 COMMENT ON VIEW ledger.price_mark IS
     'One mark per app for everything that the catalog says of prices, periods and the Small Business Program: '
     'another mark means other figures';
+
+CREATE FUNCTION perennial.set_price(
+    bundle_id text, product_id text, storefront text, price_milliunits bigint, currency text,
+    valid_from timestamptz DEFAULT NULL, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    SELECT ledger.record_price(
+        ledger.app_key(bundle_id), product_id, storefront, tstzrange(valid_from, valid_until), price_milliunits, currency)
+$$;
+COMMENT ON FUNCTION perennial.set_price IS
+    'Sets what a product costs in a storefront (empty: the default one), in thousandths of currency, from valid_from '
+    '(null: ever) until valid_until (null: on and on). A price that is null ends the one before. Earlier knowledge is '
+    'kept. For perennial_owner';
+
+CREATE FUNCTION perennial.set_small_business(
+    bundle_id text, valid_from timestamptz, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO ledger.small_business (app_id, valid)
+    VALUES (ledger.app_key(bundle_id), tstzrange(valid_from, valid_until))
+$$;
+COMMENT ON FUNCTION perennial.set_small_business IS
+    'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
+    'on). For perennial_owner';

@@ -1,4 +1,5 @@
--- The functions that reports read: days of paying, movements of recurring revenue, trials, and what moved past figures.
+-- The functions that reports read: days of paying, movements of revenue, trials, what moved past figures, and sums by day.
+
 CREATE FUNCTION ledger.paying_days_of(
     known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
@@ -9,21 +10,32 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, d.product_id, d.first_day, d.end_day,
            d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
-           lag(d.product_id) OVER stream, lag(d.end_day) OVER stream, lag(d.monthly_milliunits) OVER stream,
-           lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
+           lag(d.product_id) OVER stream, COALESCE(lag(d.end_day) OVER stream, NULLIF(d.began_day, d.first_day)),
+           lag(d.monthly_milliunits) OVER stream, lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
            d.offer IS NULL AND count(*) FILTER (WHERE d.offer IS NULL) OVER stream = 1,
            lead(d.first_day) OVER stream
     FROM (
-        SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
-               perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
-        FROM ledger.paying_combined(known_at, streams) p) d
+        -- Stretches without a day's end add no day. They say how a day ended that began with paying, and who paid before.
+        SELECT s.bundle_id, s.environment, s.stream_id, s.original_transaction_id, s.product_id, s.first_day, s.end_day,
+               last_value(s.ended_state) OVER that_day AS ended_state,
+               last_value(s.ended_reason) OVER that_day AS ended_reason, s.offer, s.monthly_milliunits, s.currency,
+               s.price_basis, min(s.first_day) OVER (PARTITION BY s.stream_id) AS began_day
+        FROM (
+            SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
+                   perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
+            FROM ledger.paying_combined(known_at, streams) p) s
+        WINDOW that_day AS (
+            PARTITION BY s.stream_id, s.end_day ORDER BY s.paying_from
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) d
     WHERE d.first_day < d.end_day
-    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
+    -- They do not overlap, so this is the order of their first days too, and needs no other sort.
+    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.end_day)
 $$;
 COMMENT ON FUNCTION ledger.paying_days_of IS
     'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
-    'from first_day until before end_day; the day that runs at clock ends there. Each row has the stretch before and after it, so that one day compares '
-    'with the next';
+    'from first_day until before end_day; the day that runs at clock ends there. ended_state and ended_reason are what '
+    'came after the last stretch of that day. Each row has the stretch before and after it, so that one day compares '
+    'with the next; previous_end_day alone also shows a charge that saw no day''s end';
 
 CREATE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
@@ -77,7 +89,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION ledger.mrr_movement_of IS
     'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription, product and '
-    'currency. new: never paid before; reactivation; expansion and contraction: pays more or less; churn. '
+    'currency. new: never paid before, not even on an earlier day at whose end it no longer did; reactivation; expansion '
+    'and contraction: pays more or less; churn. '
     'first_full_price: goes on without an offer, and until then paid only with offers. currency_change: goes on in '
     'another currency, or at a price that became known or unknown, out of the one and into the other. product_left and '
     'product_joined: goes on with another product, which takes its former price over, before any other movement';
@@ -265,3 +278,206 @@ $$;
 COMMENT ON FUNCTION perennial.restated_as_known IS
     'What active subscriptions, recurring revenue and revenue rest on, as known at two instants: sign -1 is what '
     'was known before, sign 1 what was known after. Only of what changed in between; the rest would cancel out';
+
+-- Each UTC day's figures: what each subscription adds to them, the sums, and how both compare with the full history.
+CREATE TABLE ledger.summary_share (
+    subscription_id     bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    day                 date NOT NULL,
+    currency            text NOT NULL,
+    active              int NOT NULL,
+    trial               int NOT NULL,
+    paying              int NOT NULL,
+    monthly_milliunits  bigint NOT NULL,
+    began               int NOT NULL,
+    returned            int NOT NULL,
+    churned             int NOT NULL,
+    trials_started      int NOT NULL,
+    trials_converted    int NOT NULL,
+    trials_lost         int NOT NULL,
+    PRIMARY KEY (subscription_id, day, currency)
+);
+COMMENT ON TABLE ledger.summary_share IS
+    'What one subscription adds to the figures of one UTC day. Days that are not over are included. '
+    'perennial.day_summary has the same columns';
+COMMENT ON COLUMN ledger.summary_share.currency IS 'The currency of monthly_milliunits; empty: none';
+
+CREATE TABLE ledger.summary_day (
+    app_id              int NOT NULL,
+    environment         ledger.environment NOT NULL,
+    day                 date NOT NULL,
+    currency            text NOT NULL,
+    active              bigint NOT NULL,
+    trial               bigint NOT NULL,
+    paying              bigint NOT NULL,
+    monthly_milliunits  numeric NOT NULL,
+    began               bigint NOT NULL,
+    returned            bigint NOT NULL,
+    churned             bigint NOT NULL,
+    trials_started      bigint NOT NULL,
+    trials_converted    bigint NOT NULL,
+    trials_lost         bigint NOT NULL,
+    PRIMARY KEY (app_id, environment, day, currency)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE ledger.summary_day IS 'The sums of the shares. The transaction that changes a share changes its sum';
+
+CREATE FUNCTION ledger.subtract_share() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE ledger.summary_day d
+    SET active = d.active - gone.active, trial = d.trial - gone.trial, paying = d.paying - gone.paying,
+        monthly_milliunits = d.monthly_milliunits - gone.monthly_milliunits, began = d.began - gone.began,
+        returned = d.returned - gone.returned, churned = d.churned - gone.churned,
+        trials_started = d.trials_started - gone.trials_started,
+        trials_converted = d.trials_converted - gone.trials_converted, trials_lost = d.trials_lost - gone.trials_lost
+    FROM ledger.summary_share gone
+    WHERE gone.subscription_id = OLD.subscription_id AND d.app_id = OLD.app_id AND d.environment = OLD.environment
+      AND d.day = gone.day AND d.currency = gone.currency;
+    RETURN OLD;
+END $$;
+COMMENT ON FUNCTION ledger.subtract_share IS 'Subtracts the shares of an erased subscription from the sums';
+
+CREATE TRIGGER subscription_leaves_the_sums BEFORE DELETE ON ledger.subscription
+    FOR EACH ROW EXECUTE FUNCTION ledger.subtract_share();
+
+CREATE FUNCTION ledger.shares_of(streams bigint[])
+RETURNS TABLE (
+    subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
+    began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT moved.subscription_id, moved.day, moved.currency, sum(moved.active)::int AS active,
+           sum(moved.trial)::int AS trial, sum(moved.paying)::int AS paying,
+           sum(moved.monthly)::bigint AS monthly_milliunits, sum(moved.began)::int AS began,
+           sum(moved.returned)::int AS returned, sum(moved.churned)::int AS churned,
+           sum(moved.trials_started)::int AS trials_started, sum(moved.trials_converted)::int AS trials_converted,
+           sum(moved.trials_lost)::int AS trials_lost
+    FROM (
+        SELECT t.subscription_id, at.day, '' AS currency, at.change AS active,
+               CASE WHEN 'trial' = ANY (t.flags) AND NOT t.flags && '{family_shared,assigned}' THEN at.change
+                    ELSE 0 END AS trial,
+               0 AS paying, 0::bigint AS monthly, 0 AS began, 0 AS returned, 0 AS churned, 0 AS trials_started,
+               0 AS trials_converted, 0 AS trials_lost
+        FROM perennial.timeline t
+        CROSS JOIN LATERAL (
+            SELECT (t.valid_from AT TIME ZONE 'UTC')::date AS first_day,
+                   (t.access_until AT TIME ZONE 'UTC')::date AS end_day) d
+        CROSS JOIN LATERAL (VALUES (d.first_day, 1), (d.end_day, -1)) AS at (day, change)
+        WHERE t.access_until IS NOT NULL AND t.known_until IS NULL AND d.first_day < d.end_day
+          AND (streams IS NULL OR t.subscription_id = ANY (streams))
+        UNION ALL
+        SELECT m.stream_id, m.day, COALESCE(m.currency, ''), 0, 0,
+               CASE m.kind WHEN 'new' THEN 1 WHEN 'reactivation' THEN 1 WHEN 'churn' THEN -1 ELSE 0 END,
+               COALESCE(m.monthly_milliunits, 0), (m.kind = 'new')::int, (m.kind = 'reactivation')::int,
+               (m.kind = 'churn')::int, 0, 0, 0
+        FROM ledger.mrr_movement_of('infinity', 'UTC', streams, 'infinity') m
+        UNION ALL
+        SELECT t.stream_id, (happened.at AT TIME ZONE 'UTC')::date, '', 0, 0, 0, 0, 0, 0, 0,
+               (happened.kind = 'started')::int, (happened.kind = 'converted')::int, (happened.kind = 'lost')::int
+        FROM ledger.trials_of('infinity', streams) t
+        CROSS JOIN LATERAL (VALUES ('started', t.started_at), (t.outcome, t.decided_at)) AS happened (kind, at)
+        WHERE happened.kind IN ('started', 'converted', 'lost')) moved
+    GROUP BY moved.subscription_id, moved.day, moved.currency
+    HAVING num_nonnulls(NULLIF(sum(moved.active), 0), NULLIF(sum(moved.trial), 0), NULLIF(sum(moved.paying), 0),
+                        NULLIF(sum(moved.monthly), 0), NULLIF(sum(moved.began), 0), NULLIF(sum(moved.returned), 0),
+                        NULLIF(sum(moved.churned), 0), NULLIF(sum(moved.trials_started), 0),
+                        NULLIF(sum(moved.trials_converted), 0), NULLIF(sum(moved.trials_lost), 0)) > 0
+$$;
+COMMENT ON FUNCTION ledger.shares_of IS
+    'What each subscription adds to each UTC day by the full history: access, paying and trials. Levels (active, '
+    'trial, paying, monthly_milliunits) are the change from the day before, the rest are counts';
+
+CREATE FUNCTION ledger.slices(size int DEFAULT 10000) RETURNS SETOF bigint[]
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT array_agg(n.stream_id)
+    FROM (SELECT k.stream_id, row_number() OVER (ORDER BY k.stream_id) AS place FROM perennial.subscription_key k) n
+    GROUP BY (n.place - 1) / size
+$$;
+COMMENT ON FUNCTION ledger.slices IS 'All subscriptions in slices of a size that fits into memory';
+
+-- Naming the subscriptions makes a recomputation read every history and no summary row.
+CREATE FUNCTION ledger.shares_recomputed()
+RETURNS TABLE (
+    subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
+    began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+    slice bigint[];
+BEGIN
+    FOR slice IN SELECT * FROM ledger.slices() LOOP
+        RETURN QUERY SELECT * FROM ledger.shares_of(slice);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION ledger.shares_recomputed IS 'ledger.shares_of for every subscription, from the history alone';
+
+CREATE VIEW perennial.day_summary AS
+SELECT a.bundle_id, d.environment::text AS environment, d.day, d.currency, d.active, d.trial, d.paying,
+       d.monthly_milliunits, d.began, d.returned, d.churned, d.trials_started, d.trials_converted, d.trials_lost
+FROM ledger.summary_day d JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.day_summary IS 'The figures of each UTC day as the summaries have them';
+
+CREATE VIEW perennial.day_recomputed AS
+SELECT a.bundle_id, s.environment::text AS environment, n.day, n.currency, sum(n.active) AS active,
+       sum(n.trial) AS trial, sum(n.paying) AS paying, sum(n.monthly_milliunits) AS monthly_milliunits,
+       sum(n.began) AS began, sum(n.returned) AS returned, sum(n.churned) AS churned,
+       sum(n.trials_started) AS trials_started, sum(n.trials_converted) AS trials_converted,
+       sum(n.trials_lost) AS trials_lost
+FROM ledger.shares_recomputed() n
+JOIN ledger.subscription s USING (subscription_id)
+JOIN ledger.app a USING (app_id)
+GROUP BY a.bundle_id, s.environment, n.day, n.currency;
+COMMENT ON VIEW perennial.day_recomputed IS 'The figures of each UTC day as the full history gives them';
+
+CREATE FUNCTION ledger.rows_differing_of(streams bigint[])
+RETURNS TABLE (
+    stream_id bigint, at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT (r.reported).stream_id, (r.reported).occurred_at, (r.reported).bundle_id, (r.reported).environment,
+           COALESCE((r.reported).currency, ''), 'revenue_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM ledger.revenue_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).paying_from, (r.reported).bundle_id, (r.reported).environment,
+           COALESCE((r.reported).currency, ''), 'paying_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_paying, -1 FROM ledger.paying_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).expires_at, (r.reported).bundle_id, (r.reported).environment, '',
+           'renewal_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM ledger.renewals_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).started_at, (r.reported).bundle_id, (r.reported).environment, '',
+           'trial_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_trial, -1 FROM ledger.trial_runs_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+$$;
+COMMENT ON FUNCTION ledger.rows_differing_of IS
+    'Summary rows of summarised subscriptions that their history does not give (difference 1 and more), and rows of '
+    'the history that the summaries lack (-1 and less)';
+
+CREATE FUNCTION perennial.rows_differing()
+RETURNS TABLE (
+    stream_id bigint, at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+    slice bigint[];
+BEGIN
+    FOR slice IN SELECT * FROM ledger.slices() LOOP
+        RETURN QUERY SELECT * FROM ledger.rows_differing_of(
+            ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice)));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION perennial.rows_differing IS 'ledger.rows_differing_of for every summarised subscription';

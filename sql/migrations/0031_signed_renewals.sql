@@ -1,9 +1,0 @@
--- Signed renewals keep the instant at which Apple signed them: a history without news says nothing about them.
-CREATE OR REPLACE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN s.renewal_as_of = s.as_of AND s.renewal_path NOT LIKE '%signedRenewalInfo'
-                THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
-$$;
-COMMENT ON FUNCTION ledger.renewal_as_of IS
-    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row and did '
-    'not sign it';
