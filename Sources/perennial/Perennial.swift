@@ -4,7 +4,7 @@ import ArgumentParser
 @main
 struct Perennial: AsyncParsableCommand {
     /// The version that `perennial --version` prints. `CHANGELOG.md` says what is in it.
-    static let version = "0.1.0-dev"
+    static let version = "0.1.0"
 
     static let configuration = CommandConfiguration(
         commandName: "perennial",

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Testing
 
 @testable import perennial
@@ -97,5 +98,21 @@ import Testing
             #expect(Perennial.exitCode(for: error) == .success)
             #expect(Perennial.fullMessage(for: error) == Perennial.version)
         }
+    }
+
+    /// Whatever names a version, with the words around it.
+    @Test(
+        "Each file names this version",
+        arguments: [
+            ("CHANGELOG.md", "\n## VERSION"), ("Sources/Server/HTTP/openapi.yaml", "version: \"VERSION\""),
+            ("README.md", "perennial_VERSION_amd64.deb"), ("docs/install.md", "perennial_VERSION_amd64.deb"),
+            ("docker-compose.yml", "image: perennial:VERSION\n"),
+            ("docker-compose.override.yml", "image: perennial:VERSION\n"),
+            ("docs/examples/receiver.compose.yml", "image: perennial:VERSION\n"),
+            ("docs/examples/compose.production.yml", "perennial:VERSION"),
+        ])
+    func named(file: String, words: String) throws {
+        let text = try String(contentsOf: ComposeFile.root.appending(path: file), encoding: .utf8)
+        #expect(text.contains(words.replacing("VERSION", with: Perennial.version)))
     }
 }

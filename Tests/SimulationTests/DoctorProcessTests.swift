@@ -40,6 +40,11 @@ struct DoctorProcessTests {
             let orders =
                 "keys of orders of \(world.bundleID) do not open with this master key; set the key that they were"
             #expect(found.said.contains(orders), "\(found)")
+            let process = try PerennialProcess(
+                ["worker", "--once"], in: world, further: ["PERENNIAL_MASTER_KEY": otherKey])
+            _ = await process.end()
+            #expect(process.said.contains("does not open with this master key; set the key"), "\(process.said)")
+            try process.forget()
 
             found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:1/verifyReceipt"])
             #expect(found.status == 2 && found.said.contains("http://127.0.0.1:1/verifyReceipt: The store could not"))

@@ -6,6 +6,7 @@
 # Its customers live fast: a month takes a minute.
 demo_app=com.example.tracker
 demo_month_seconds=60
+demo_customers=200
 # Its customers live at the speed of the calendar, and the first came a year ago.
 calendar_app=com.example.journal
 calendar_customers=400
@@ -80,7 +81,7 @@ simulator_epoch() {
 
 # Replaces this shell with the pretend App Store, on an address and a port.
 run_simulator() {
-    exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers 200 --month-seconds "$demo_month_seconds" \
+    exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers "$demo_customers" --month-seconds "$demo_month_seconds" \
         --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret" \
         --signing-authority "$state/signing-authority" --signing-root-file "$state/signing-root.pem" \
         --calendar-app "$calendar_app" --calendar-customers "$calendar_customers"

@@ -3,12 +3,13 @@
     sbom.py bom VERSION SECONDS          CycloneDX 1.5 as JSON; SECONDS since 1970 date it
     sbom.py licences                     every licence and notice, as text
 
-Reads Package.resolved and .build/checkouts below the current folder, and the licence of the Swift toolchain, whose
-libraries are linked into the program. A licence that it does not know is an error, so that a person looks at it.
+Reads Package.resolved in the current folder, checkouts in SCRATCH_PATH (.build), and the licence of the Swift toolchain,
+whose libraries are linked into the program. A licence that it does not know is an error, so that a person looks at it.
 """
 
 import datetime
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import uuid
 
-checkouts = pathlib.Path(".build/checkouts")
+checkouts = pathlib.Path(os.environ.get("SCRATCH_PATH", ".build")) / "checkouts"
 
 
 def fail(sentence):

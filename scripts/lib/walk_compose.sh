@@ -123,10 +123,10 @@ walk_compose() {
     walk_folder=$(mktemp -d /tmp/perennial-compose.XXXXXX)
     walk_log=$walk_folder/log
     if [[ -n ${WALK_IMAGE:-} ]]; then
-        docker tag "$WALK_IMAGE" perennial
+        docker tag "$WALK_IMAGE" perennial:0.1.0
     else
         say "Building the image"
-        docker build --quiet --tag perennial "$root" >/dev/null || fail "The image cannot be built: see the lines above."
+        docker build --quiet --tag perennial:0.1.0 "$root" >/dev/null || fail "The image cannot be built: see the lines above."
     fi
     walk_demo
     walk_production

@@ -7,7 +7,7 @@ enum EmbeddedFiles {
 openapi: 3.1.0
 info:
   title: Perennial
-  version: "1"
+  version: "0.1.0"
   summary: An app's App Store purchases by customer, with their end, the reason, and since when Perennial knows them.
   description: |
     Instants are ISO 8601 in UTC with milliseconds. Under /v1, an unknown field of a body or an unknown name of a query

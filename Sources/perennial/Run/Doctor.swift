@@ -158,6 +158,24 @@ extension Diagnosis {
         }
     }
 
+    /// Logs what a process runs with all the same, and does less or other things than its operator thinks: a clock that is
+    /// not the database's, and a master key that does not open every secret.
+    static func warn(of ledger: SubscriptionLedger, _ settings: Settings) async {
+        var diagnosis = Diagnosis(settings: settings, shows: false)
+        do {
+            let begun = Instant.wallClock
+            let found = try await ledger.operations.examineDatabase()
+            diagnosis.lookAtServer(found, begun: begun, ended: .wallClock)
+            _ = await diagnosis.lookAtSecrets(ledger)
+        } catch {
+            // The connections log that the database went away meanwhile.
+            return
+        }
+        for finding in diagnosis.findings where !finding.isFine && ["clock", "master_key"].contains(finding.check) {
+            settings.logger.error("\(finding.sentence)")
+        }
+    }
+
     /// How far the database's clock and this machine's may differ, in milliseconds.
     private static let clockApartMax: Int64 = 60_000
 

@@ -90,12 +90,13 @@ func pause(seconds: Int) async {
 
 /// Ends a long-running command early when the database answers but its schema does not fit this program. When the
 /// database is down, the command goes on and waits for it.
-func refuseOtherSchema(_ ledger: SubscriptionLedger, logger: Logger) async throws {
+func examineAtStart(_ ledger: SubscriptionLedger, _ settings: Settings) async throws {
     do {
         try await ledger.operations.requireMigrated()
+        await Diagnosis.warn(of: ledger, settings)
     } catch let error as DatabaseError {
         guard case .retry = error.disposition else { throw error }
-        logger.log(level: error.isLoss ? .debug : .error, "\(error.message)")
+        settings.logger.log(level: error.isLoss ? .debug : .error, "\(error.message)")
     }
 }
 

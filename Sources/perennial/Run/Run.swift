@@ -58,7 +58,7 @@ private func start(
     _ settings: Settings, _ body: (Tracker, MetricsRegistry) -> [any Service]
 ) async throws {
     try await withUncheckedLedger(settings) { ledger in
-        try await refuseOtherSchema(ledger, logger: settings.logger)
+        try await examineAtStart(ledger, settings)
         let metrics = MetricsRegistry(version: Perennial.version)
         try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
             try await runServices([MinuteLog(tracker)] + body(tracker, metrics), logger: settings.logger)
@@ -166,7 +166,8 @@ struct WorkerCommand: AsyncParsableCommand {
 
     private func checkWhatIsDue(_ settings: Settings) async throws {
         let report = try await withLedger(settings) { ledger in
-            try await withTracker(settings, ledger: ledger) { tracker in
+            await Diagnosis.warn(of: ledger, settings)
+            return try await withTracker(settings, ledger: ledger) { tracker in
                 let run = OnceRun(worker: Worker(tracker), maxSeconds: maxSeconds)
                 try await runServices([run], untilDone: true, logger: settings.logger)
                 guard let report = await run.result.report else { throw Failure("The run ended before it began.") }

@@ -2,6 +2,8 @@ import Foundation
 import Testing
 import Yams
 
+@testable import perennial
+
 /// What an engine runs: `docker-compose.yml` alone in production, with `docker-compose.override.yml` for the demo. Every
 /// place inside the containers is replaced by one of this machine.
 struct ComposeFile {
@@ -96,7 +98,7 @@ struct ComposeService {
         secrets = fields["secrets"] as? [String] ?? []
         sharedMemory = fields["shm_size"] as? String
         stopGraceSeconds = (fields["stop_grace_period"] as? String).flatMap { Int($0.dropLast()) } ?? 10
-        isOurs = fields["image"] as? String == "perennial"
+        isOurs = fields["image"] as? String == "perennial:\(Perennial.version)"
         isBuilt = fields["build"] != nil
         pullPolicy = fields["pull_policy"] as? String
         hasNoHealthCheck = check?["disable"] as? Bool ?? false
