@@ -3101,8 +3101,8 @@ COMMENT ON FUNCTION ledger.mark_due IS
     'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
     'an acknowledgement needs to look at nothing but the queue where nothing changed';
 
--- What a customer was given pays no order of another one, also where that one owns it. What belongs to another customer by a token, a
--- proof or a person pays the former owner's orders no more, and the orders of both are decided together.
+-- What a customer was given pays no order of another one, also where that one owns it now. What belongs to another
+-- customer by a token, a proof or a person pays the former owner's orders no more, and the orders of both are decided together.
 CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT one = other
