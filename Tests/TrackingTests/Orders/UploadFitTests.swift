@@ -35,7 +35,7 @@ struct UploadFitTests {
     private static let stranger = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 
     /// Makes what is held, and returns Apple's answer about it.
-    private func arrange(_ held: Held, _ order: PlacedOrder, in test: TestLedger) async throws -> Answer {
+    private func arrange(_ held: Held, _ order: PlacedOrder, in test: TestLedger) async throws -> Finding {
         var answer = test.bought([("p", "coins")], asOf: -0.9)
         switch held {
         case .paysAnotherOrderOfHers:
