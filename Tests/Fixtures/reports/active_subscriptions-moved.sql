@@ -17,7 +17,10 @@ WITH x AS (
 INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
 SELECT subscription_id, tstzrange('2026-03-10Z', '2026-04-10Z'), tstzrange('2026-03-11 12:00Z', NULL), 'active', NULL::ledger.reason,
        true, 'monthly', 1 FROM x;
-INSERT INTO ledger.period_history
+INSERT INTO ledger.period_history (
+    period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
+    is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage,
+    recorded_at, cancellation_recorded_at)
 SELECT period_id, subscription_id, tstzrange(recorded_at, '2026-03-11 12:00Z'), product_id, quantity, purchased_at, expires_at,
        cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, NULL::bigint, NULL,
        NULL::int, recorded_at, NULL
