@@ -32,12 +32,15 @@ struct PurchaseRouteTests {
     }
 
     /// What Apple says of one-time purchases: id, product, token.
-    static func bought(_ purchases: [(id: String, product: String, token: String)]) -> String {
+    static func bought(
+        _ purchases: [(id: String, product: String, token: String)], secondsAgo: Int64 = 0
+    ) -> String {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000 + 1000
+        let purchasedAt = now - secondsAgo * 1000
         let rows = purchases.map { one in
             """
             {"product_id":"\(one.product)","quantity":"2","transaction_id":"\(one.id)","original_transaction_id":"\(one.id)",
-             "purchase_date_ms":"\(now)","original_purchase_date_ms":"\(now)","app_account_token":"\(one.token)"}
+             "purchase_date_ms":"\(purchasedAt)","original_purchase_date_ms":"\(purchasedAt)","app_account_token":"\(one.token)"}
             """
         }
         return """
