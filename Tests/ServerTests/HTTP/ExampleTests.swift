@@ -166,8 +166,8 @@ import Tracking
             #expect(done.output.contains("succeeded None may finish ['p']"), "\(done.output)")
             #expect(done.output.contains("order paid deliveries ['"), "\(done.output)")
             // What was bought just before pays the order as it is placed, and the example waits for no receipt.
-            // At another instant than the first one, or it would be a possible duplicate.
-            store.say(PurchaseRouteTests.bought([("q", "coins", "")], secondsAgo: 60))
+            // It is of another instant than the first one, or it would be a possible duplicate, and after the catalog.
+            store.say(PurchaseRouteTests.bought([("q", "coins", "")], secondsAgo: -1))
             _ = try await Tracker.quiet(served.ledger, appStore: store.client).submit(
                 Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt()))
             let paid = try await run(["bash", "-c", "python3 \(program) < /dev/null"], more)
