@@ -75,8 +75,11 @@ struct Replay {
         try forgetErased(in: transaction)
         try hearNotifications(about: known, bought, reading: read, in: transaction)
         for target in known.values where slices[target.key] != nil {
-            slices[target.key]? += target.elsewhere.map {
-                (place: Place(asOf: $0.asOf, receipt: .max, observation: .max), slice: $0)
+            slices[target.key]? += target.elsewhere.map { said in
+                // A row may be signed later than its answer, which gives the subscription its clock.
+                var slice = said
+                slice.asOf = min(said.asOf, target.asOf)
+                return (place: Place(asOf: slice.asOf, receipt: .max, observation: .max), slice: slice)
             }
         }
     }
