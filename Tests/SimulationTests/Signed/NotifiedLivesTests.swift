@@ -57,11 +57,11 @@ struct NotifiedLivesTests {
                 try await world.work(seconds: 1)
             } while try await world.hasQuestions(steppingTo: world.clock)
             print("notifications: \(try await world.notificationCounts()), lost: \(post.lost.count) customers")
-            let told = world.simulator.truth().map(\.customer).filter { !post.lost.contains($0) }
-            #expect(told.count > lives / 2)
+            let notified = world.simulator.truth().map(\.customer).filter { !post.lost.contains($0) }
+            #expect(notified.count > lives / 2)
             try await world.tracker.ledger.feed.sequence()
-            try await AgreementTests.expectAgreement(in: world, of: Set(told), renewalsMin: lives / 2)
-            try await guests.expectOrders(of: Set(told))
+            try await AgreementTests.expectAgreement(in: world, of: Set(notified), renewalsMin: lives / 2)
+            try await guests.expectOrders(of: Set(notified))
             try await world.expectNoViolations()
         }
     }
@@ -138,7 +138,7 @@ private struct Guests {
             let retired = try await world.number(
                 "SELECT count(*) FROM ledger.subscription WHERE polled_by IS NOT NULL AND next_check_at IS NULL")
             guard retired >= returning.count || time > .seconds(8) else { return }
-            #expect(retired > 0, "nobody comes back; this test would prove little")
+            #expect(retired > 0, "no customer came back; this test would prove little")
             for customer in returning { _ = try world.simulator.perform(CustomerAction(.resubscribe), on: customer) }
             for (index, account) in buyers.enumerated() { try await buy(account, isShown: index % 2 == 0) }
             boughtAfter = time
@@ -152,7 +152,7 @@ private struct Guests {
         }
     }
 
-    /// An account pays an order of somebody else; a stranger may send its receipt.
+    /// An account pays an order of another customer; a stranger may send its receipt.
     private mutating func buy(_ account: String, isShown: Bool) async throws {
         let request = OrderRequest(customer: "orderer of \(account)", productID: Self.coins)
         let placed = try await world.tracker.ledger.orders.place(request, of: world.bundleID, requestKey: account)
@@ -164,9 +164,9 @@ private struct Guests {
         if isShown { try await send(receipt, by: "stranger of \(account)") }
     }
 
-    /// Expects that each order of told accounts was paid by its own transaction, and that what it gave, and what its refund
+    /// Expects that each order of notified accounts was paid by its own transaction, and that what it gave, and what its refund
     /// takes back, is of its customer.
-    func expectOrders(of told: Set<String>) async throws {
+    func expectOrders(of notified: Set<String>) async throws {
         let deliveries = try await rows(
             "SELECT delivery_id::text AS line FROM ledger.delivery WHERE order_id IS NOT NULL")
         _ = try await world.tracker.ledger.deliveries.acknowledge(
@@ -179,7 +179,7 @@ private struct Guests {
                     FROM ledger.delivery d JOIN ledger.customer c USING (customer_id) WHERE d.order_id = o.order_id)) AS line
                 FROM ledger.purchase_order o
                 """))
-        let known = orders.filter { told.contains($0.account) }
+        let known = orders.filter { notified.contains($0.account) }
         #expect(known.count > orders.count / 2)
         for order in known {
             let end = refunded.contains(order.id) ? ", 2 \(order.customer) 100" : ""
