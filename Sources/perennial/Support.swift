@@ -174,7 +174,7 @@ extension Listing {
                 .string(row.transactionID.text), .string(row.originalTransactionID.text), .string(row.productID.text),
                 .optional(row.purchasedAt), .optional(row.expiresAt), .optional(row.cancelledAt),
                 .optional(one.revocationReason), .optional(row.appAccountToken),
-                .optional(row.price.map { Self.amount($0.milliunits) }), .optional(row.price?.currency),
+                .optional(row.price?.milliunits.map { Self.amount($0) }), .optional(row.price?.currency),
                 .integer(Int64(row.quantity)), .optional(row.ownership?.raw), .optional(one.environment),
                 .optional(row.asOf),
             ]

@@ -247,8 +247,70 @@ import Testing
         #expect(state.timeline.span(at: state.asOf)?.flags == [.changeScheduled])
         #expect(try next("2026-06-13", renewal(true, true)).map(\.kind) == [.productChangeWithdrawn])
         let plan = try next("2026-06-14", renewal(true, true, plan: Sale.upfront))
-        #expect(plan.map(\.kind) == [.productChangeScheduled] && plan[0].detail["to_plan"] == .text(Sale.upfront))
-        #expect(try next("2026-06-15", renewal(true, true)).map(\.kind) == [.productChangeWithdrawn])
+        #expect(plan.map(\.kind) == [.productChangeScheduled] && plan[0].detail["to_plan"] == .text("upfront"))
+        let withdrawn = try next("2026-06-15", renewal(true, true))
+        #expect(
+            withdrawn.map(\.kind) == [.productChangeWithdrawn] && withdrawn[0].detail["to_plan"] == .text("upfront"))
+    }
+
+    @Test("Another plan takes the place of another product, and the reverse; what is withdrawn was scheduled")
+    func replacedChanges() throws {
+        let wishes = [
+            renewal(true, true), renewal(true, true, to: "monthly"), renewal(true, true, plan: Sale.upfront),
+            renewal(true, true, to: "weekly"), renewal(true, true, plan: "BY_MOON"),
+        ]
+        for second in wishes.indices {
+            for third in wishes.indices {
+                var state = reconcile(
+                    nil, with: try said("2026-06-08", rows(1), renewal(true, true)), policy: standardPolicy
+                ).state
+                var pending: [DetailValue?]?
+                for (day, wish) in zip(["2026-06-10", "2026-06-11", "2026-06-12"], [second, third, 0]) {
+                    let evidence = try said(day, rows(1), wishes[wish])
+                    let reconciled = reconcile(state, with: evidence, policy: standardPolicy)
+                    state = reconciled.state
+                    for event in reconciled.events {
+                        let change = [event.detail["to_product_id"], event.detail["to_plan"]]
+                        if event.kind == .productChangeScheduled {
+                            #expect(pending != change, "\(second) \(third)")
+                            pending = change
+                        } else {
+                            #expect(event.kind == .productChangeWithdrawn && pending == change, "\(second) \(third)")
+                            pending = nil
+                        }
+                    }
+                    let flags = state.timeline.span(at: state.asOf)?.flags ?? []
+                    #expect(flags.contains(.changeScheduled) == (pending != nil), "\(second) \(third) \(day)")
+                    #expect((pending != nil) == [1, 2, 3].contains(wish), "\(second) \(third) \(day)")
+                }
+            }
+        }
+    }
+
+    @Test("From a plan that is not known, no change is told")
+    func unknownPlan() throws {
+        var unknown = try rows(1)
+        unknown[0].sale?.plan = "WEEKLY"
+        let first = reconcile(nil, with: try said("2026-06-08", rows(1), renewal(true, true)), policy: standardPolicy)
+        let next = reconcile(
+            first.state, with: try said("2026-06-09", unknown, renewal(true, true)), policy: standardPolicy)
+        #expect(next.events == [] && next.state.sale.plan == nil)
+        #expect(next.state.timeline.span(at: next.state.asOf)?.flags == [])
+    }
+
+    @Test("The refund of the current payment ends the term, whatever Apple goes on to say of the next payment")
+    func refundedStatus() throws {
+        var current = try rows(3)
+        current[2] = try payment(3, refunded: "2026-08-20")
+        for (will, word) in [(true, "y"), (false, "n"), (nil, "n")] as [(Bool?, String)] {
+            let evidence = try said("2026-08-20", current, renewal(true, will))
+            let before = reconcile(
+                nil, with: try said("2026-08-08", rows(3), renewal(true, true)), policy: standardPolicy)
+            let after = reconcile(before.state, with: evidence, policy: standardPolicy)
+            #expect(
+                line(after.state, after.events).hasPrefix("revoked/refund n/\(word) "), "\(after.events.map(\.kind))")
+            #expect(after.events.map(\.kind).contains(.autoRenewDisabled) == (after.state.willRenew == false))
+        }
     }
 
     @Test("verifyReceipt says nothing of a term, and takes no will away")

@@ -51,6 +51,19 @@ import Testing
             kinds(settle([(4, purchase("a", asOf: 4, cancelled: 3))]).events) == ["purchase.made purchase.refunded"])
     }
 
+    @Test("The end of what another customer bought is no refund")
+    func shared() {
+        for ownership in [Ownership.familyShared, .assigned, .unknown("BORROWED"), .purchased] {
+            var made = purchase("a", asOf: 1)
+            made.ownership = ownership
+            var revoked = purchase("a", asOf: 4, cancelled: 3)
+            revoked.ownership = ownership
+            let end = ownership == .purchased ? "purchase.refunded" : "family.revoked"
+            #expect(kinds(settle([(1, made), (4, revoked)]).events) == ["purchase.made", end])
+            #expect(kinds(settle([(4, revoked)]).events) == ["purchase.made \(end)"])
+        }
+    }
+
     @Test("Evidence keeps purchases apart and out of subscriptions")
     func evidenceKeepsPurchasesApartAndOutOfSubscriptions() {
         let evidence = Evidence(

@@ -41,6 +41,35 @@ import Testing
         #expect(forth?.facts.periods.map(\.transactionIDs) == [["t1"], ["t2"]])
     }
 
+    @Test("Seats that were bought at one instant are two periods, in whatever order they are told, and renew as one")
+    func together() {
+        func pair(_ names: (String, String), _ from: Double, _ to: Double) -> [TransactionRow] {
+            [seats(names.0, from, to, 6, several: true), seats(names.1, from, to, 3, several: true)]
+        }
+        let first = pair(("2", "1"), 0, 30)
+        let alone = answer(1, [seats("2", 0, 30, 6)], renewal())
+        let stories = [
+            [answer(1, first, renewal())], [alone, answer(2, first, renewal())],
+            [answer(1, [first[0]], renewal()), answer(2, [first[1]], renewal())],
+            [answer(1, [first[1]], renewal()), answer(2, [first[0]], renewal())],
+        ]
+        for story in stories {
+            let (state, events) = settle(story)
+            #expect(state?.periods == 2 && state?.sale.seats == 9)
+            #expect(kinds(events) == ["subscription.started"] + story.dropFirst().map { _ in "" })
+            let again = answer(3, first, renewal())
+            #expect(settle(story + [again]).state?.facts.periods.map(\.transactionIDs) == [["t1"], ["t2"]])
+        }
+        let next = pair(("3", "4"), 30, 60)
+        for told in [[next], [[next[0]], next], [[next[1]], next]] {
+            let later = told.enumerated().map { answer(30.1 + Double($0.offset), first + $0.element, renewal()) }
+            let (state, events) = settle([answer(1, first, renewal())] + later)
+            #expect(state?.periods == 4 && state?.sale.seats == 9)
+            #expect(
+                kinds(events) == ["subscription.started", "subscription.renewed"] + told.dropFirst().map { _ in "" })
+        }
+    }
+
     @Test("Refunded seats take no access; the refund of one of two transactions takes none either")
     func refunded() {
         let start = answer(1, [seats("1", 0, 30, 7)], renewal())

@@ -1091,10 +1091,11 @@ FROM ledger.purchase p
 JOIN ledger.app a USING (app_id)
 LEFT JOIN LATERAL (
     SELECT e.kind::text AS kind FROM ledger.event e
-    WHERE e.purchase_id = p.purchase_id AND e.kind::text IN ('purchase.made', 'purchase.refunded', 'refund.reversed')
+    WHERE e.purchase_id = p.purchase_id
+      AND e.kind::text IN ('purchase.made', 'purchase.refunded', 'family.revoked', 'refund.reversed')
     ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) newest ON true
 WHERE p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
-  AND (newest.kind = 'purchase.refunded') IS DISTINCT FROM (p.revoked_at IS NOT NULL)
+  AND (newest.kind IN ('purchase.refunded', 'family.revoked')) IS DISTINCT FROM (p.revoked_at IS NOT NULL)
 ORDER BY p.purchase_id
 
 """#)
@@ -7109,11 +7110,11 @@ WITH doubled AS (
 INSERT INTO ledger.period_history
     (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
      is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-     revocation_percentage, sale, recorded_at, cancellation_recorded_at)
+     revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at)
 SELECT period_id, subscription_id, tstzrange(COALESCE(facts_recorded_at, recorded_at), clock_timestamp()), product_id,
        quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id,
-       offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage, sale, recorded_at,
-       cancellation_recorded_at
+       offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage, sale, cancellation_reason,
+       recorded_at, cancellation_recorded_at
 FROM doubled
 
 """#)
@@ -7137,19 +7138,19 @@ WITH given AS MATERIALIZED (
     INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
          is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-         revocation_percentage, sale, recorded_at, cancellation_recorded_at)
+         revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at)
     SELECT p.period_id, p.subscription_id, tstzrange(COALESCE(p.facts_recorded_at, p.recorded_at), n.recorded_at),
            p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
            p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency,
-           p.revocation_percentage, p.sale, p.recorded_at, p.cancellation_recorded_at
+           p.revocation_percentage, p.sale, p.cancellation_reason, p.recorded_at, p.cancellation_recorded_at
     FROM given n JOIN ledger.period p USING (period_id)
     WHERE (p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
            p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency,
-           p.revocation_percentage, p.sale)
+           p.revocation_percentage, p.sale, p.cancellation_reason)
         IS DISTINCT FROM
           (n.product_id, n.quantity, n.purchased_at, n.expires_at, n.cancelled_at, n.is_upgraded, n.is_trial, n.is_intro,
            n.promotional_offer_id, n.offer_code_ref_name, n.ownership, n.price_milliunits, n.price_currency,
-           n.revocation_percentage, n.sale)
+           n.revocation_percentage, n.sale, n.cancellation_reason)
     RETURNING period_id
 )
 INSERT INTO ledger.period AS p

@@ -131,8 +131,9 @@ FROM ledger.purchase p
 JOIN ledger.app a USING (app_id)
 LEFT JOIN LATERAL (
     SELECT e.kind::text AS kind FROM ledger.event e
-    WHERE e.purchase_id = p.purchase_id AND e.kind::text IN ('purchase.made', 'purchase.refunded', 'refund.reversed')
+    WHERE e.purchase_id = p.purchase_id
+      AND e.kind::text IN ('purchase.made', 'purchase.refunded', 'family.revoked', 'refund.reversed')
     ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) newest ON true
 WHERE p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
-  AND (newest.kind = 'purchase.refunded') IS DISTINCT FROM (p.revoked_at IS NOT NULL)
+  AND (newest.kind IN ('purchase.refunded', 'family.revoked')) IS DISTINCT FROM (p.revoked_at IS NOT NULL)
 ORDER BY p.purchase_id

@@ -2,9 +2,11 @@
 -- Variables: at, days, bundle_id, environment, time_zone.
 -- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
 -- period ends. A product with a short period of its own in the catalog counts as often as it would renew, always on
--- the day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to.
+-- the day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to;
+-- within a term of payments the next payment is one of the same product and price, whatever follows the term.
 -- The price is that of the last charge if Apple or an upload stated it for the same product, else the catalog's for
--- the storefront on that day, else the default storefront's; a renewal with an offer has no known price. expected is
+-- the storefront on that day, else the default storefront's; a renewal with an offer, or by another plan, has no known
+-- price. expected is
 -- the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the customer was asked to
 -- agree to a higher price and has not. Amounts are in units of the currency; a row without currency has no known
 -- prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or billing retry are in
@@ -15,12 +17,15 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 WITH due AS (
-    SELECT r.bundle_id, r.stream_id, COALESCE(r.renews_to_product_id, t.product_id) AS product_id, r.price_consent_pending,
-           r.offer, r.expires_at
+    SELECT r.bundle_id, r.stream_id, next.product_id, r.price_consent_pending, r.offer, r.expires_at,
+           r.change_scheduled AND NOT r.is_within_term AND next.product_id = t.product_id AS changes_plan
     FROM perennial.renewal_now r
     JOIN perennial.timeline t
         ON t.subscription_id = r.stream_id
         AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.is_within_term THEN t.product_id ELSE COALESCE(r.renews_to_product_id, t.product_id) END
+                   AS product_id) next
     WHERE r.environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND COALESCE(r.next_payment, r.will_renew)
       AND t.state = 'active' AND NOT t.flags && '{family_shared,assigned}'
@@ -78,7 +83,7 @@ WITH due AS (
         ON anywhere.bundle_id = r.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
         AND anywhere.valid_from <= r.renews_at AND r.renews_at < anywhere.valid_until AND anywhere.known_until IS NULL
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN r.offer IS NOT NULL AND r.is_next THEN 'unknown'
+        SELECT CASE WHEN (r.offer IS NOT NULL OR r.changes_plan) AND r.is_next THEN 'unknown'
                     WHEN r.charged_basis IS NOT NULL THEN r.charged_basis
                     WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                     WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'

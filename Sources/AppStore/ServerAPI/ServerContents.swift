@@ -182,6 +182,8 @@ extension TransactionRow {
     /// Returns whether both are about one period or one-time purchase.
     fileprivate func isAbout(_ other: TransactionRow) -> Bool {
         if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
+        // Transactions of one period can begin together.
+        if sale?.isOneOfSeveral ?? other.sale?.isOneOfSeveral ?? false { return transactionID == other.transactionID }
         guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
         return expiresAt == nil || purchasedAt == other.purchasedAt
     }

@@ -104,10 +104,9 @@ package struct SignedTransaction: Sendable, Hashable {
         environment = fields.text("environment")
         kind = fields.text("type")
         revocationReason = fields.text("revocationReason")
-        let quantity = fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        let quantity = Self.quantity(fields)
         let expiresAt = fields.instant("expiresDate")
-        let price = Self.price(fields, quantity: quantity)
-        let offer = SignedOffer(fields, isFree: price == 0)
+        let offer = SignedOffer(fields, isFree: Self.amount(fields, quantity: quantity) == 0)
         let returned = Self.returned(fields)
         let sale = Sale(fields, quantity: quantity, paidUntil: expiresAt, revocationType: returned.type)
         row = TransactionRow(
@@ -116,7 +115,7 @@ package struct SignedTransaction: Sendable, Hashable {
             // Whether the transactions of one period share a line item is not known, and they are never one.
             webOrderLineItemID: sale.isOneOfSeveral
                 ? nil : fields.word("webOrderLineItemId").map { WebOrderLineItemID($0) },
-            productID: ProductID(productID), quantity: quantity, purchasedAt: purchasedAt,
+            productID: ProductID(productID), quantity: quantity ?? 1, purchasedAt: purchasedAt,
             originalPurchasedAt: fields.instant("originalPurchaseDate"), expiresAt: expiresAt,
             cancelledAt: fields.instant("revocationDate"),
             cancellationReason: Self.reason(fields, returned, isPurchase: expiresAt == nil),
@@ -125,10 +124,8 @@ package struct SignedTransaction: Sendable, Hashable {
             groupID: fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) },
             ownership: fields.word("inAppOwnershipType").map(Ownership.init(raw:)),
             appAccountToken: fields.word("appAccountToken"),
-            price: price.flatMap { price in
-                fields.word("currency").map { Price(milliunits: price, currency: $0) }
-            },
-            revocationPercentage: returned.percentage, sale: sale.ifStated)
+            price: Self.price(fields, quantity: quantity), revocationPercentage: returned.percentage,
+            sale: sale.ifStated)
     }
 
     /// Returns why it was taken back. A one-time purchase has no ``Sale``; where the kind of its revocation leaves the
@@ -151,29 +148,46 @@ package struct SignedTransaction: Sendable, Hashable {
         if type == "REFUND_FULL" { return (type, 100_000) }
         if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
             let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
-            guard let price = fields.integer("price"), (1...1_000_000_000_000).contains(price), !amounts.isEmpty else {
-                return ("ADVANCED_COMMERCE", nil)
-            }
-            let sum = amounts.reduce(Int64(0)) { $0 + min(max($1 ?? 0, 0), price) }
+            guard let price = fields.integer("price"), (1...priceMax).contains(price), !amounts.isEmpty,
+                amounts.allSatisfy({ $0.map { $0 >= 0 } ?? false })
+            else { return ("ADVANCED_COMMERCE", nil) }
+            let sum = amounts.reduce(Int64(0)) { $0 + min($1 ?? 0, price) }
             return ("REFUND_PRORATED", Int(min(sum, price) * 100_000 / price))
         }
         return (type, fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil })
     }
 
-    /// Returns the price of the whole quantity; nil where there is none, or where the tiers of a group do not add up. The
-    /// price of a group's text is the average of a seat.
-    static func price(_ fields: PayloadFields, quantity: Int) -> Int64? {
-        guard let seats = fields.object("multiSeatInfo") else {
-            return fields.integer("price").flatMap { $0 >= 0 ? $0 : nil }
+    /// The highest price that is read, in thousandths of the currency's unit. Sums of many of them stay countable.
+    static let priceMax: Int64 = 1_000_000_000_000
+
+    /// Returns how many were bought, 1 where that is not stated; nil where it cannot be read.
+    static func quantity(_ fields: PayloadFields) -> Int? {
+        guard fields.states("quantity") else { return 1 }
+        return fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil }
+    }
+
+    /// Returns the price; nil where none is stated, and without an amount where nobody can tell what was paid.
+    private static func price(_ fields: PayloadFields, quantity: Int?) -> Price? {
+        guard fields.states("price") || fields.states("multiSeatInfo") || quantity == nil else { return nil }
+        guard let currency = fields.word("currency") else { return Price(milliunits: nil, currency: "") }
+        return Price(milliunits: amount(fields, quantity: quantity), currency: currency)
+    }
+
+    /// Returns the price of the whole quantity in thousandths; nil where there is none, where it is negative or absurd, or
+    /// where the tiers of a group do not add up. The price of a group's text is the average of a seat.
+    static func amount(_ fields: PayloadFields, quantity: Int?) -> Int64? {
+        guard let quantity else { return nil }
+        guard fields.states("multiSeatInfo") else {
+            return fields.integer("price").flatMap { (0...priceMax).contains($0) ? $0 : nil }
         }
-        let tiers = seats.objects("priceTiers").map { ($0.integer("price"), $0.integer("quantity")) }
+        guard let seats = fields.object("multiSeatInfo") else { return nil }
         var (count, sum): (Int64, Int64) = (0, 0)
-        for (price, seats) in tiers {
-            guard let price, let seats, (0...1_000_000_000_000).contains(price), (0...1_000_000).contains(seats) else {
-                return nil
-            }
+        for tier in seats.objects("priceTiers") {
+            guard let price = tier.integer("price"), let seats = tier.integer("quantity"),
+                (0...priceMax).contains(price), (0...1_000_000).contains(seats)
+            else { return nil }
             (count, sum) = (count + seats, sum + price * seats)
-            guard count <= quantity, sum >= 0 else { return nil }
+            guard count <= quantity, sum <= priceMax else { return nil }
         }
         return count == quantity ? sum : nil
     }
@@ -201,10 +215,11 @@ private struct SignedOffer {
 
 extension Sale {
     /// Reads what a signed transaction states of its sale.
-    fileprivate init(_ fields: PayloadFields, quantity: Int, paidUntil: Instant?, revocationType: String?) {
-        let seats = fields.object("multiSeatInfo").map { info in
+    fileprivate init(_ fields: PayloadFields, quantity: Int?, paidUntil: Instant?, revocationType: String?) {
+        var seats: Seats?
+        if let info = fields.object("multiSeatInfo"), let quantity {
             let revoked = info.integer("revokedSeatQuantity") ?? 0
-            return Seats(count: quantity, revoked: (0...Int64(quantity)).contains(revoked) ? Int(revoked) : 0)
+            seats = Seats(count: quantity, revoked: (0...Int64(quantity)).contains(revoked) ? Int(revoked) : 0)
         }
         self.init(
             plan: fields.word("billingPlanType"), payment: Payment(fields, paidUntil: paidUntil), seats: seats,
@@ -221,7 +236,9 @@ extension Sale.Payment {
         else { return nil }
         self.init(
             number: Int(number), total: Int(total), termEndsAt: ends,
-            termPrice: term.integer("commitmentPrice").flatMap { $0 >= 0 ? $0 : nil })
+            termPrice: term.integer("commitmentPrice").flatMap {
+                (0...SignedTransaction.priceMax).contains($0) ? $0 : nil
+            })
     }
 }
 
@@ -338,19 +355,22 @@ struct PayloadFields {
     /// Returns a text in a form that a column can store.
     func word(_ name: String) -> String? { text(name)?.storable }
 
-    /// Returns a whole number; a fraction is rounded, because Xcode writes instants with fractions.
-    func integer(_ name: String) -> Int64? { text(name).flatMap(Self.integer(in:)) }
+    /// Returns whether a member is there and not null, of whatever form.
+    func states(_ name: String) -> Bool { members[name].map { !document.isAbsent($0) } ?? false }
 
-    /// Returns the whole number in a text; nil for anything else.
-    static func integer(in text: String) -> Int64? {
-        if let exact = LenientNumber.integer(text) { return exact }
-        guard let number = Double(text), number.magnitude < 9_007_199_254_740_992 else { return nil }
-        return Int64(number.rounded())
-    }
+    /// Returns a whole number; nil if absent, or for a fraction.
+    func integer(_ name: String) -> Int64? { text(name).flatMap(LenientNumber.integer) }
 
     /// Returns an instant; nil if absent, or if nothing can have happened then.
-    func instant(_ name: String) -> Instant? {
-        integer(name).flatMap(LenientInstant.believable).map(Instant.init(milliseconds:))
+    func instant(_ name: String) -> Instant? { text(name).flatMap(Self.instant(in:)) }
+
+    /// Returns the instant in a text. A fraction is rounded, because Xcode writes instants with fractions.
+    static func instant(in text: String) -> Instant? {
+        var milliseconds = LenientNumber.integer(text)
+        if milliseconds == nil, let number = Double(text), number.magnitude < 9_007_199_254_740_992 {
+            milliseconds = Int64(number.rounded())
+        }
+        return milliseconds.flatMap(LenientInstant.believable).map(Instant.init(milliseconds:))
     }
 
     /// Returns a boolean; 0 and 1 count too.

@@ -67,11 +67,16 @@ package struct UnreadClaim: Sendable, Hashable {
             if let revoked = seats.integer("revokedSeatQuantity"), revoked > quantity {
                 wrong.append("multiSeatInfo.revokedSeatQuantity")
             }
-            if !seats.objects("priceTiers").isEmpty, let read, !isNamed("multiSeatInfo.priceTiers"),
-                SignedTransaction.price(fields, quantity: read.row.quantity) == nil
+        }
+        if let read, let price = read.row.price, price.milliunits == nil {
+            // A seat of a group need not have a price.
+            if fields.object("multiSeatInfo") != nil, read.row.ownership?.isPayer ?? true,
+                !isNamed("multiSeatInfo.priceTiers"),
+                SignedTransaction.amount(fields, quantity: SignedTransaction.quantity(fields)) == nil
             {
                 wrong.append("multiSeatInfo.priceTiers")
             }
+            if fields.states("price"), fields.text("currency") == nil, !isNamed("currency") { wrong.append("currency") }
         }
         return wrong.map { UnreadClaim("transaction.\($0)", isUnreadable: true) }
     }
@@ -104,8 +109,9 @@ extension JSONDocument {
         case .any: return
         case .text: require(scalar(value) != nil)
         case .flag: require(["true", "false", "0", "1"].contains(scalar(value)))
-        case .instant: require(integer(value).flatMap(LenientInstant.believable) != nil)
-        case .number(let range): require(integer(value).map { range.contains($0) } ?? false)
+        case .instant: require(scalar(value).flatMap(PayloadFields.instant(in:)) != nil)
+        case .number(let range):
+            require(scalar(value).flatMap(LenientNumber.integer).map { range.contains($0) } ?? false)
         case .word(let words):
             guard let word = scalar(value) else { return require(false) }
             if !words.contains(word) { found.append(UnreadClaim(path, word: word)) }
@@ -119,9 +125,6 @@ extension JSONDocument {
             }
         }
     }
-
-    /// Returns a whole number as ``PayloadFields`` reads it.
-    private func integer(_ value: Int) -> Int64? { scalar(value).flatMap(PayloadFields.integer(in:)) }
 }
 
 /// The claims of Apple's signed texts that this version knows, up to App Store Server API 1.23: those that it reads, and
@@ -151,7 +154,7 @@ enum KnownClaims {
         }
     }
 
-    private static let amount = Form.number(0...Int64.max)
+    private static let amount = Form.number(0...SignedTransaction.priceMax)
     private static let count = Form.number(1...1_000_000)
     private static let environments = Form.word(["Production", "Sandbox", "Xcode", "LocalTesting"])
     private static let plans = Form.word(["BILLED_UPFRONT", "MONTHLY"])

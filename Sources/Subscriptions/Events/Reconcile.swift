@@ -283,7 +283,7 @@ package enum EventKind: String, Sendable, Hashable, CaseIterable {
     case refundGranted = "refund.granted"
     /// Apple took a refund back.
     case refundReversed = "refund.reversed"
-    /// Family sharing of a period ended.
+    /// Access to a period or a one-time purchase ended for which another customer paid.
     case familyRevoked = "family.revoked"
     /// A known period ends later than it did.
     case subscriptionExtended = "subscription.extended"

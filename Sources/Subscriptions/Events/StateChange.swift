@@ -167,7 +167,8 @@ extension StateChange {
             if let old = known[index] {
                 drafts += termDrafts(old, period)
             } else {
-                drafts += newPeriod(index, isBackfill: period.purchasedAt < lastKnownStart)
+                let isBackfill = period.purchasedAt < lastKnownStart
+                drafts += isOfKnown(index, known) ? [] : newPeriod(index, isBackfill: isBackfill)
             }
             drafts += revocationDrafts(known[index], period, replacedAt: replacements[index])
         }
@@ -210,6 +211,18 @@ extension StateChange {
         return [draft(kind, period.productID, at: refundedAt, detail)]
     }
 
+    /// Returns whether a new transaction is of a period that was known, or is told already: seats that were added to a
+    /// running period, or that renewed with others, are no renewal of their own.
+    private func isOfKnown(_ index: Int, _ known: [Int: Period]) -> Bool {
+        let period = after.facts.periods[index]
+        guard period.isOneOfSeveral else { return false }
+        return after.facts.periods.indices.contains { other in
+            let companion = after.facts.periods[other]
+            return other != index && companion.expiresAt == period.expiresAt && !companion.gaveWay
+                && (known[other] != nil || other < index)
+        }
+    }
+
     private func newPeriod(_ index: Int, isBackfill: Bool) -> [Draft] {
         let periods = after.facts.periods
         let period = periods[index]
@@ -220,8 +233,6 @@ extension StateChange {
         guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
             return [draft(.subscriptionRenewed, period.productID, at: period.chargedBy, detail)]
         }
-        // Seats that were added to a running period are no renewal.
-        if period.isOneOfSeveral, period.expiresAt == previous.expiresAt { return [] }
         var drafts: [Draft] = []
         if previous.productID != period.productID {
             var change = detail
@@ -333,7 +344,7 @@ extension StateChange {
         guard let old = before.facts.currentRenewal, let new = after.facts.currentRenewal, new.asOf > old.asOf,
             let span = after.timeline.span(at: after.asOf)
         else { return [] }
-        var drafts = statusDrafts(old.value, new.value, span)
+        var drafts = statusDrafts(new.value, span)
         switch span.state {
         case .active, .gracePeriod, .billingRetry, .awaitingRenewal:
             drafts += productDrafts(old.value, new.value) + priceDrafts(old.value, new.value, span)
@@ -343,8 +354,8 @@ extension StateChange {
         return drafts
     }
 
-    private func statusDrafts(_ old: Renewal, _ new: Renewal, _ span: Span) -> [Draft] {
-        guard let was = old.isWanted, let isNow = new.isWanted, was != isNow else { return [] }
+    private func statusDrafts(_ new: Renewal, _ span: Span) -> [Draft] {
+        guard let was = before.willRenew, let isNow = after.willRenew, was != isNow else { return [] }
         if isNow {
             let cameBack = periodDrafts.contains { $0.event.kind == .subscriptionReactivated }
             return cameBack ? [] : [switched(.autoRenewEnabled, span.productID)]
@@ -358,44 +369,33 @@ extension StateChange {
         return ["takes_effect_at": .text(ends.iso8601)]
     }
 
+    /// Reports another product, or another way to pay, for what follows; one that takes the place of another is scheduled
+    /// without a word of the other.
     private func productDrafts(_ old: Renewal, _ new: Renewal) -> [Draft] {
-        guard let oldHead = before.lastPeriod?.productID, let last = after.lastPeriod, new.concerns(last.productID)
-        else { return [] }
-        let head = last.productID
-        let (was, isNow) = (old.change(from: oldHead), new.change(from: head))
-        let tookPlace = was.map(isNew) ?? false
-        if let isNow, isNow != was || tookPlace {
-            var detail: [String: DetailValue] = [
-                "from_product_id": .text(head.text), "to_product_id": .text(isNow.text),
-            ]
-            detail.merge(takesEffect(new)) { $1 }
-            return [switched(.productChangeScheduled, head, detail)]
+        guard let oldLast = before.lastPeriod, let last = after.lastPeriod, new.concerns(last.productID) else {
+            return []
         }
-        guard let was, isNow == nil, was != head, !tookPlace else { return planDrafts(old, new, last) }
-        return [
-            switched(
-                .productChangeWithdrawn, head, ["from_product_id": .text(head.text), "to_product_id": .text(was.text)])
-        ]
-    }
-
-    /// Reports another way to pay of the same product, as a change of what follows.
-    private func planDrafts(_ old: Renewal, _ new: Renewal, _ last: Period) -> [Draft] {
-        guard let oldLast = before.lastPeriod, old.change(from: oldLast.productID) == nil,
-            new.change(from: last.productID) == nil
-        else { return [] }
-        let (was, isNow) = (old.planChange(from: oldLast), new.planChange(from: last))
-        guard was != isNow else { return [] }
-        let product = DetailValue.text(last.productID.text)
-        var detail: [String: DetailValue] = ["from_product_id": product, "to_product_id": product]
-        detail.merge(takesEffect(new)) { $1 }
-        if let isNow {
-            detail["to_plan"] = .text(isNow)
-            return [switched(.productChangeScheduled, last.productID, detail)]
+        let head = last.productID
+        let (was, isNow) = (old.change(from: oldLast.productID), new.change(from: head))
+        let wasPlan = was == nil ? old.planChange(from: oldLast) : nil
+        let plan = isNow == nil ? new.planChange(from: last) : nil
+        let tookPlace = was.map(isNew) ?? false
+        func detail(_ product: ProductID, _ plan: String?) -> [String: DetailValue] {
+            var detail = ["from_product_id": DetailValue.text(head.text), "to_product_id": .text(product.text)]
+            if let plan { detail["to_plan"] = .text(plan) }
+            return detail
+        }
+        if isNow != nil || plan != nil {
+            guard isNow != was || plan != wasPlan || tookPlace else { return [] }
+            let scheduled = detail(isNow ?? head, plan).merging(takesEffect(new)) { $1 }
+            return [switched(.productChangeScheduled, head, scheduled)]
+        }
+        if let was {
+            return was == head || tookPlace ? [] : [switched(.productChangeWithdrawn, head, detail(was, nil))]
         }
         // A plan that took place is not withdrawn.
-        guard let was, was != last.details.sale?.value.plan ?? Sale.upfront else { return [] }
-        detail["to_plan"] = .text(was)
-        return [switched(.productChangeWithdrawn, last.productID, detail)]
+        guard let wasPlan, let present = last.planWord, present != wasPlan else { return [] }
+        return [switched(.productChangeWithdrawn, head, detail(head, wasPlan).merging(takesEffect(new)) { $1 })]
     }
 
     /// Returns whether a period of the product appeared since the previous answer.

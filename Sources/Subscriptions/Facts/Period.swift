@@ -77,6 +77,8 @@ package struct Period: Sendable {
     package var isShared: Bool { details.ownership.map { !$0.value.isPayer } ?? false }
     /// The payment of a term; nil outside of one.
     package var payment: Sale.Payment? { details.sale?.value.payment }
+    /// Our word for its plan; nil where that is not known.
+    var planWord: String? { Sale.word(of: details.sale?.value.plan) }
     /// Whether it is paid month by month.
     package var isMonthly: Bool { details.sale?.value.isMonthly ?? false }
     /// Whether it has seats beside those of another transaction of the same period.
@@ -206,8 +208,8 @@ extension SubscriptionEvidence {
 /// Decides which rows describe the same period.
 ///
 /// Rows with the same `web_order_line_item_id` do; rows with two different ones never do. A row without one belongs to
-/// the period that knows its transaction id, else to the period with the same product and start. Grouping considers all
-/// rows together. The order in which rows arrive therefore does not matter, as long as the rows of a period agree on
+/// the period that knows its transaction id, else to the period with the same product and start. Transactions that are
+/// several of one period can begin together, so only their ids tell them apart. Grouping considers all rows together. The order in which rows arrive therefore does not matter, as long as the rows of a period agree on
 /// product and start, and a row without identifier fits only one period. If it fits several, the one with the smallest
 /// identifier takes it.
 enum PeriodGrouping {
@@ -250,12 +252,12 @@ enum PeriodGrouping {
         var byTransaction: [TransactionID: Int] = [:]
         var byStart: [Start: Int] = [:]
         for (index, row) in rows.enumerated() {
-            for known in row.transactionIDs.compactMap({ byTransaction[$0] }) + [byStart[Start(row)]].compactMap({ $0 })
-            {
-                parent[root(known)] = root(index)
-            }
+            let start = row.isOneOfSeveral ? nil : Start(row)
+            let same =
+                row.transactionIDs.compactMap { byTransaction[$0] } + [start.flatMap { byStart[$0] }].compactMap(\.self)
+            for other in same { parent[root(other)] = root(index) }
             for id in row.transactionIDs { byTransaction[id] = index }
-            byStart[Start(row)] = index
+            if let start { byStart[start] = index }
         }
         return Dictionary(grouping: rows.indices, by: root).values.map { members in members.map { rows[$0] } }
     }
@@ -276,7 +278,7 @@ enum PeriodGrouping {
 
         func home(of group: [Period]) -> WebOrderLineItemID? {
             group.flatMap(\.transactionIDs).compactMap { byTransaction[$0] }.min()
-                ?? group.compactMap { byStart[Start($0)] }.min()
+                ?? (group.contains(where: \.isOneOfSeveral) ? nil : group.compactMap { byStart[Start($0)] }.min())
         }
     }
 

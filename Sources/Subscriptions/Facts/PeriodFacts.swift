@@ -49,20 +49,24 @@ package struct Revocation: Hashable, Sendable, FactValue {
 
 /// The price of the whole quantity of a transaction (Apple: "JWSTransactionDecodedPayload").
 package struct Price: Hashable, Sendable, FactValue {
-    /// `price`, in thousandths of the currency's unit.
-    package var milliunits: Int64
-    /// `currency`, such as `EUR`.
+    /// `price`, in thousandths of the currency's unit; nil where one is stated that cannot be read, so that no other may take
+    /// its place.
+    package var milliunits: Int64?
+    /// `currency`, such as `EUR`; empty where it cannot be read.
     package var currency: String
 
     /// Creates a price from its parts.
-    package init(milliunits: Int64, currency: String) {
+    package init(milliunits: Int64?, currency: String) {
         self.milliunits = milliunits
         self.currency = currency
     }
 
+    /// Amount and currency in one text.
+    package var text: String { "\(milliunits.map { "\($0)" } ?? "unreadable") \(currency)" }
+
     /// Keeps the greater price, then the greater currency.
     package func yields(to other: Price) -> Bool {
-        (milliunits, currency) < (other.milliunits, other.currency)
+        (milliunits ?? -1, currency) < (other.milliunits ?? -1, other.currency)
     }
 }
 

@@ -31,7 +31,8 @@ package func reconcilePurchase(
     return ReconciledPurchase(state: state, events: events, changed: changed)
 }
 
-/// Returns both a purchase and a refund for a purchase refunded when first seen, so that sums over events stay correct.
+/// Returns both a purchase and a refund for a purchase refunded when first seen, so that sums over events stay correct. The
+/// end of what another customer paid for is no refund.
 private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Event] {
     let terms = new.terms.value
     var detail: [String: DetailValue] = [
@@ -49,7 +50,8 @@ private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Eve
     if let isNow, was == nil {
         events.append(
             Event(
-                kind: .purchaseRefunded, productID: new.key.productID, occurredAt: min(isNow, new.asOf),
+                kind: new.isShared ? .familyRevoked : .purchaseRefunded, productID: new.key.productID,
+                occurredAt: min(isNow, new.asOf),
                 detail: detail))
     }
     if let old, was != nil, isNow == nil {
@@ -100,6 +102,9 @@ package struct PurchaseFacts: Sendable, Hashable {
     package var price: Fact<Price>?
     /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
     package var revocationPercentage: Fact<Int>?
+
+    /// Whether another customer paid: it gives access and costs nothing.
+    package var isShared: Bool { ownership.map { !$0.value.isPayer } ?? false }
 
     /// Creates facts from stored parts.
     package init(

@@ -130,8 +130,12 @@ package struct SubscriptionState: Sendable, Hashable {
         timeline = Timeline(of: facts, policy: policy)
         outageAllowance = OutageAllowance(of: facts, timeline: timeline)
         let renewal = facts.currentRenewal?.value
-        willRenew = renewal?.isWanted
-        nextPayment = renewal?.willRenew
+        // The refund of the current payment ends a term, whatever Apple's status of the next payment goes on to say.
+        let isTermOver =
+            verdict.state == .revoked
+            && facts.periods.contains { $0.expiresAt == verdict.expiresAt && $0.isRefunded && $0.payment != nil }
+        willRenew = isTermOver ? renewal?.term?.renews ?? false : renewal?.isWanted
+        nextPayment = isTermOver ? false : renewal?.willRenew
         renewsToProductID = willRenew == true ? renewal?.wantedProductID : nil
         startedAt = facts.startedAt ?? facts.asOf
         expiresAt = verdict.expiresAt
@@ -188,13 +192,12 @@ extension SubscriptionState {
         guard let head = rows.last(where: { $0.details.sale != nil }), let sale = head.details.sale?.value else {
             return SaleStanding()
         }
-        let words = [Sale.monthly: "monthly", Sale.upfront: "upfront"]
         let term = head.cancelledAt == nil && !head.isUpgraded ? sale.payment : nil
         // A member's text repeats the seats of the purchaser.
         let seats = rows.filter { $0.cancelledAt == nil && !$0.isUpgraded && !$0.isShared }
             .compactMap { $0.details.sale?.value.seats }
         return SaleStanding(
-            plan: words[sale.plan ?? Sale.upfront], paymentNumber: term?.number, payments: term?.total,
+            plan: Sale.word(of: sale.plan), paymentNumber: term?.number, payments: term?.total,
             termEndsAt: term?.termEndsAt,
             seats: seats.isEmpty ? nil : seats.reduce(0) { $0 + $1.count - $1.revoked })
     }

@@ -351,10 +351,13 @@ extension Renewal {
         return next
     }
 
-    /// Returns the plan that will follow; nil if it is the plan of the period, or if nothing is stated about it.
+    /// Returns the plan that will follow, `upfront` or `monthly`; nil if it is the plan of the period, or if either is not
+    /// known.
     func planChange(from period: Period) -> String? {
-        guard concerns(period.productID), let plan = term?.plan else { return nil }
-        return plan == period.details.sale?.value.plan ?? Sale.upfront ? nil : plan
+        guard concerns(period.productID), let plan = term?.plan, let next = Sale.word(of: plan),
+            let present = period.planWord
+        else { return nil }
+        return next == present ? nil : next
     }
 
     /// Returns whether another product or another plan will follow.

@@ -87,8 +87,24 @@ extension SubscriptionReasons {
             let path = ground.observed?.path ?? ground.path
             return CustomerExplanation.Step(
                 rule: ground.rule, observation: ground.observed.flatMap { observations[$0.id] }, path: path,
-                value: ground.value, sentence: FieldSentence.of(path, ground.value))
+                value: ground.value, sentence: sentence(of: path, ground.value))
         }
+    }
+
+    /// Returns the sentence for a field. Within a term, Apple's status is that of its next payment.
+    private func sentence(of path: String, _ value: String) -> String {
+        guard path.hasSuffix("auto_renew_status"), value == "1", state.sale.paymentNumber != nil,
+            state.facts.currentRenewal?.value.term?.renews == false
+        else { return FieldSentence.of(path, value) }
+        return "The customer cancelled; \(state.termEnd)."
+    }
+}
+
+extension SubscriptionState {
+    /// How long the payments of a term go on that the customer cancelled, in plain words.
+    fileprivate var termEnd: String {
+        let end = sale.termEndsAt.map { "the term ends at \($0.iso8601)" } ?? "the term ends with its last payment"
+        return "\(end), and payments go on until then"
     }
 }
 
@@ -100,7 +116,8 @@ extension PurchaseReasons {
 
     /// Returns the fields that decided.
     package func steps(at instant: Instant) -> [CustomerExplanation.Step] {
-        let rule = isRevoked(at: instant) ? "purchase_refunded" : "purchased"
+        let revoked = state.facts.isShared ? Rule.familyRevoked.rawValue : "purchase_refunded"
+        let rule = isRevoked(at: instant) ? revoked : "purchased"
         let revocation = state.revokedAt.map {
             step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0)
         }
@@ -266,6 +283,9 @@ extension CustomerExplanation {
         if let held = subscription.allowedUntil { return "without an answer access ends at \(held.iso8601)" }
         guard let until = verdict.entitledUntil else { return "without news it stays as it is" }
         switch verdict.state {
+        case .active where subscription.state.nextPayment == true && subscription.state.willRenew == false:
+            return "the customer cancelled, and \(subscription.state.termEnd); the next payment is due at "
+                + "\(verdict.expiresAt.iso8601), and access ends when Apple says it failed"
         case .active where subscription.state.nextPayment == true:
             return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
         case .active: return "access ends at \(until.iso8601)"

@@ -88,6 +88,11 @@ extension PurchaseReasons {
     package func conclusion(at instant: Instant) -> String {
         guard state.purchasedAt <= instant else { return "It had not been bought at that moment." }
         guard let revokedAt = state.revokedAt else { return "It was bought once and does not end." }
+        guard !state.facts.isShared else {
+            return revokedAt <= instant
+                ? "Another customer bought it and shares it no longer, so it gives nothing any more."
+                : "Another customer bought it; sharing it ended after that moment."
+        }
         return revokedAt <= instant
             ? "It was bought once and Apple refunded it, so it gives nothing any more."
             : "It was bought once; Apple refunded it after that moment."

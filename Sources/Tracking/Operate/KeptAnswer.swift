@@ -174,7 +174,7 @@ extension FactSnapshot {
         self["\(name).ownership"] = period.ownership?.raw
         self["\(name).app_account_token"] = period.appAccountToken
         self["\(name).replaced_by"] = period.replacedBy?.text
-        self["\(name).price"] = period.price.map { "\($0.milliunits) \($0.currency)" }
+        self["\(name).price"] = period.price.map(\.text)
         self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
         self["\(name).sale"] = try period.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
         self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
@@ -226,7 +226,7 @@ extension FactSnapshot {
         self["facts.revocation_reason"] = facts.revocation.value.reason
         self["facts.ownership"] = facts.ownership?.value.raw
         self["facts.app_account_token"] = facts.appAccountToken?.value
-        self["facts.price"] = facts.price.map { "\($0.value.milliunits) \($0.value.currency)" }
+        self["facts.price"] = facts.price?.value.text
         self["facts.revocation_percentage"] = facts.revocationPercentage.map { "\($0.value)" }
         self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
     }

@@ -170,7 +170,7 @@ struct PurchaseFactsJSON: Codable {
     }
 
     struct Price: Codable {
-        var milliunits: Int64
+        var milliunits: Int64?
         var currency: String
         var origin: OriginJSON
     }

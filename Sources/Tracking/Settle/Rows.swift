@@ -110,12 +110,10 @@ extension PeriodRecord {
 }
 
 extension Price {
-    /// Reads the price that a signed transaction gave; nil where none did.
+    /// Reads the price that a signed transaction gave; nil where none did. A currency alone is a price that cannot be read.
     fileprivate init?(row: Row) throws {
-        guard let milliunits = try row.int8IfPresent("price_milliunits"),
-            let currency = try row.textIfPresent("price_currency")
-        else { return nil }
-        self.init(milliunits: milliunits, currency: currency)
+        guard let currency = try row.textIfPresent("price_currency") else { return nil }
+        self.init(milliunits: try row.int8IfPresent("price_milliunits"), currency: currency)
     }
 }
 

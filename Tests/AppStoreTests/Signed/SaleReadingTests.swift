@@ -105,9 +105,9 @@ import Testing
         ]
         for info in seats {
             let row = try self.row(Self.group, ["multiSeatInfo": info])
-            #expect(row.price == nil && row.sale?.seats == Sale.Seats(count: 3), "\(info)")
+            #expect(row.price == Self.unreadable && row.sale?.seats == Sale.Seats(count: 3), "\(info)")
         }
-        for revoked in [-1, 4, 1_000_000_000] {
+        for revoked in [-1, 4, 1.5, 1_000_000_000] {
             let tiers: [[String: Any]] = [["price": 3_000, "quantity": 3]]
             let info: [String: Any] = ["priceTiers": tiers, "revokedSeatQuantity": revoked]
             let row = try self.row(Self.group, ["multiSeatInfo": info])
@@ -121,6 +121,57 @@ import Testing
                     "revocationPercentage": 100_001,
                 ]
             ).revocationPercentage == nil)
+    }
+
+    /// A price that is stated and cannot be read.
+    private static let unreadable = Price(milliunits: nil, currency: "EUR")
+
+    @Test("Numbers are read as they are or not at all, and no other price takes the place of one that is not read")
+    func numbers() throws {
+        for price in [-10_990, 10_990.5, 1e18, 1_000_000_000_001, "much", true, [10_990]] as [Any] {
+            #expect(try row(Self.payment, ["price": price]).price == Self.unreadable, "\(price)")
+        }
+        #expect(try row(Self.payment, ["price": 1_000_000_000_000]).price?.milliunits == 1_000_000_000_000)
+        #expect(try row(Self.payment, ["price": NSNull()]).price == nil, "none is stated")
+        #expect(try row(Self.payment, ["currency": NSNull()]).price == Price(milliunits: nil, currency: ""))
+        for quantity in [-3, 0, 2.5, 1_000_001, "two"] as [Any] {
+            let group = try row(Self.group, ["quantity": quantity])
+            #expect(group.price == Self.unreadable && group.sale == nil && group.quantity == 1, "\(quantity)")
+            #expect(try row(Self.payment, ["quantity": quantity]).price == Self.unreadable, "\(quantity)")
+        }
+        for number in [3.5, 2.4, "3.5", true] as [Any] {
+            let term: [String: Any] = [
+                "billingPeriodNumber": number, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000,
+            ]
+            #expect(try row(Self.payment, ["commitmentInfo": term]).sale == Sale(plan: "MONTHLY"), "\(number)")
+        }
+        #expect(try row(Self.group, ["multiSeatInfo": 3]).price == Self.unreadable)
+        #expect(
+            try row(Self.payment, ["revocationDate": 1_781_000_000_000, "revocationPercentage": 50_000.5])
+                .revocationPercentage == nil)
+    }
+
+    @Test("An id that was asked about is none of another transaction that began at the same instant")
+    func asked() throws {
+        func text(_ id: String, _ change: [String: Any]) throws -> String {
+            let claims = Self.group.merging(["transactionId": id]) { $1 }.merging(change) { $1 }
+            let payload = try JSONSerialization.data(withJSONObject: claims).base64EncodedString()
+                .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+            return "h.\(payload).s"
+        }
+        func transactions(_ change: [String: Any]) throws -> Set<TransactionID> {
+            let (listed, named) = (try text("7", change), try text("8", change))
+            let json =
+                #"{"asked":"8","environment":"Production","history":[{"signedTransactions":["\#(listed)"]}],"#
+                + #""transaction":{"signedTransactionInfo":"\#(named)"}}"#
+            let contents = try #require(ServerContents(reading: Array(json.utf8)))
+            let evidence = try #require(
+                Evidence(
+                    in: contents, bundleID: "com.example.app", claimedAt: Instant(milliseconds: 1_780_000_000_000)))
+            return Set(evidence.transactions.map(\.transactionID))
+        }
+        #expect(try transactions([:]) == ["7", "8"], "the same line item under another id")
+        #expect(try transactions(["additionalTransactionReason": "SEAT_ADDITION"]) == ["7"])
     }
 
     @Test("A revocation keeps its kind; amounts of Advanced Commerce become a share of the price")
@@ -138,6 +189,8 @@ import Testing
         let items: [[String: Any]] = [["refunds": [["refundAmount": 2_198], ["refundAmount": 3_297]]], ["SKU": "x"]]
         #expect(try share(["advancedCommerceInfo": ["items": items]]) == "REFUND_PRORATED 50000")
         #expect(try share(["advancedCommerceInfo": ["items": [[String: Any]]()]]) == "ADVANCED_COMMERCE -1")
+        let unreadable: [[String: Any]] = [["refunds": [["refundAmount": 2_198], ["refundAmount": -1]]]]
+        #expect(try share(["advancedCommerceInfo": ["items": unreadable]]) == "ADVANCED_COMMERCE -1")
     }
 
     @Test("A one-time purchase whose amount is unknown is revoked for a reason that gives no money back")

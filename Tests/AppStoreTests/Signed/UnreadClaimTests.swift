@@ -76,6 +76,11 @@ import Testing
             try unread(.transaction, ["quantity": "3", "price": "3663", "isUpgraded": "false", "x": NSNull()]) == [])
     }
 
+    private static func revoked(_ seats: Double) -> [String: Any] {
+        let tiers: [[String: Any]] = [["price": 3000, "quantity": 3]]
+        return ["multiSeatInfo": ["priceTiers": tiers, "revokedSeatQuantity": seats] as [String: Any]]
+    }
+
     /// The changed members of a transaction, and what is named.
     static var changes: [([String: Any], [String])] {
         [
@@ -89,6 +94,11 @@ import Testing
             (["billingPlanType": ["MONTHLY"]], ["transaction.billingPlanType!"]),
             (["price": -1], ["transaction.price!"]),
             (["price": "much"], ["transaction.price!"]),
+            (["price": 10_990.5], ["transaction.price!"]),
+            (["price": 1_000_000_000_001], ["transaction.price!"]),
+            (["currency": NSNull()], ["transaction.currency!"]),
+            (["revocationPercentage": 50_000.5], ["transaction.revocationPercentage!"]),
+            (["expiresDate": 1_782_592_000_000.25], []),
             (["revocationPercentage": 100_001], ["transaction.revocationPercentage!"]),
             (["expiresDate": "soon"], ["transaction.expiresDate!"]),
             (["commitmentInfo": "twelve"], ["transaction.commitmentInfo!"]),
@@ -121,7 +131,23 @@ import Testing
             ),
             (
                 ["multiSeatInfo": ["priceTiers": [["price": 2_000_000_000_000, "quantity": 3]]]],
+                ["transaction.multiSeatInfo.priceTiers[].price!"]
+            ),
+            (
+                ["multiSeatInfo": ["priceTiers": [["price": 900_000_000_000, "quantity": 3]]]],
                 ["transaction.multiSeatInfo.priceTiers!"]
+            ),
+            (
+                ["multiSeatInfo": ["priceTiers": [["price": 1, "quantity": 2.5], ["price": 1, "quantity": 1]]]],
+                ["transaction.multiSeatInfo.priceTiers[].quantity!"]
+            ),
+            (["multiSeatInfo": ["invitationManagement": "APPLE"]], ["transaction.multiSeatInfo.priceTiers!"]),
+            (["multiSeatInfo": ["invitationManagement": "APPLE"], "inAppOwnershipType": "ASSIGNED"], []),
+            (["multiSeatInfo": 3], ["transaction.multiSeatInfo!"]),
+            (["quantity": 2.5], ["transaction.multiSeatInfo.priceTiers!", "transaction.quantity!"]),
+            (
+                ["commitmentInfo": ["billingPeriodNumber": 3.5, "totalBillingPeriods": 12]],
+                ["transaction.commitmentInfo.billingPeriodNumber!"]
             ),
             (
                 ["quantity": -3],
@@ -130,8 +156,9 @@ import Testing
                     "transaction.quantity!",
                 ]
             ),
-            (["multiSeatInfo": ["revokedSeatQuantity": -1]], ["transaction.multiSeatInfo.revokedSeatQuantity!"]),
-            (["multiSeatInfo": ["revokedSeatQuantity": 4]], ["transaction.multiSeatInfo.revokedSeatQuantity!"]),
+            (revoked(-1), ["transaction.multiSeatInfo.revokedSeatQuantity!"]),
+            (revoked(1.5), ["transaction.multiSeatInfo.revokedSeatQuantity!"]),
+            (revoked(4), ["transaction.multiSeatInfo.revokedSeatQuantity!"]),
             (
                 ["multiSeatInfo": ["priceTiers": [["price": 1, "quantity": 2]]]],
                 ["transaction.multiSeatInfo.priceTiers!"]

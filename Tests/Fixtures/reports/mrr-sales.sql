@@ -4,14 +4,15 @@
 -- catalog's 96 of a year: 8. VS is another, whose month has a price of its own: 9.50. U is a year paid at once at 120: 10 a
 -- month. W has an unknown plan and lasts a month: 7. X and its members: seven seats of a monthly product cost 60,
 -- two of them were refunded, which leaves 60 * 5 / 7 = 42.857; three more cost 27 from the 10th on. The members' texts repeat
--- the price and pay nothing. Together 86.357, then 113.357; five of six prices are Apple's.
+-- the price and pay nothing. Y is six seats for 30 and three for 15, bought at one instant: 45. Together 131.357, then 158.357.
+-- Z is two such transactions, and the price of the first cannot be read: unknown. Six of eight prices are Apple's.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
-SELECT app_id, 'Production', unnest('{K,V,VS,U,W,X,M1,M2,M3}'::text[]) FROM ledger.app;
+SELECT app_id, 'Production', unnest('{K,V,VS,U,W,X,Y,Z,M1,M2,M3}'::text[]) FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, expires_at, is_upgraded, is_trial, is_intro,
                            ownership, price_milliunits, price_currency, sale, path, recorded_at,
                            cancellation_recorded_at)
 SELECT subscription_id, p.product, p.quantity, p.since::timestamptz, p.until::timestamptz, false, false, false, p.ownership,
-       p.price, CASE WHEN p.price IS NOT NULL THEN 'USD' END, p.sale::jsonb, 'row', p.since::timestamptz,
+       p.price, CASE WHEN p.price IS NOT NULL OR p.otid = 'Z' THEN 'USD' END, p.sale::jsonb, 'row', p.since::timestamptz,
        CASE WHEN (p.sale::jsonb ->> 'revoked_seats')::int > 0 THEN p.since::timestamptz END
 FROM (VALUES
     ('K', 'yearly', 1, '2023-02-01Z', '2023-03-01Z', 'PURCHASED', 9000,
@@ -24,6 +25,10 @@ FROM (VALUES
      '{"seats": 7, "revoked_seats": 2, "one_of_several": true}'),
     ('X', 'monthly', 3, '2023-02-10Z', '2023-03-01Z', 'PURCHASED', 27000,
      '{"seats": 3, "revoked_seats": 0, "one_of_several": true}'),
+    ('Y', 'monthly', 6, '2023-02-01Z', '2023-03-01Z', 'PURCHASED', 30000, '{"seats": 6, "one_of_several": true}'),
+    ('Y', 'monthly', 3, '2023-02-01Z', '2023-03-01Z', 'PURCHASED', 15000, '{"seats": 3, "one_of_several": true}'),
+    ('Z', 'monthly', 6, '2023-02-01Z', '2023-03-01Z', 'PURCHASED', NULL, '{"seats": 6, "one_of_several": true}'),
+    ('Z', 'monthly', 3, '2023-02-01Z', '2023-03-01Z', 'PURCHASED', 15000, '{"seats": 3, "one_of_several": true}'),
     ('M1', 'monthly', 7, '2023-02-02Z', '2023-03-01Z', 'ASSIGNED', 60000, '{"seats": 7}'),
     ('M2', 'monthly', 7, '2023-02-02Z', '2023-03-01Z', 'BORROWED', 60000, '{"seats": 7}'),
     ('M3', 'monthly', 1, '2023-02-02Z', '2023-03-01Z', 'FAMILY_SHARED', 10000, NULL)
@@ -37,4 +42,4 @@ SELECT subscription_id, t.valid, tstzrange('2023-02-01Z', NULL), t.state::ledger
 FROM ledger.subscription
 CROSS JOIN (VALUES (tstzrange('2023-02-01Z', '2023-03-01Z'), 'active', NULL),
                    (tstzrange('2023-03-01Z', NULL), 'expired', 'voluntary')) AS t (valid, state, reason)
-WHERE original_transaction_id IN ('K', 'V', 'VS', 'U', 'W', 'X', 'M1', 'M2', 'M3');
+WHERE original_transaction_id IN ('K', 'V', 'VS', 'U', 'W', 'X', 'Y', 'Z', 'M1', 'M2', 'M3');

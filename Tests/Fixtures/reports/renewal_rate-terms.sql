@@ -2,9 +2,10 @@
 -- set until=2025-12-01
 -- Terms of twelve payments. P made its eleventh in October: owed, and no renewal. Q made its twelfth, and the next term began:
 -- renewed. R made its twelfth, and the next year was paid at once: renewed. T made its twelfth and was over: not renewed.
--- X is a group whose added seats are no renewal of their own: its month was renewed once.
+-- X is a group whose added seats are no renewal of their own: its month was renewed once. So was that of Y, whose two
+-- transactions began together, as did the two that followed.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
-SELECT app_id, 'Production', unnest('{P1,Q1,R1,T1,X1}'::text[]) FROM ledger.app;
+SELECT app_id, 'Production', unnest('{P1,Q1,R1,T1,X1,Y1}'::text[]) FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
                            is_upgraded, is_trial, is_intro, sale, path, recorded_at)
 SELECT subscription_id, p.line, p.product, 1, p.since::timestamptz, p.until::timestamptz, false, false, false, p.sale::jsonb,
@@ -19,7 +20,11 @@ FROM (VALUES
     ('T1', 't12', 'yearly', '2025-10-01Z', '2025-11-01Z', '{"plan": "MONTHLY", "payment_number": 12, "payments": 12}'),
     ('X1', 'x1', 'monthly', '2025-10-01Z', '2025-11-01Z', '{"seats": 7, "one_of_several": true}'),
     ('X1', 'x2', 'monthly', '2025-10-10Z', '2025-11-01Z', '{"seats": 3, "one_of_several": true}'),
-    ('X1', 'x3', 'monthly', '2025-11-01Z', '2025-12-01Z', '{"seats": 10}')
+    ('X1', 'x3', 'monthly', '2025-11-01Z', '2025-12-01Z', '{"seats": 10}'),
+    ('Y1', NULL, 'monthly', '2025-10-01Z', '2025-11-01Z', '{"seats": 6, "one_of_several": true}'),
+    ('Y1', NULL, 'monthly', '2025-10-01Z', '2025-11-01Z', '{"seats": 3, "one_of_several": true}'),
+    ('Y1', NULL, 'monthly', '2025-11-01Z', '2025-12-01Z', '{"seats": 6, "one_of_several": true}'),
+    ('Y1', NULL, 'monthly', '2025-11-01Z', '2025-12-01Z', '{"seats": 3, "one_of_several": true}')
 ) AS p (otid, line, product, since, until, sale)
 JOIN ledger.subscription ON original_transaction_id = p.otid;
 INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
@@ -30,6 +35,7 @@ FROM (VALUES
     ('Q1', 'yearly', '2025-10-01Z', '2025-12-01Z', 'active', NULL), ('Q1', 'yearly', '2025-12-01Z', NULL, 'expired', 'voluntary'),
     ('R1', 'yearly', '2025-10-01Z', '2026-11-01Z', 'active', NULL), ('R1', 'yearly', '2026-11-01Z', NULL, 'expired', 'voluntary'),
     ('T1', 'yearly', '2025-10-01Z', '2025-11-01Z', 'active', NULL), ('T1', 'yearly', '2025-11-01Z', NULL, 'expired', 'voluntary'),
-    ('X1', 'monthly', '2025-10-01Z', '2025-12-01Z', 'active', NULL), ('X1', 'monthly', '2025-12-01Z', NULL, 'expired', 'voluntary')
+    ('X1', 'monthly', '2025-10-01Z', '2025-12-01Z', 'active', NULL), ('X1', 'monthly', '2025-12-01Z', NULL, 'expired', 'voluntary'),
+    ('Y1', 'monthly', '2025-10-01Z', '2025-12-01Z', 'active', NULL), ('Y1', 'monthly', '2025-12-01Z', NULL, 'expired', 'voluntary')
 ) AS t (otid, product, since, until, state, reason)
 JOIN ledger.subscription ON original_transaction_id = t.otid;

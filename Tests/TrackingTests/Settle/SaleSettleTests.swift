@@ -91,4 +91,156 @@ struct SaleSettleTests {
             try await test.expectSound()
         }
     }
+
+    @Test("Seats that come back twice are two refunds, each when it was learnt; the refund of all is the rest")
+    func refundedTwice() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-10), asOf: test.at(-9))
+            func back(_ seats: Int, asOf: Double, _ change: (inout Answer) -> Void = { _ in }) async throws {
+                let sale = Sale(seats: Sale.Seats(count: 6, revoked: seats))
+                let said = answer.but {
+                    $0.asOf = test.at(asOf)
+                    change(&$0)
+                }
+                try await test.check(receipt, self.said(said, [sale], price: 29_442))
+            }
+            func refunds(knownAt known: Instant? = nil) async throws -> [[Cell]] {
+                try await test.database.cells(
+                    """
+                    SELECT amount_milliunits, recorded_at, occurred_at = recorded_at AS at_once
+                    FROM perennial.revenue_as_known(COALESCE($1::timestamptz, now()))
+                    WHERE kind = 'refund' ORDER BY occurred_at DESC
+                    """, [.instant(known)])
+            }
+            try await back(0, asOf: -9)
+            try await back(2, asOf: -5)
+            let first = try await refunds()
+            let between = try await test.ledger.now()
+            #expect(first.map { $0[0] } == [-9_814] && first.first?.last == true)
+            try await back(3, asOf: -4)
+            let second = try await refunds()
+            #expect(second.map { $0[0] } == [-4_907, -9_814] && Array(second.dropFirst()) == first)
+            try await back(2, asOf: -3)
+            #expect(try await refunds() == first, "one refund was taken back")
+            try await back(3, asOf: -2)
+            try await back(6, asOf: -1) { $0.refunded = (0, test.at(-1.5)) }
+            let all = try await refunds()
+            #expect(all.map { $0[0] } == [-4_907, -9_814, -14_721] && Array(all.prefix(2)) == second)
+            #expect(all.last?.last == false)
+            #expect(try await refunds(knownAt: between) == first, "what was known stays")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("An amount that is not known stays so in what was known before")
+    func unknownBefore() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-10), asOf: test.at(-9))
+            var finding = said(answer.but { $0.refunded = (0, test.at(-9.5)) }, [Sale()])
+            guard case .verified(var evidence) = finding else { return }
+            evidence.transactions[0].cancellationReason = "7"
+            finding = .verified(evidence)
+            try await test.check(receipt, finding)
+            let before = try await test.ledger.now()
+            let again = answer.but {
+                $0.asOf = test.at(-8)
+                $0.refunded = (0, test.at(-9.5))
+            }
+            try await test.check(receipt, said(again, [Sale()]))
+            let sql = "SELECT amount_milliunits FROM perennial.revenue_as_known($1::timestamptz) WHERE kind = 'refund'"
+            try await test.expectRows(sql, with: [.instant(before)], [[nil]])
+            try await test.expectRows(sql, with: [.instant(try await test.ledger.now())], [[-10_990]])
+        }
+    }
+
+    @Test("Seats that were bought at one instant count together, and no price is made of one that cannot be read")
+    func unreadable() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sell([
+                CatalogProduct(
+                    id: "monthly", period: "P1M", priceMilliunits: 4_990, currency: "EUR", entitlements: ["all"])
+            ])
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-10), asOf: test.at(-9))
+            func pair(_ prices: [Int64?], asOf: Double) -> Finding {
+                var evidence = answer.but { $0.asOf = test.at(asOf) }.evidence
+                evidence.transactions.append(evidence.transactions[0])
+                for index in 0...1 {
+                    evidence.transactions[index].webOrderLineItemID = nil
+                    evidence.transactions[index].transactionID = TransactionID("t\(index)")
+                    evidence.transactions[index].quantity = [6, 3][index]
+                    evidence.transactions[index].sale = Sale(
+                        seats: Sale.Seats(count: [6, 3][index]), isOneOfSeveral: true)
+                    evidence.transactions[index].price = Price(milliunits: prices[index], currency: "EUR")
+                }
+                return .verified(evidence)
+            }
+            let money = "SELECT amount_milliunits, currency, price_basis FROM perennial.revenue_event ORDER BY 1"
+            try await test.check(receipt, pair([29_940, 14_970], asOf: -9))
+            try await test.expectRows("SELECT seats, periods FROM perennial.subscription_now", [[9, 2]])
+            try await test.expectRows(money, [[14_970, "EUR", "apple"], [29_940, "EUR", "apple"]])
+            try await test.check(receipt, pair([29_940, nil], asOf: -8))
+            try await test.expectRows(money, [[29_940, "EUR", "apple"], [nil, nil, "unknown"]])
+            try await test.expectRows("SELECT seats, periods FROM perennial.subscription_now", [[9, 2]])
+            try await test.expectSound()
+        }
+    }
+
+    @Test("The end of a one-time purchase that another customer made is no refund of it")
+    func sharedPurchase() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sell()
+            let receipt = try await test.upload("a")
+            func shared(asOf: Double, revokedAt: Instant? = nil) -> Finding {
+                guard
+                    case .verified(var evidence) = purchase(
+                        "p", at: test.at(-10), asOf: test.at(asOf), refundedAt: revokedAt)
+                else { return outage }
+                evidence.transactions[0].ownership = .familyShared
+                evidence.transactions[0].price = Price(milliunits: nil, currency: "EUR")
+                return .verified(evidence)
+            }
+            try await test.check(receipt, shared(asOf: -9))
+            #expect(try await test.entitled("coins") == [true, "coins", "active", nil, "Production", "verified"])
+            try await test.check(receipt, shared(asOf: -2, revokedAt: test.at(-3)))
+            #expect(
+                try await test.entitled("coins") == [false, "coins", "revoked", "family", "Production", "verified"])
+            #expect(
+                try await test.rows("SELECT kind FROM ledger.event ORDER BY version, ordinal")
+                    == ["purchase.made", "ownership.assigned", "family.revoked"])
+            let unread = EvidenceReader(answer: { _ in nil }, notification: { _ in nil })
+            let reasons = try await test.ledger.customers.reasons(
+                app: test.app.bundleID, customer: "ann", at: nil, reading: unread)
+            let text = CustomerExplanation(reasons).text
+            #expect(text.contains("shares it no longer") && !text.contains("refund"), "\(text)")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("The explanation of a cancelled term says until when the payments go on")
+    func explained() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-10), asOf: test.at(-1))
+            let sale = Sale(
+                plan: Sale.monthly, payment: Sale.Payment(number: 4, total: 12, termEndsAt: test.at(260)))
+            for (will, words) in [(false, true), (true, false)] {
+                let term = TermWill(renews: will, productID: "monthly", plan: Sale.monthly)
+                let finding = said(answer.but { $0.asOf = test.at(will ? -0.5 : -1) }, [sale], term: term)
+                try await test.check(receipt, finding)
+                let unread = EvidenceReader(answer: { _ in nil }, notification: { _ in nil })
+                let reasons = try await test.ledger.customers.reasons(
+                    app: test.app.bundleID, customer: "ann", at: nil, reading: unread)
+                let text = CustomerExplanation(reasons).text
+                #expect(
+                    text.contains("The customer cancelled; the term ends at \(test.at(260).iso8601)") == words,
+                    "\(text)")
+                #expect(text.contains("payments go on until then") == words, "\(text)")
+                #expect(text.contains("Renewal is switched on.") != words, "\(text)")
+                #expect(text.contains("it is expected to renew at") != words, "\(text)")
+            }
+        }
+    }
 }
