@@ -151,7 +151,7 @@ COMMENT ON COLUMN ledger.period.ownership IS
     'Apple''s in_app_ownership_type: PURCHASED, FAMILY_SHARED or ASSIGNED; what is not PURCHASED cost another customer';
 COMMENT ON COLUMN ledger.period.price_milliunits IS
     'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
-    'to, of a term one payment; null: no signed transaction gave one';
+    'to, of a term one payment; null: no signed transaction gave one, or, beside a price_currency, one that cannot be read';
 COMMENT ON COLUMN ledger.period.revocation_percentage IS
     'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
 COMMENT ON COLUMN ledger.period.sale IS
@@ -166,7 +166,7 @@ COMMENT ON COLUMN ledger.period.as_of IS
     'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
 COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
 COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS
-    'When its cancellation was stored, or the number of its refunded seats, by our clock';
+    'When its cancellation was stored, or last the number of its refunded seats, by our clock';
 COMMENT ON COLUMN ledger.period.facts_recorded_at IS
     'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_history has '
     'what was known before';
@@ -180,6 +180,7 @@ CREATE TABLE ledger.period_history (
     purchased_at              timestamptz NOT NULL,
     expires_at                timestamptz NOT NULL,
     cancelled_at              timestamptz,
+    cancellation_reason       text,
     is_upgraded               boolean NOT NULL,
     is_trial                  boolean NOT NULL,
     is_intro                  boolean NOT NULL,
@@ -196,6 +197,7 @@ CREATE TABLE ledger.period_history (
 CREATE INDEX period_history_of_subscription ON ledger.period_history (subscription_id);
 COMMENT ON TABLE ledger.period_history IS 'What was known of a period before a fact changed that figures depend on';
 COMMENT ON COLUMN ledger.period_history.known IS 'When that was known, by our clock; half-open';
+COMMENT ON COLUMN ledger.period_history.cancellation_reason IS 'As in ledger.period';
 COMMENT ON COLUMN ledger.period_history.sale IS 'As in ledger.period';
 
 CREATE TABLE ledger.transaction_alias (

@@ -129,7 +129,8 @@ LANGUAGE sql STABLE AS $$
             OFFSET 0) c
     ), bought AS MATERIALIZED (
         SELECT o.customer_id, o.owned_from, o.owned_until, p.purchase_id, p.app_id, p.environment, p.product_id,
-               p.original_transaction_id, c.purchased_at, COALESCE(c.revoked_at, 'infinity') AS revoked_at,
+               p.original_transaction_id, ledger.is_shared(p.facts #>> '{ownership,word}') AS is_shared, c.purchased_at,
+               COALESCE(c.revoked_at, 'infinity') AS revoked_at,
                CASE WHEN EXISTS (
                    SELECT FROM ledger.product_terms t
                    WHERE t.app_id = p.app_id AND t.product_id = p.product_id AND t.duration IS NOT NULL)
@@ -216,7 +217,10 @@ LANGUAGE sql STABLE AS $$
         SELECT b.customer_id, b.owned_from, b.owned_until, p.starts, p.ends, 1, g.entitlement, p.runs,
                CASE WHEN p.runs THEN n.ends_at END, b.product_id,
                CASE WHEN p.runs THEN 'active' WHEN b.revoked_at < 'infinity' THEN 'revoked' ELSE 'expired' END,
-               CASE WHEN p.runs THEN NULL WHEN b.revoked_at < 'infinity' THEN 'refund' ELSE 'other' END,
+               -- Access that another customer bought ends without a refund.
+               CASE WHEN p.runs THEN NULL
+                    WHEN b.revoked_at < 'infinity' THEN CASE WHEN b.is_shared THEN 'family' ELSE 'refund' END
+                    ELSE 'other' END,
                b.environment, 'verified', CASE WHEN NOT p.runs THEN n.ends_at END, NULL, b.purchase_id, NULL,
                CASE WHEN NOT p.runs THEN p.starts END
         FROM bought b JOIN product g ON g.app_id = b.app_id AND g.product_id = b.product_id AND g.is_named

@@ -143,7 +143,9 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id AS str
        CASE WHEN s.renewal ->> 'promotional_offer_id' IS NOT NULL THEN 'promotional_offer'
             WHEN s.renewal ->> 'offer_code_ref_name' IS NOT NULL THEN 'offer_code' END AS offer,
        'price_consent_pending' = ANY (s.flags) AS price_consent_pending, ledger.as_of(s, poller) AS as_of,
-       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at, s.next_payment
+       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at, s.next_payment,
+       COALESCE((s.sale ->> 'payment_number')::int < (s.sale ->> 'payments')::int, false) AS is_within_term,
+       'change_scheduled' = ANY (s.flags) AS change_scheduled
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by

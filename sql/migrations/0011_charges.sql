@@ -168,7 +168,8 @@ FROM (
     UNION ALL
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
-           revocation_percentage, sale, NULL, recorded_at, cancellation_recorded_at, lower(known), upper(known)
+           revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at, lower(known),
+           upper(known)
     FROM ledger.period_history WHERE NOT isempty(known)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
@@ -313,13 +314,14 @@ COMMENT ON FUNCTION ledger.stated_charge_price IS
     'came';
 
 CREATE FUNCTION ledger.price_basis(
-    offer text, is_family_shared boolean, apple bigint, stated bigint, storefront bigint, "default" bigint) RETURNS text
+    offer text, is_family_shared boolean, apple bigint, stated bigint, storefront bigint, "default" bigint,
+    apple_currency text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_family_shared THEN NULL
                 WHEN apple IS NOT NULL THEN 'apple'
                 WHEN offer IS NOT DISTINCT FROM 'trial' THEN NULL
                 WHEN stated IS NOT NULL THEN 'stated'
-                WHEN offer IS NOT NULL THEN 'unknown'
+                WHEN offer IS NOT NULL OR apple_currency IS NOT NULL THEN 'unknown'
                 WHEN storefront IS NOT NULL THEN 'storefront'
                 WHEN "default" IS NOT NULL THEN 'default'
                 ELSE 'unknown' END
@@ -327,8 +329,8 @@ $$;
 COMMENT ON FUNCTION ledger.price_basis IS
     'Where the price of a charge comes from, given the prices that there are: Apple''s in a signed transaction; else '
     'stated at intake or import; else the catalog''s of the storefront; else that of the default one; else unknown. '
-    'The catalog does not price offers. Trials and what a family shares are no charges: null, but for a trial that '
-    'Apple itself prices, at 0';
+    'The catalog does not price offers, nor what Apple states in a form that cannot be read: then there is its currency '
+    'alone. Trials and what a family shares are no charges: null, but for a trial that Apple itself prices, at 0';
 
 CREATE FUNCTION ledger.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
@@ -377,7 +379,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
+                                  there.price_milliunits, anywhere.price_milliunits, c.currency) AS word) basis
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
 $$;
@@ -430,7 +432,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(NULL, c.is_family_shared, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                                  anywhere.price_milliunits) AS word) basis
+                                  anywhere.price_milliunits, c.currency) AS word) basis
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
 COMMENT ON FUNCTION ledger.charges_of IS

@@ -1,5 +1,29 @@
 -- What charges come to: revenue with Apple's commission, stretches of paying, renewals and trials, as known at an instant.
 
+CREATE FUNCTION ledger.seat_refunds_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (stream_id bigint, charge_id bigint, at timestamptz, before int, after int)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT k.stream_id, k.charge_id, k.at,
+           COALESCE(lag(k.revoked) OVER (PARTITION BY k.stream_id, k.charge_id ORDER BY k.revoked), 0), k.revoked
+    FROM (
+        SELECT r.stream_id, r.charge_id, r.revoked,
+               min(min(r.at)) OVER (PARTITION BY r.stream_id, r.charge_id ORDER BY r.revoked DESC) AS at
+        FROM (
+            -- A number that was taken back since never counts; a refund of all takes none of these back.
+            SELECT v.stream_id, v.charge_id, v.cancelled_at, v.cancellation_known_at AS at,
+                   LEAST(v.revoked_seats, CASE WHEN first_value(v.cancelled_at) OVER newest IS NULL
+                                               THEN first_value(v.revoked_seats) OVER newest END) AS revoked
+            FROM perennial.period_version v
+            WHERE v.seats IS NOT NULL AND v.known_from <= seat_refunds_of.known_at
+              AND (streams IS NULL OR v.stream_id = ANY (streams))
+            WINDOW newest AS (PARTITION BY v.stream_id, v.charge_id ORDER BY v.known_from DESC)) r
+        WHERE r.cancelled_at IS NULL AND r.revoked > 0
+        GROUP BY r.stream_id, r.charge_id, r.revoked) k
+$$;
+COMMENT ON FUNCTION ledger.seat_refunds_of IS
+    'When it was learnt that Apple had refunded some of the seats of a period, as known at an instant: how many were '
+    'refunded before and after. Apple gives no date for them. What a refund of the whole period adds is not among them';
+
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
 CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
@@ -52,6 +76,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
     ) c
+    LEFT JOIN (
+        SELECT s.charge_id, array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.before ORDER BY s.after) AS befores,
+               array_agg(s.after ORDER BY s.after) AS afters, max(s.after) AS revoked
+        FROM ledger.seat_refunds_of(known_at, streams) s GROUP BY s.charge_id) seat
+        ON c.kind = 'subscription' AND seat.charge_id = c.charge_id
     LEFT JOIN perennial.small_business_history small
         ON small.bundle_id = c.bundle_id AND small.valid_from <= c.purchased_at AND c.purchased_at < small.valid_until
         AND small.known_from <= known_at AND COALESCE(small.known_until > known_at, true)
@@ -62,9 +91,14 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                CASE WHEN small.bundle_id IS NOT NULL THEN 'small_business'
                     WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
                     ELSE 'standard' END AS reason) cut
+    -- What a refund or a proration of the whole is about: the price without the seats that were refunded before.
+    CROSS JOIN LATERAL (
+        SELECT (c.amount_milliunits
+                - COALESCE(round(c.amount_milliunits * seat.revoked / GREATEST(1, c.seats)::numeric), 0))::bigint
+                   AS amount) kept
     CROSS JOIN LATERAL (
         SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(c.amount_milliunits * COALESCE(
+            round(kept.amount * COALESCE(
                 CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
                 LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
                          / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
@@ -73,16 +107,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                c.first_known_at AS recorded_at
         UNION ALL
         SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - c.amount_milliunits
-                    ELSE -round(c.amount_milliunits * c.refunded_share)::bigint END,
+               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - kept.amount
+                    ELSE -round(kept.amount * c.refunded_share)::bigint END,
                c.cancellation_known_at
         WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
         UNION ALL
         -- Apple gives no date where it refunds some of the seats.
-        SELECT 'refund', c.cancellation_known_at,
-               -round(c.amount_milliunits * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
+        SELECT 'refund', s.at,
+               (round(c.amount_milliunits * s.before / GREATEST(1, c.seats)::numeric)
+                - round(c.amount_milliunits * s.after / GREATEST(1, c.seats)::numeric))::bigint, s.at
+        FROM unnest(seat.ats, seat.befores, seat.afters) AS s(at, before, after)
         UNION ALL
         -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
         SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
@@ -96,8 +130,8 @@ COMMENT ON FUNCTION ledger.revenue_of IS
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
     'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
-    'and a refund of the rest. Paid service begins anew after more than 60 days without, from the end of paid service; '
+    'share of the time that was left. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
+    'Paid service begins anew after more than 60 days without, from the end of paid service; '
     'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
 
 -- The function is one expression, which the planner puts where it is used.
@@ -133,9 +167,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
         FROM (
             -- What a group pays is what its transactions of one period cost together, without refunded seats. A
-            -- transaction that was refunded counts only where all of them were.
+            -- transaction that was refunded counts only where all of them were. The sum is not known where one
+            -- of them cannot be read.
             SELECT v.*, CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE (
-                       SELECT COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
+                       SELECT CASE WHEN bool_and(o.price_milliunits IS NOT NULL OR o.currency IS NULL) THEN
+                           COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint END
                        FROM perennial.period_version o
                        CROSS JOIN LATERAL (
                            SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
@@ -255,7 +291,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                 WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
             FROM (SELECT ledger.price_basis(
                 r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits) AS basis) p) price
+                anywhere.price_milliunits, r.currency) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
@@ -322,7 +358,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
           -- Seats that were added to a period are of its transaction.
           AND NOT (c.is_one_of_several AND EXISTS (
               SELECT FROM perennial.period_version o
-              WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at AND o.purchased_at < c.purchased_at
+              WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at
+                AND (o.purchased_at, o.charge_id) < (c.purchased_at, c.charge_id)
                 AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)))
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p

@@ -246,7 +246,7 @@ LANGUAGE sql STABLE AS $$
         AND anywhere.known_from <= c.known_at AND COALESCE(anywhere.known_until > c.known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits) AS word) basis
+                                  there.price_milliunits, anywhere.price_milliunits, c.currency) AS word) basis
     CROSS JOIN LATERAL (
         SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
                                WHEN 'stated' THEN c.quantity * stated.price_milliunits
@@ -255,9 +255,18 @@ LANGUAGE sql STABLE AS $$
                CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency
                                END AS currency) price
+    LEFT JOIN LATERAL (
+        SELECT array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.before ORDER BY s.after) AS befores,
+               array_agg(s.after ORDER BY s.after) AS afters, max(s.after) AS revoked
+        FROM ledger.seat_refunds_of(c.known_at, NULL) s
+        WHERE c.seats IS NOT NULL AND s.stream_id = c.stream_id AND s.charge_id = c.charge_id) seat ON true
+    -- What a refund or a proration of the whole is about: the price without the seats that were refunded before.
+    CROSS JOIN LATERAL (
+        SELECT (price.amount - COALESCE(round(price.amount * seat.revoked / GREATEST(1, c.seats)::numeric), 0))::bigint
+                   AS amount) kept
     CROSS JOIN LATERAL (
         SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(price.amount * COALESCE(
+            round(kept.amount * COALESCE(
                 CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
                 LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
                          / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
@@ -265,13 +274,14 @@ LANGUAGE sql STABLE AS $$
         SELECT 'charge' AS kind, c.purchased_at AS occurred_at, price.amount
         UNION ALL
         SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - price.amount
-                    ELSE -round(price.amount * c.refunded_share)::bigint END
+               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - kept.amount
+                    ELSE -round(kept.amount * c.refunded_share)::bigint END
         WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
         UNION ALL
-        SELECT 'refund', c.cancellation_known_at,
-               -round(price.amount * c.revoked_seats / GREATEST(1, c.seats)::numeric)::bigint
-        WHERE c.cancelled_at IS NULL AND c.revoked_seats > 0
+        SELECT 'refund', s.at,
+               (round(price.amount * s.before / GREATEST(1, c.seats)::numeric)
+                - round(price.amount * s.after / GREATEST(1, c.seats)::numeric))::bigint
+        FROM unnest(seat.ats, seat.befores, seat.afters) AS s(at, before, after)
         UNION ALL
         SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount
         WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved

@@ -33,6 +33,7 @@ BEGIN
             ('cause',
              'Why the customer owns it: upload, import, token (app_account_token), merge, split (a merge undone) or '
              'assignment (manual); null: unknown'),
+            ('change_scheduled', 'Whether another product or another plan follows'),
             ('charge_id', 'The key of the charge in these views; unique together with kind'),
             ('charge_kind', 'What was charged for: subscription or purchase (one-time)'),
             ('check_at', 'When the check came that it asked for; null: it asked for none'),
@@ -80,6 +81,9 @@ BEGIN
             ('is_leased', 'Whether a worker claimed it, even if the lease is over'),
             ('is_one_of_several', 'Whether other transactions are of the same period, because seats were added'),
             ('is_upgraded', 'Whether another period replaced it at once'),
+            ('is_within_term',
+             'Whether the next payment is another one of the term of payments that runs, so that nothing changes with '
+             'it'),
             ('kind', 'subscription or purchase (one-time)'),
             ('known_from', 'Since when Perennial says so, by our clock'),
             ('known_until', 'Until when Perennial recorded it, by our clock (excluded); null: until now'),
