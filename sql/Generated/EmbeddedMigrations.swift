@@ -4767,7 +4767,8 @@ COMMENT ON FUNCTION ledger.revenue_of IS
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
     'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
+    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
+    'and a refund of the rest. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
     'Paid service begins anew after more than 60 days without, from the end of paid service; '
     'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
 
@@ -6558,7 +6559,7 @@ BEGIN
             ('charge_history', 'currency', 'The currency of price_milliunits'),
             ('charge_history', 'expires_at', 'Apple''s expiry of the period; null for a one-time purchase'),
             ('charge_history', 'price_milliunits',
-             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
+             'Apple''s price of the whole quantity; null: no signed transaction gave one that can be read'),
             ('credit_balance', 'customer', 'The customer, by the operator''s own id'),
             ('credit_balance', 'units', 'What was given less what was taken back'),
             ('day_recomputed', 'currency', 'The currency of monthly_milliunits; empty: none'),
@@ -6611,12 +6612,12 @@ BEGIN
             ('period_history', 'is_family_shared',
              'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known'),
             ('period_history', 'price_milliunits',
-             'Apple''s price of the period; null: no signed transaction gave one'),
+             'Apple''s price of the period; null: no signed transaction gave one that can be read'),
             ('period_version', 'currency', 'The currency of price_milliunits'),
             ('period_version', 'is_family_shared',
              'Whether another customer paid: a family share, a seat of a group, or an ownership that is not known'),
             ('period_version', 'price_milliunits',
-             'Apple''s price of the period; null: no signed transaction gave one'),
+             'Apple''s price of the period; null: no signed transaction gave one that can be read'),
             ('price_history', 'currency', 'ISO 4217'),
             ('price_history', 'storefront', 'The storefront as uploads name it; empty: the default one'),
             ('product_now', 'currency', 'ISO 4217; null: no price'),
@@ -6624,7 +6625,7 @@ BEGIN
             ('purchase_history', 'currency', 'The currency of price_milliunits'),
             ('purchase_history', 'is_family_shared', 'Whether another customer paid'),
             ('purchase_history', 'price_milliunits',
-             'Apple''s price of the whole quantity; null: no signed transaction gave one'),
+             'Apple''s price of the whole quantity; null: no signed transaction gave one that can be read'),
             ('purchase_history', 'purchased_at', 'When the purchase was made'),
             ('purchase_history', 'refunded_share',
              'Which share of the price a refund gives back, from 0 to 1; null: not known'),

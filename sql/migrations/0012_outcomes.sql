@@ -130,7 +130,8 @@ COMMENT ON FUNCTION ledger.revenue_of IS
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
     'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
+    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
+    'and a refund of the rest. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
     'Paid service begins anew after more than 60 days without, from the end of paid service; '
     'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
 
