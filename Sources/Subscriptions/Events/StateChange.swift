@@ -211,7 +211,7 @@ extension StateChange {
         return [draft(kind, period.productID, at: refundedAt, detail)]
     }
 
-    /// Returns whether a new transaction is of a period that was known, or is told already: seats that were added to a
+    /// Returns whether a new transaction is of a period that was known, or has been announced already: seats that were added to a
     /// running period, or that renewed with others, are no renewal of their own.
     private func isOfKnown(_ index: Int, _ known: [Int: Period]) -> Bool {
         let period = after.facts.periods[index]
