@@ -158,31 +158,36 @@ COMMENT ON FUNCTION ledger.months IS
 CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
-    begins_at timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text, plan text)
+    begins_at timestamptz, paid_from timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text,
+    plan text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
-           min(c.expires_at), c.run_price, c.currency, c.plan
+           min(c.paid_from), min(c.expires_at), c.run_price, c.currency, c.plan
     FROM (
         SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
         FROM (
-            -- What a group pays is what its transactions of one period cost together, without refunded seats. A
-            -- transaction that was refunded counts only where all of them were. The sum is not known where one
-            -- of them cannot be read.
-            SELECT v.*, CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE (
-                       SELECT CASE WHEN bool_and(o.price_milliunits IS NOT NULL OR o.currency IS NULL) THEN
-                           COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint END
-                       FROM perennial.period_version o
-                       CROSS JOIN LATERAL (
-                           SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
-                                       ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
-                                                  / GREATEST(1, o.seats)::numeric) END AS amount) part
-                       WHERE o.stream_id = v.stream_id AND o.expires_at = v.expires_at
-                         AND (o.charge_id = v.charge_id OR v.is_one_of_several
-                              AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
-                         AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) END AS run_price
-            FROM perennial.period_version v) p
+            SELECT v.*, COALESCE(paid.begins_at, v.purchased_at) AS paid_from,
+                   CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE paid.price END AS run_price
+            FROM perennial.period_version v
+            -- What a group pays is what its transactions of one period cost together, without refunded seats, from when
+            -- the first of them began. A transaction that was refunded counts only where all of them were. The sum is
+            -- not known where one of them cannot be read.
+            LEFT JOIN LATERAL (
+                SELECT COALESCE(min(o.purchased_at) FILTER (WHERE o.cancelled_at IS NULL), min(o.purchased_at)) AS begins_at,
+                       CASE WHEN bool_and(o.price_milliunits IS NOT NULL OR o.currency IS NULL) THEN
+                           COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
+                           END AS price
+                FROM perennial.period_version o
+                CROSS JOIN LATERAL (
+                    SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
+                                ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
+                                           / GREATEST(1, o.seats)::numeric) END AS amount) part
+                WHERE v.seats IS NOT NULL AND o.stream_id = v.stream_id AND o.expires_at = v.expires_at
+                  AND (o.charge_id = v.charge_id OR v.is_one_of_several
+                       AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
+                  AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) paid ON true) p
         LEFT JOIN (
             SELECT COALESCE(h.product_id, d.product_id) AS product_id,
                    COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
@@ -259,12 +264,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                -- is not known lasts as long as its row, and so does a month of a yearly product, which verifyReceipt
                -- shows without its plan.
                round(price.amount / NULLIF(CASE
-                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.begins_at, r.first_expires_at)
+                   WHEN price.basis IN ('storefront', 'default') THEN ledger.months(d.period, r.paid_from, r.first_expires_at)
                    WHEN r.plan = 'MONTHLY' THEN 1
                    ELSE ledger.months(
                        CASE WHEN r.offer IS NULL AND COALESCE(r.plan, 'BILLED_UPFRONT') = 'BILLED_UPFRONT'
-                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.begins_at, r.first_expires_at))
-                            THEN d.period END, r.begins_at, r.first_expires_at) END, 0))::bigint
+                                 AND NOT (r.plan IS NULL AND ledger.looks_monthly(d.period, r.paid_from, r.first_expires_at))
+                            THEN d.period END, r.paid_from, r.first_expires_at) END, 0))::bigint
                    AS monthly,
                price.currency, price.basis AS price_basis
         FROM ledger.charge_runs_of(known_at, streams) r
