@@ -14,48 +14,22 @@ struct LineItemMoveTests {
         return bought
     }
 
-    /// Folds whole answers as a settlement does: all that they name, then what they move.
-    private func fold(_ answers: [Evidence]) -> (states: [OriginalTransactionID: SubscriptionState], events: [String]) {
-        var states: [OriginalTransactionID: SubscriptionState] = [:]
-        var all: [String] = []
-        for answer in answers {
-            var events: [(OriginalTransactionID, Event)] = []
-            var known: [SubscriptionFacts] { states.sorted { $0.key < $1.key }.map(\.value.facts) }
-            func fold(_ slice: SubscriptionEvidence, _ elsewhere: LineItemsElsewhere? = nil) {
-                let id = slice.originalTransactionID
-                let result = reconcile(states[id], with: slice, elsewhere: elsewhere, policy: strictPolicy)
-                states[id] = result.state
-                events += result.events.map { (id, $0) }
-            }
-            let elsewhere = answer.lineItemsElsewhere(among: known)
-            for id in answer.subscriptions { fold(answer.slice(of: id), elsewhere[id]) }
-            for move in answer.moves(among: known) {
-                events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
-                if let reversal = move.reversal { events.append((move.to, reversal)) }
-                fold(move.evidence())
-            }
-            for slice in answer.replacementsElsewhere(among: known) { fold(slice) }
-            all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
-        }
-        return (states, all)
-    }
-
     @Test("The emptied subscription ends, names its successor, and nothing is announced twice")
     func moves() throws {
         let old = row("1", -100, -70, of: "1000")
         let first = evidence(11, [bought(11, of: "2000"), old])
         let second = evidence(20, [bought(20, of: "1000"), old])
-        let (states, events) = fold([first, second])
+        let (states, events) = foldWhole([first, second])
         let (emptied, successor) = (try #require(states["2000"]), try #require(states["1000"]))
         #expect(events == ["1000 subscription.started", "2000 subscription.started", "2000 subscription.expired"])
         #expect(drawing(emptied.timeline) == "10 expired/other monthly")
         #expect(drawing(successor.timeline).hasSuffix("10 active monthly | 40 expired/unknown monthly"))
-        let before = try #require(fold([first]).states["2000"])
+        let before = try #require(foldWhole([first]).states["2000"])
         let move = try #require(second.moves(among: [before.facts, successor.facts]).first)
         let result = reconcile(before, with: move.evidence(), policy: strictPolicy)
         #expect(result.events.map(\.detail["moved_to"]) == [.text("1000")])
         // The same statement again changes nothing, and the move can be told again from what is stored.
-        #expect(fold([first, second, second]).events == events)
+        #expect(foldWhole([first, second, second]).events == events)
         #expect(reconcile(result.state, with: move.evidence(), policy: strictPolicy).changed == false)
         let told = try #require(emptied.facts.periods.first?.move(from: "2000"))
         #expect(reconcile(before, with: told, policy: strictPolicy).state.facts.sameMeaning(as: emptied.facts))
@@ -71,9 +45,9 @@ struct LineItemMoveTests {
     }
 
     @Test(
-        "Nothing moves but a purchase of the same product and dates that Apple states later, under one id",
+        "Nothing moves but a purchase of the same product and dates that Apple states later",
         arguments: [
-            "product", "start", "end", "family", "unsaid", "device", "older", "both",
+            "product", "start", "end", "family", "unsaid", "device", "older", "other beside",
         ])
     func stays(_ difference: String) {
         let asOf: Double = difference == "older" ? 10.9 : 20
@@ -82,7 +56,7 @@ struct LineItemMoveTests {
                 switch difference {
                 case "product": row.productID = "yearly"
                 case "start": row.purchasedAt = day(10.5)
-                case "end": row.expiresAt = day(41)
+                case "end", "other beside": row.expiresAt = day(41)
                 case "family": row.ownership = .familyShared
                 case "unsaid": row.ownership = nil
                 case "device": row.source = .deviceReceipt
@@ -90,8 +64,9 @@ struct LineItemMoveTests {
                 }
             }
         ]
-        if difference == "both" { rows.append(bought(asOf, of: "2000")) }
-        let (states, _) = fold([evidence(11, [bought(11, of: "2000")]), evidence(asOf, rows)])
+        // Two ids that disagree about the period.
+        if difference == "other beside" { rows.append(bought(asOf, of: "2000")) }
+        let (states, _) = foldWhole([evidence(11, [bought(11, of: "2000")]), evidence(asOf, rows)])
         #expect(states["2000"].map { drawing($0.timeline) } == "10 active monthly | 40 expired/unknown monthly")
     }
 
@@ -120,12 +95,12 @@ struct LineItemMoveTests {
             answer(20, of: "1000", withOld: later),
         ]
         func events(_ answers: [Evidence], _ kind: String) -> [String] {
-            fold(answers).events.filter { $0.hasSuffix(kind) }
+            foldWhole(answers).events.filter { $0.hasSuffix(kind) }
         }
         func isActive(_ answers: [Evidence]) -> Bool {
-            fold(answers).states["1000"].flatMap { $0.timeline.span(at: $0.asOf)?.state } == .active
+            foldWhole(answers).states["1000"].flatMap { $0.timeline.span(at: $0.asOf)?.state } == .active
         }
-        let states = fold(told).states
+        let states = foldWhole(told).states
         #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
         #expect(states["1000"]?.retractions.map(\.what) == [.revocation])
         #expect(states.values.flatMap(\.facts.periods).count { $0.isRefunded } == 1, "one refund of one charge")
@@ -150,17 +125,17 @@ struct LineItemMoveTests {
         var told = [answer(11, of: "2000", withOld: first)]
         if wasRefunded { told.append(answer(12, of: "2000", cancelled: 11.5, withOld: first)) }
         told.append(answer(20, of: "1000", cancelled: 11.5, withOld: later))
-        let (states, events) = fold(told)
+        let (states, events) = foldWhole(told)
         #expect(events.filter { $0.hasSuffix("refund.granted") } == ["\(wasRefunded ? 2000 : 1000) refund.granted"])
         #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
-        #expect(fold(told + [told[told.count - 1]]).events == events)
+        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
         let moves = answer(20.2, of: "1000", cancelled: 11.5, withOld: later)
             .moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts))
         #expect(moves.count == 1 && moves.allSatisfy { $0.isRefunded && !$0.isNew })
         // It comes back as a whole, by two answers.
         let back = [20.5, 21].map { answer($0, of: "2000", cancelled: 11.5, withOld: later) }
-        #expect(fold(told + [back[0]]).states["2000"]?.facts.periods.first?.movedTo == "1000")
-        let (returned, all) = fold(told + back)
+        #expect(foldWhole(told + [back[0]]).states["2000"]?.facts.periods.first?.movedTo == "1000")
+        let (returned, all) = foldWhole(told + back)
         #expect(returned["2000"]?.timeline.span(at: day(21))?.state == .revoked)
         #expect(all.count { $0.hasSuffix("refund.granted") } == 1)
     }
@@ -171,12 +146,12 @@ struct LineItemMoveTests {
             answer(11, of: "2000", withOld: false), answer(12, of: "1000", withOld: false),
             answer(13, of: "1000", cancelled: 12.5, withOld: false), answer(14, of: "2000", withOld: false),
         ]
-        func refunds(_ answers: [Evidence]) -> [String] { fold(answers).events.filter { $0.contains("refund") } }
+        func refunds(_ answers: [Evidence]) -> [String] { foldWhole(answers).events.filter { $0.contains("refund") } }
         #expect(refunds(told) == ["1000 refund.granted"])
         let back = told + [answer(14.1, of: "2000", withOld: false)]
         #expect(refunds(back) == ["1000 refund.granted", "2000 refund.reversed"])
         #expect(refunds(back + [answer(15, of: "2000", withOld: false)]) == refunds(back))
-        #expect(fold(back).states["2000"]?.timeline.span(at: day(14.1))?.state == .active)
+        #expect(foldWhole(back).states["2000"]?.timeline.span(at: day(14.1))?.state == .active)
     }
 
     @Test("A replaced period moves with its mark, and comes back by a second answer", arguments: [true, false])
@@ -192,25 +167,25 @@ struct LineItemMoveTests {
             return evidence(asOf, [month, next])
         }
         func held(_ answers: [Evidence], by id: OriginalTransactionID) -> [Bool?] {
-            (fold(answers).states[id]?.facts.periods ?? []).map { $0.movedTo == nil ? $0.isUpgraded : nil }
+            (foldWhole(answers).states[id]?.facts.periods ?? []).map { $0.movedTo == nil ? $0.isUpgraded : nil }
         }
         let told = [both(21, of: "2000"), both(22, of: "1000", marked: isMarked)]
         #expect(held(told, by: "2000") == [nil, nil])
         #expect(held(told, by: "1000") == [true, false])
-        #expect(fold(told).events == ["2000 subscription.started", "2000 subscription.expired"])
+        #expect(foldWhole(told).events == ["2000 subscription.started", "2000 subscription.expired"])
         let once = told + [both(23, of: "2000")]
         #expect(held(once, by: "2000") == [nil, nil])
         #expect(held(once, by: "1000") == [true, false])
         let back = once + [both(23.1, of: "2000")]
         #expect(held(back, by: "2000") == [true, false])
         #expect(held(back, by: "1000") == [nil, nil])
-        #expect(fold(back).states["2000"]?.timeline.span(at: day(23.1))?.state == .active)
+        #expect(foldWhole(back).states["2000"]?.timeline.span(at: day(23.1))?.state == .active)
     }
 
     @Test("All that had the period name the newest successor, and its refund there")
     func chain() {
         let told = [11.0, 12, 13].enumerated().map { answer($1, of: ["3000", "2000", "1000"][$0], withOld: false) }
-        let states = fold(told).states
+        let states = foldWhole(told).states
         #expect(["3000", "2000"].map { states[$0]?.facts.periods.first?.movedTo } == ["1000", "1000"])
         let known = states.sorted { $0.key < $1.key }.map(\.value.facts)
         let refund = answer(14, of: "1000", cancelled: 13.5, withOld: false)
@@ -238,7 +213,7 @@ struct LineItemMoveTests {
             answers.append(evidence(asOf, rows))
         }
         let newest = OriginalTransactionID("\(1_000 * (1 + holder * 7 % 10))")
-        let (states, events) = fold(answers)
+        let (states, events) = foldWhole(answers)
         let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.state == .active }.map(\.key)
         #expect(active == [newest], "seed \(seed)")
         #expect(states.count { $0.value.facts.periods.contains { $0.movedTo == nil } } == 1, "seed \(seed)")
@@ -266,7 +241,7 @@ struct LineItemMoveTests {
             } else {
                 waitsSince = waitsSince ?? minutes
             }
-            let states = fold(answers).states
+            let states = foldWhole(answers).states
             let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.state == .active }.map(\.key)
             #expect(active == [holder == 0 ? "2000" : "1000"], "seed \(seed), minute \(minutes)")
         }
@@ -296,11 +271,11 @@ struct LineItemMoveTests {
             let more = successor == .unknown ? [] : [old(asOf, of: ids[index])]
             return evidence(asOf, [bought(asOf, of: ids[index])] + more)
         }
-        let (states, events) = fold(first + answers)
+        let (states, events) = foldWhole(first + answers)
         #expect(held(states).filter { $0.hasSuffix(" w9") } == ["\(ids[newest]) w9"])
         let active = states.filter { $0.value.timeline.span(at: $0.value.asOf)?.entitled == true }.map(\.key)
         #expect(active == [ids[newest]])
-        let later = fold(first + answers + [evidence(20, [bought(20, of: ids[newest])])])
+        let later = foldWhole(first + answers + [evidence(20, [bought(20, of: ids[newest])])])
         #expect(held(later.states) == held(states) && later.events == events, "asking again changes nothing")
         // What was never announced does not end.
         let starts = events.count { $0.hasSuffix(".started") || $0.hasSuffix(".reactivated") }
@@ -314,7 +289,7 @@ struct LineItemMoveTests {
     @Test("A device's receipt that is older than the answer's own statement adds no second charge")
     func deviceBeside() {
         let device = bought(10.5, of: "2000") { $0.source = .deviceReceipt }
-        let (states, events) = fold([evidence(11, [bought(11, of: "1000"), device])])
+        let (states, events) = foldWhole([evidence(11, [bought(11, of: "1000"), device])])
         #expect(held(states) == ["1000 w9"])
         #expect(events == ["1000 subscription.started"])
     }
@@ -355,7 +330,7 @@ struct LineItemMoveTests {
         }
         let rows = [next, month(45, of: "1000")] + (successor == .unknown ? [] : [old(45)])
         told.append(evidence(45, rows, ["1000": renewal(product: next.productID)]))
-        let (states, events) = fold(told)
+        let (states, events) = foldWhole(told)
         let start = successor == .unknown ? [] : ["subscription.started"]
         let found = events.filter { $0.hasPrefix("1000 ") && !$0.contains("auto_renew") }.map {
             String($0.dropFirst(5))
@@ -363,7 +338,51 @@ struct LineItemMoveTests {
         let wanted = expected.split(separator: " ").map { $0.contains(".") ? String($0) : "subscription.\($0)" }
         #expect(found == start + wanted, "\(name)")
         #expect(states["1000"]?.timeline.span(at: day(45))?.state == .active)
-        #expect(fold(told + [told[told.count - 1]]).events == events)
+        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
+    }
+
+    /// Where the product of an upgrade is that comes with a move.
+    enum Upgrade: String, CaseIterable {
+        case atTheSuccessor, whereItWas, atAThird
+    }
+
+    @Test(
+        "An upgrade in the answer that moves its period is one change of the product, wherever it is shown",
+        arguments: Upgrade.allCases, Successor.allCases)
+    func upgradedWithMove(_ upgrade: Upgrade, _ successor: Successor) {
+        let old = { (asOf: Double) in row("old", -200, -170, asOf: asOf, of: "1000") }
+        let holder: OriginalTransactionID =
+            switch upgrade {
+            case .atTheSuccessor: "1000"
+            case .whereItWas: "2000"
+            case .atAThird: "3000"
+            }
+        let month = bought(21, of: "1000") { ($0.isUpgraded, $0.cancelledAt) = (true, day(20)) }
+        let plus = bought(21, of: holder) { row in
+            (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
+            (row.purchasedAt, row.expiresAt) = (day(20), day(50))
+        }
+        var told = [
+            evidence(19, [bought(19, of: "2000")]),
+            evidence(21, [plus, month] + (successor == .unknown ? [] : [old(21)])),
+        ]
+        if successor == .known { told.insert(evidence(1, [old(1)]), at: 0) }
+        let (states, events) = foldWhole(told)
+        let started = events.filter { $0 == "1000 subscription.started" }
+        #expect(started.count == (successor == .unknown ? 0 : 1))
+        let news = events.filter { !$0.hasPrefix("1000 subscription.started") }
+        let wanted: [String] =
+            switch upgrade {
+            case .atTheSuccessor: ["1000 product.changed", "2000 subscription.expired"]
+            case .whereItWas: ["2000 product.changed"]
+            // In another subscription of the group it is a start, as without a move.
+            case .atAThird: ["3000 subscription.started", "2000 subscription.expired"]
+            }
+        #expect(news == ["2000 subscription.started"] + wanted)
+        let active = states.filter { $0.value.timeline.span(at: day(21))?.entitled == true }
+        #expect(active.map(\.key) == [holder])
+        #expect(active.values.allSatisfy { $0.timeline.span(at: day(21))?.productID == "plus" })
+        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
     }
 
     @Test("A replaced period that moves alone knows what took its place where it was", arguments: [false, true])
@@ -380,21 +399,22 @@ struct LineItemMoveTests {
         let told = [
             evidence(21, [plus(21), month(21, of: "2000")]), evidence(22, [month(22, of: "1000")]),
         ]
-        let (states, events) = fold(isOlderLast ? told.reversed() : told)
+        let (states, events) = foldWhole(isOlderLast ? told.reversed() : told)
         #expect(held(states) == ["1000 w9", "2000 w10"])
         #expect(states["1000"]?.facts.periods.first?.details.replacedBy?.value == "2000")
         let span = states["1000"]?.timeline.span(at: day(22))
         #expect(span?.state == .expired && span?.reason == .other)
         #expect(states["2000"]?.timeline.span(at: day(22))?.state == .active)
         if !isOlderLast { #expect(events == ["2000 subscription.started"]) }
-        let refunded = fold(told + [evidence(23, [plus(23, cancelled: 22.5)]), evidence(24, [month(24, of: "1000")])])
+        let refunded = foldWhole(
+            told + [evidence(23, [plus(23, cancelled: 22.5)]), evidence(24, [month(24, of: "1000")])])
         #expect(refunded.states.values.allSatisfy { $0.timeline.span(at: day(24))?.entitled == false })
         // What moves along replaces it there.
         let along = bought(22, of: "1000") { row in
             (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
             (row.purchasedAt, row.expiresAt) = (day(20), day(50))
         }
-        let both = fold([told[0], evidence(22, [along, month(22, of: "1000")])]).states
+        let both = foldWhole([told[0], evidence(22, [along, month(22, of: "1000")])]).states
         #expect(held(both) == ["1000 w9", "1000 w10"])
         #expect(both["1000"]?.facts.periods.first?.details.replacedBy == nil)
     }

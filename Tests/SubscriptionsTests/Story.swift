@@ -83,6 +83,33 @@ func settle(
     return (state, events)
 }
 
+/// Folds whole answers as a settlement does; tells each event with its subscription.
+func foldWhole(_ answers: [Evidence]) -> (states: [OriginalTransactionID: SubscriptionState], events: [String]) {
+    var states: [OriginalTransactionID: SubscriptionState] = [:]
+    var all: [String] = []
+    for answer in answers {
+        var events: [(OriginalTransactionID, Event)] = []
+        func learn(_ slice: SubscriptionEvidence, _ elsewhere: LineItemsElsewhere? = nil) {
+            let id = slice.originalTransactionID
+            let result = reconcile(states[id], with: slice, elsewhere: elsewhere, policy: strictPolicy)
+            states[id] = result.state
+            events += result.events.map { (id, $0) }
+        }
+        answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value.facts) }) { step in
+            switch step {
+            case .part(let slice, let elsewhere): learn(slice, elsewhere)
+            case .move(let move):
+                events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
+                if let reversal = move.reversal { events.append((move.to, reversal)) }
+                learn(move.evidence())
+            case .shown(let slice): learn(slice)
+            }
+        }
+        all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
+    }
+    return (states, all)
+}
+
 /// The kinds of events of each answer, such as `["subscription.started", "", "subscription.renewed"]`.
 func kinds(_ events: [[Event]]) -> [String] {
     events.map { $0.map(\.kind.rawValue).joined(separator: " ") }

@@ -64,9 +64,7 @@ extension Evidence {
 
     /// Those, and the same of a device's receipt, which moves nothing but may be older than what is known.
     private var statedRows: [TransactionRow] {
-        transactions.filter {
-            $0.source != .statuses && $0.ownership == .purchased && $0.webOrderLineItemID != nil && $0.expiresAt != nil
-        }
+        transactions.filter { $0.source != .statuses && $0.isPurchasedPeriod }
     }
 
     /// Returns the periods that this answer shows under another original transaction id than a subscription that holds
@@ -74,7 +72,7 @@ extension Evidence {
     ///
     /// Only rows that Apple states now move a period, only between purchases of one product with equal dates, and only to
     /// a subscription from which it has not gone away.
-    package func moves(among known: [SubscriptionFacts]) -> [LineItemMove] {
+    func moves(among known: [SubscriptionFacts]) -> [LineItemMove] {
         guard known.count > 1 else { return [] }
         let statements = movableStatements
         let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
@@ -106,9 +104,7 @@ extension Evidence {
 
     /// Returns, for each subscription of the answer, what is known of its line items under other ids; `known` is all that
     /// was known before the answer.
-    package func lineItemsElsewhere(
-        among known: [SubscriptionFacts]
-    ) -> [OriginalTransactionID: LineItemsElsewhere] {
+    func lineItemsElsewhere(among known: [SubscriptionFacts]) -> [OriginalTransactionID: LineItemsElsewhere] {
         let named = subscriptions
         guard named.count > 1 || known.contains(where: { $0.originalTransactionID != named.first }) else { return [:] }
         let (statements, rows) = (movableStatements, statedRows)
@@ -149,7 +145,7 @@ extension Evidence {
 
     /// Returns what this answer shows of replaced periods that moved before it was read: the subscription from which they
     /// moved holds what took their place.
-    package func replacementsElsewhere(among known: [SubscriptionFacts]) -> [SubscriptionEvidence] {
+    func replacementsElsewhere(among known: [SubscriptionFacts]) -> [SubscriptionEvidence] {
         let items = Set(movableRows.compactMap(\.webOrderLineItemID))
         return known.compactMap { facts in
             guard let index = facts.periods.lastIndex(where: \.isUpgraded) else { return nil }
@@ -167,7 +163,7 @@ extension Evidence {
         }
     }
 
-    /// The one row about each line item that may show a known period elsewhere.
+    /// The one row about each line item that may show a known period elsewhere. Rows of different periods show nothing.
     private var movableStatements: [WebOrderLineItemID: TransactionRow] {
         var statements: [WebOrderLineItemID: TransactionRow] = [:]
         var ambiguous: Set<WebOrderLineItemID> = []
@@ -287,8 +283,11 @@ extension TransactionRow {
     /// Whether it states that its period moved to another subscription.
     var statesMove: Bool { isUpgraded && cancellationReason?.hasPrefix(LineItemMove.reason) == true }
 
+    /// Whether it shows a period that the subscription's own customer bought, with its line item.
+    var isPurchasedPeriod: Bool { ownership == .purchased && webOrderLineItemID != nil && expiresAt != nil }
+
     /// Returns whether the other row shows the same product with the same dates.
-    fileprivate func isSamePeriod(as other: TransactionRow) -> Bool {
+    func isSamePeriod(as other: TransactionRow) -> Bool {
         productID == other.productID && purchasedAt == other.purchasedAt && expiresAt == other.expiresAt
     }
 

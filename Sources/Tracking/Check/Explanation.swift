@@ -108,24 +108,29 @@ package struct Explanation: Sendable {
         held = folded.flatMap { HeldStatement.all(in: $0.state) } + bought.compactMap { HeldStatement(in: $0.state) }
     }
 
+    /// Folds both answers as a settlement does; returns what the last one changed of the subscriptions that it is about.
     private static func fold(_ evidence: Evidence, after earlier: Evidence?, policy: Policy) -> [Reconciled] {
-        var stored: [OriginalTransactionID: SubscriptionState] = [:]
-        for id in earlier?.subscriptions ?? [] {
-            stored[id] = earlier.map { reconcile(nil, with: $0.slice(of: id), policy: policy).state }
-        }
+        var states: [OriginalTransactionID: SubscriptionState] = [:]
         var folded: [OriginalTransactionID: Reconciled] = [:]
-        let elsewhere = evidence.lineItemsElsewhere(among: stored.sorted { $0.key < $1.key }.map(\.value.facts))
-        for id in evidence.subscriptions {
-            folded[id] = reconcile(
-                stored[id], with: evidence.slice(of: id), elsewhere: elsewhere[id], policy: policy)
+        func learn(_ slice: SubscriptionEvidence, _ elsewhere: LineItemsElsewhere? = nil) {
+            let id = slice.originalTransactionID
+            var result = reconcile(states[id], with: slice, elsewhere: elsewhere, policy: policy)
+            states[id] = result.state
+            result.events = (folded[id]?.events ?? []) + result.events
+            folded[id] = result
         }
-        let known = stored.merging(folded.mapValues(\.state)) { $1 }.mapValues(\.facts)
-        for move in evidence.moves(among: known.sorted { $0.key < $1.key }.map(\.value)) {
-            let state = folded[move.from]?.state ?? stored[move.from]
-            var moved = reconcile(state, with: move.evidence(), policy: policy)
-            moved.events = (folded[move.from]?.events ?? []) + moved.events
-            folded[move.from] = moved
-            folded[move.to]?.events.removeAll(where: move.isAnnounced)
+        for answer in [earlier, evidence].compactMap(\.self) {
+            folded = [:]
+            answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value.facts) }) { step in
+                switch step {
+                case .part(let slice, let elsewhere): learn(slice, elsewhere)
+                case .move(let move):
+                    folded[move.to]?.events.removeAll(where: move.isAnnounced)
+                    if let reversal = move.reversal { folded[move.to]?.events.append(reversal) }
+                    learn(move.evidence())
+                case .shown(let slice): learn(slice)
+                }
+            }
         }
         return folded.sorted { $0.key < $1.key }.map(\.value)
     }

@@ -258,7 +258,8 @@ extension SubscriptionDraft {
         Replay.Target(
             rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
             elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
-                + (stored?.statedElsewhere ?? []))
+                + (stored?.statedElsewhere ?? []),
+            left: stored?.facts.placesLeft ?? [])
     }
 }
 

@@ -16,6 +16,8 @@ struct Replay {
         /// What answers about other receipts may have said: the statements by which its periods moved to other subscriptions,
         /// and refunds that it holds and that Apple stated of another subscription.
         var elsewhere: [SubscriptionEvidence] = []
+        /// The line items of periods that moved away.
+        var left: Set<LineItemPlace> = []
     }
 
     /// A one-time purchase to replay.
@@ -168,7 +170,13 @@ struct Replay {
         }
         for target in targets.values where target.key.environment == evidence.environment {
             guard counts(at: target.asOf, polledBy: target.polledBy) else { continue }
-            let slice = evidence.slice(of: target.key.id)
+            // What counted of an answer that shows a line item under several ids, the stored state tells.
+            let once = evidence.showingLineItemsOnce { place in
+                var own = place
+                own.subscription = target.key.id
+                return target.left.contains(own) == (place == own)
+            }
+            let slice = once.slice(of: target.key.id)
             if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }
         }
         let named = Dictionary(evidence.purchases.map { ($0.key, $0) }) { first, _ in first }

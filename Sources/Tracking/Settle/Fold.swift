@@ -13,13 +13,9 @@ extension SettlementRun {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
-            let elsewhere = evidence.lineItemsElsewhere(among: known(of: settlement, evidence))
-            for key in settlement.subscriptionKeys {
-                subscriptions[key]?.apply(
-                    evidence.slice(of: key.id), elsewhere: elsewhere[key.id], about: settlement.claim.receiptID,
-                    policy: policy)
+            evidence.fold(known: { known(of: settlement, evidence) }) { step in
+                take(step, of: settlement, in: evidence.environment, policy: policy)
             }
-            moveLineItems(of: settlement, evidence, policy: policy)
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase, about: settlement.claim.receiptID, policy: policy)
             }
@@ -33,24 +29,27 @@ extension SettlementRun {
         }
     }
 
-    /// Moves the periods that an answer shows under another original transaction id than what is known, and notes what took
-    /// the place of replaced ones where they were.
-    private mutating func moveLineItems(of settlement: Settlement, _ evidence: Evidence, policy: Policy) {
-        let appID = settlement.claim.app.id
-        for move in evidence.moves(among: known(of: settlement, evidence)) {
-            let from = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.from)
-            let to = SubscriptionRowKey(appID: appID, environment: evidence.environment, id: move.to)
+    /// Folds in one step of an answer.
+    private mutating func take(
+        _ step: FoldStep, of settlement: Settlement, in environment: StoreEnvironment, policy: Policy
+    ) {
+        func key(_ id: OriginalTransactionID) -> SubscriptionRowKey {
+            SubscriptionRowKey(appID: settlement.claim.app.id, environment: environment, id: id)
+        }
+        switch step {
+        case .part(let slice, let elsewhere):
+            subscriptions[key(slice.originalTransactionID)]?.apply(
+                slice, elsewhere: elsewhere, about: settlement.claim.receiptID, policy: policy)
+        case .move(let move):
+            let (from, to) = (key(move.from), key(move.to))
             let payer = subscriptions[from]?.ownership.current
             subscriptions[to]?.gain(move, of: move.isNew ? payer : nil)
             let successor = owner(of: to, afterClaimsOf: settlement)
             let isElsewhere = payer.map { $0.customer != successor?.customer } ?? false
             subscriptions[from]?.lose(move, keepsAccess: isElsewhere && move.givesAccess, policy: policy)
             moves.append((from, to, move))
-        }
-        for slice in evidence.replacementsElsewhere(among: known(of: settlement, evidence)) {
-            let key = SubscriptionRowKey(
-                appID: appID, environment: evidence.environment, id: slice.originalTransactionID)
-            subscriptions[key]?.learn(slice, policy: policy)
+        case .shown(let slice):
+            subscriptions[key(slice.originalTransactionID)]?.learn(slice, policy: policy)
         }
     }
 

@@ -122,3 +122,18 @@ final class AnswerLibrary: Sendable {
         EvidenceReader(answer: { [self] kept in answers.withLock { $0[kept.body] } }, notification: { _ in nil })
     }
 }
+
+extension TestLedger {
+    /// What a rebuild from the answers of a library would change.
+    func differences(from library: AnswerLibrary) async throws -> [String] {
+        var differences: [String] = []
+        var place: RebuildPlace? = .start
+        while let here = place {
+            let batch = try await ledger.operations.rebuild(
+                from: here, limit: 10, RebuildScope(), correcting: false, reading: library.reading)
+            differences += batch.differences.map { "\($0)" }
+            place = batch.next
+        }
+        return differences
+    }
+}

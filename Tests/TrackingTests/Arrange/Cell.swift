@@ -31,11 +31,11 @@ extension Database {
 extension TestLedger {
     /// Expects the rows of a query, each with its columns in order.
     func expectRows(
-        _ sql: String, with parameters: [Parameter] = [], _ expected: [[Cell]],
+        _ sql: String, with parameters: [Parameter] = [], _ expected: [[Cell]], _ comment: Comment? = nil,
         at location: SourceLocation = #_sourceLocation
     ) async throws {
         let rows = try await database.cells(sql, parameters)
-        #expect(rows == expected, sourceLocation: location)
+        #expect(rows == expected, comment, sourceLocation: location)
     }
 
     /// The columns of the single row a query answers.

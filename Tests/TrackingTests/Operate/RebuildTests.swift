@@ -49,6 +49,32 @@ struct RebuildTests {
         return sum
     }
 
+    @Test(
+        "A row that Apple signed milliseconds after its answer moves no clock, also of a period that was replaced elsewhere"
+    )
+    func signedLater() async throws {
+        try await withLedger { test in
+            let library = AnswerLibrary()
+            func signed(_ answer: Answer) -> [TransactionRow] {
+                answer.rows.map { row in
+                    var row = row
+                    (row.source, row.asOf) = (.signedText, row.asOf + Delay(milliseconds: 7))
+                    return row
+                }
+            }
+            let month = Answer(from: test.at(-20), asOf: test.at(-1))
+            var evidence = month.evidence
+            evidence.transactions = signed(month)
+            (evidence.transactions[0].cancelledAt, evidence.transactions[0].isUpgraded) = (test.at(-5), true)
+            evidence.transactions += signed(
+                Answer(from: test.at(-5), asOf: test.at(-1)).but { ($0.subscription, $0.product) = ("2000", "plus") })
+            try await tell(test, library, try await test.upload("a"), .verified(evidence))
+            try await test.expectRows(
+                "SELECT count(*) AS n FROM ledger.period WHERE replaced_by = '2000' AND is_upgraded", [[1]])
+            #expect(try await test.differences(from: library) == [])
+        }
+    }
+
     /// A ledger in which much has happened: renewals, equal answers, a refund, an old snapshot, a lagging replica, an
     /// outage that ended access, a purchase that was refunded, refusals.
     func withHistory(_ body: (TestLedger, AnswerLibrary) async throws -> Void) async throws {

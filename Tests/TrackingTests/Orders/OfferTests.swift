@@ -166,6 +166,60 @@ struct OfferTests {
         }
     }
 
+    /// What is known of the only subscription, and whether it leaves an introductory offer.
+    private static let standings: [(name: String, isEligible: Bool, said: @Sendable (TestLedger) -> Evidence)] = [
+        ("runs", false, { Answer(from: $0.at(-9), asOf: $0.at(-1)).evidence }),
+        ("in grace", false, { failed($0) { answer, test in answer.graceUntil = test.at(5) } }),
+        ("in billing retry", false, { failed($0) }),
+        ("awaits its renewal", false, { Answer(from: $0.at(-30.02), asOf: $0.at(-0.01)).evidence }),
+        ("Apple could not be asked", false, { Answer(from: $0.at(-32), asOf: $0.at(-3)).evidence }),
+        ("a seat of a group", false, { paid(by: .assigned, $0) }),
+        ("a family share", true, { paid(by: .familyShared, $0) }),
+        ("a family share in grace", true, { failed($0) { ($0.graceUntil, $0.shared) = ($1.at(5), true) } }),
+        ("ended", true, { ended($0) { _ in } }),
+        ("ended, of an introductory price", false, { ended($0) { $0.isInIntroOfferPeriod = true } }),
+        ("ended, of a trial", false, { ended($0) { $0.isTrialPeriod = true } }),
+    ]
+
+    private static func failed(_ test: TestLedger, _ change: (inout Answer, TestLedger) -> Void = { _, _ in })
+        -> Evidence
+    {
+        Answer(from: test.at(-31), asOf: test.at(-0.5)).but { answer in
+            (answer.intent, answer.inRetry) = ("2", true)
+            change(&answer, test)
+        }.evidence
+    }
+
+    private static func paid(by ownership: Ownership, _ test: TestLedger) -> Evidence {
+        var evidence = Answer(from: test.at(-9), asOf: test.at(-1)).evidence
+        evidence.transactions[0].ownership = ownership
+        return evidence
+    }
+
+    private static func ended(_ test: TestLedger, _ change: (inout TransactionRow) -> Void) -> Evidence {
+        var evidence = Answer(from: test.at(-70), asOf: test.at(-1)).but { ($0.willRenew, $0.intent) = (false, "1") }
+            .evidence
+        change(&evidence.transactions[0])
+        return evidence
+    }
+
+    @Test(
+        "An introductory offer is for who neither subscribes in the group, in any state, nor had one",
+        arguments: standings.indices)
+    func introductoryByState(_ index: Int) async throws {
+        let standing = Self.standings[index]
+        try await withLedger(in: reused) { test in
+            try await test.sell(
+                ["monthly", "yearly"].map {
+                    CatalogProduct(id: $0, kind: .autoRenewable, group: "group", entitlements: [])
+                })
+            try await test.check(try await test.upload("a"), .verified(standing.said(test)))
+            let shown = try await test.ledger.offers.products(for: "ann", on: nil, of: test.app.bundleID)
+            #expect(
+                shown.map(\.isIntroductoryEligible) == [standing.isEligible, standing.isEligible], "\(standing.name)")
+        }
+    }
+
     @Test("What runs and what is kept is owned; what ended, was taken back, used up or is another's is not")
     func owned() async throws {
         try await withLedger(in: reused) { test in

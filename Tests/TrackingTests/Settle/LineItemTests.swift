@@ -56,7 +56,7 @@ struct LineItemTests {
             try await test.text("SELECT string_agg(DISTINCT original_transaction_id, ' ') FROM ledger.delivery")
                 == "1000")
         #expect(try await test.violations().map { "\($0)" } == [])
-        #expect(try await rebuilt(test) == [])
+        #expect(try await test.differences(from: library) == [])
     }
 
     @Test(
@@ -174,7 +174,7 @@ struct LineItemTests {
                     ["2000", "awaiting_renewal", "replacement", true, "ann"],
                 ])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
         }
     }
 
@@ -216,7 +216,7 @@ struct LineItemTests {
                     ["1000", "revoked", false, "cat"], ["2000", "expired", false, "ann"],
                     ["3000", "expired", false, "bob"],
                 ])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
             for asOf in [-3.0, -2] { try await tell(test, receipt, alone("1000", asOf)) }
             try await expectAccess()
             try await test.expectRows(
@@ -225,7 +225,7 @@ struct LineItemTests {
                 WHERE e.kind = 'entitlements.changed' AND e.detail->>'cause' = 'move' GROUP BY 1 ORDER BY 1
                 """, [["ann", 1], ["bob", 1], ["cat", 1]])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
         }
     }
 
@@ -272,12 +272,12 @@ struct LineItemTests {
                 GROUP BY 1
                 """, [["1000", 1, 1]])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
             try await tell(test, receipt, moved(test, asOf: -2))
             try await test.expectRows(refunds, [["refund.granted", "2000"], ["refund.reversed", "1000"]])
             #expect(try await test.deliveries() == deliveries + ["3 refund_reversed due ann"])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
         }
     }
 
@@ -294,7 +294,7 @@ struct LineItemTests {
                 [["1000", "revoked", false], ["2000", "expired", false]])
             try await test.expectRows(refunds, [["refund.granted", "1000"]])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
             try await test.run("UPDATE ledger.event SET kind = 'subscription.shortened' WHERE kind = 'refund.granted'")
             let found = try await test.violations([.events]).map { "\($0)" }
             #expect(
@@ -365,7 +365,7 @@ struct LineItemTests {
                 "SELECT original_transaction_id AS id, count(*) AS n FROM ledger.delivery GROUP BY 1 ORDER BY 1",
                 [["1000", 1], ["2000", 1]])
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
         }
     }
 
@@ -390,20 +390,7 @@ struct LineItemTests {
             try await test.expectRows(refunds, [["refund.granted", "1000"], ["refund.reversed", "2000"]])
             #expect(try await test.deliveries().last == "3 refund_reversed due ann")
             #expect(try await test.violations().map { "\($0)" } == [])
-            #expect(try await rebuilt(test) == [])
+            #expect(try await test.differences(from: library) == [])
         }
-    }
-
-    /// What a rebuild from the stored answers would change.
-    private func rebuilt(_ test: TestLedger) async throws -> [String] {
-        var differences: [String] = []
-        var place: RebuildPlace? = .start
-        while let here = place {
-            let batch = try await test.ledger.operations.rebuild(
-                from: here, limit: 10, RebuildScope(), correcting: false, reading: library.reading)
-            differences += batch.differences.map { "\($0)" }
-            place = batch.next
-        }
-        return differences
     }
 }

@@ -1,0 +1,88 @@
+/// One step in which a whole answer is folded into what is known.
+package enum FoldStep: Sendable {
+    /// The part of the answer about a subscription, with what is known of its line items elsewhere.
+    case part(SubscriptionEvidence, elsewhere: LineItemsElsewhere?)
+    /// A period moves from one subscription to another one that the answer names.
+    case move(LineItemMove)
+    /// What the answer shows of a subscription besides its own part.
+    case shown(SubscriptionEvidence)
+}
+
+extension Evidence {
+    /// Folds the whole answer in the one order that settlements and explanations share: all that it names, then the
+    /// periods that it moves, then what took the place of replaced periods that moved.
+    ///
+    /// `known` gives what is known of the subscriptions that the answer is about, and of those that hold its line items,
+    /// at each moment. `take` folds one step in.
+    package func fold(known: () -> [SubscriptionFacts], _ take: (FoldStep) -> Void) {
+        let before = known()
+        let left = before.reduce(into: Set()) { $0.formUnion($1.placesLeft) }
+        let said = showingLineItemsOnce { left.contains($0) }
+        let elsewhere = said.lineItemsElsewhere(among: before)
+        for id in said.subscriptions { take(.part(said.slice(of: id), elsewhere: elsewhere[id])) }
+        for move in said.moves(among: known()) { take(.move(move)) }
+        for slice in said.replacementsElsewhere(among: known()) { take(.shown(slice)) }
+    }
+
+    /// Returns the answer as if it showed each line item under one id, where it shows one period under several.
+    ///
+    /// A line item is one charge. The smallest id counts, as of two statements of one instant, but one from which the
+    /// period moved away comes after all others, because an answer that shows it elsewhere, too, takes no move back. Under
+    /// the other ids the answer only shows where the period was, like the older receipt of a device.
+    package func showingLineItemsOnce(_ hasLeft: (LineItemPlace) -> Bool) -> Evidence {
+        guard subscriptions.count > 1 else { return self }
+        let shown = Dictionary(grouping: transactions.indices) { index -> WebOrderLineItemID? in
+            let row = transactions[index]
+            return row.source != .deviceReceipt && row.isPurchasedPeriod ? row.webOrderLineItemID : nil
+        }
+        var (rows, isOnce) = (transactions, true)
+        for (item, places) in shown {
+            let first = rows[places[0]]
+            guard let item, places.contains(where: { rows[$0].originalTransactionID != first.originalTransactionID }),
+                places.allSatisfy({ rows[$0].isSamePeriod(as: first) })
+            else { continue }
+            func rank(_ index: Int) -> (Int, OriginalTransactionID) {
+                let id = rows[index].originalTransactionID
+                return (hasLeft(LineItemPlace(item: item, subscription: id)) ? 1 : 0, id)
+            }
+            // Statuses name a period but are no list of where it is.
+            let listed = places.filter { rows[$0].source != .statuses }
+            guard let winner = listed.min(by: { rank($0) < rank($1) }).map({ rows[$0] }) else { continue }
+            for index in places where rows[index].originalTransactionID != winner.originalTransactionID {
+                rows[index].onlyShows(before: winner.asOf)
+                isOnce = false
+            }
+        }
+        if isOnce { return self }
+        var once = self
+        once.transactions = rows
+        return once
+    }
+}
+
+/// A line item under an original transaction id.
+package struct LineItemPlace: Sendable, Hashable {
+    package var item: WebOrderLineItemID
+    package var subscription: OriginalTransactionID
+}
+
+extension SubscriptionFacts {
+    /// The places of its periods that moved to another subscription.
+    package var placesLeft: Set<LineItemPlace> {
+        Set(
+            periods.filter { $0.movedTo != nil }.compactMap(\.webOrderLineItemID).map {
+                LineItemPlace(item: $0, subscription: originalTransactionID)
+            })
+    }
+}
+
+extension TransactionRow {
+    /// Makes it a statement that states nothing but that the period was here before an instant.
+    fileprivate mutating func onlyShows(before instant: Instant) {
+        source = .deviceReceipt
+        asOf = min(asOf, instant - Delay(milliseconds: 1))
+        (cancelledAt, cancellationReason, cancellationForm) = (nil, nil, nil)
+        isUpgraded = false
+        revocationPercentage = nil
+    }
+}
