@@ -203,6 +203,57 @@ import Testing
         }
     }
 
+    @Test("A payment that fails before its month ends keeps the month, and gets no leeway and no allowance")
+    func failedAhead() throws {
+        let paid = (try said("2026-10-08", rows(5), renewal(true, true)), "active y/y 5 subscription.started")
+        let failed = renewal(true, true, retry: true, intent: "2")
+        let ahead = try said("2026-11-07", rows(5), failed)
+        let story = [
+            paid, (ahead, "active y/y 5 "),
+            (try said("2026-11-08", rows(5), failed), "billing_retry y/y 5 billing.retry_entered"),
+            (try said("2026-11-20", rows(6), renewal(true, true)), "active y/y 6 subscription.recovered"),
+        ]
+        expect(story)
+        // What Apple no longer states holds no longer.
+        let denied = try said("2026-11-08", rows(5), renewal(true, true))
+        expect([paid, (ahead, "active y/y 5 "), (denied, "awaiting_renewal/renewal y/y 5 ")])
+        let end = try at("2026-11-08")
+        var yearly = try rows(5)
+        yearly[4].sale = nil
+        for (evidence, isOver) in [
+            (ahead, true), (try said("2026-11-06", rows(5), failed), false),
+            (try said("2026-11-07", rows(5), renewal(true, true, retry: true, intent: "1")), true),
+            (try said("2026-11-07", rows(5), renewal(true, true, intent: "1")), false),
+            (try said("2026-11-07", yearly, failed), false),
+        ] {
+            let state = reconcile(nil, with: evidence, policy: standardPolicy).state
+            let (before, after) = (state.timeline.span(at: end - .minutes(1)), state.timeline.span(at: end))
+            #expect(before?.state == .active && before?.entitledUntil == end)
+            #expect(after?.entitled == !isOver && state.outageAllowance.accessEndsAt == (isOver ? end : after?.to))
+            #expect(state.outageAllowance.expected == !isOver, "\(evidence.asOf.iso8601)")
+            #expect(state.outageAllowance.allowanceEnd(policy: standardPolicy) == nil || !isOver)
+        }
+    }
+
+    @Test("What Apple gives up is over: no will of the ended term counts, whatever it goes on to say")
+    func givenUp() throws {
+        let failed = try said("2026-11-08", rows(5), renewal(true, true, retry: true, intent: "2"))
+        for (tries, renews) in [(true, true), (true, false), (false, true)] {
+            expect([
+                (failed, "billing_retry y/y 5 subscription.started"),
+                (
+                    try said("2027-02-07", rows(5), renewal(tries, renews, retry: false, intent: "2")),
+                    "expired/billing_error n/n 5 subscription.expired auto_renew.disabled"
+                ),
+            ])
+        }
+        // Silence is no end: the next payment is still expected.
+        expect([
+            (try said("2026-10-08", rows(5), renewal(true, true)), "active y/y 5 subscription.started"),
+            (try said("2026-11-09", rows(5), renewal(true, true)), "expired/unknown y/y 5 subscription.expired"),
+        ])
+    }
+
     @Test("The refund of the current payment ends the term, and an upgrade replaces it")
     func ended() throws {
         var current = try rows(3)
@@ -310,6 +361,14 @@ import Testing
             #expect(
                 line(after.state, after.events).hasPrefix("revoked/refund n/\(word) "), "\(after.events.map(\.kind))")
             #expect(after.events.map(\.kind).contains(.autoRenewDisabled) == (after.state.willRenew == false))
+            // A number that cannot be read does not make it another plan.
+            var unread = current
+            unread[2].sale?.payment = nil
+            let same = reconcile(
+                before.state, with: try said("2026-08-20", unread, renewal(true, will)), policy: standardPolicy)
+            #expect(same.state.nextPayment == false && same.state.willRenew == after.state.willRenew)
+            #expect(same.events.map(\.kind) == after.events.map(\.kind))
+            #expect((after.events + same.events).allSatisfy { $0.detail["takes_effect_at"] == nil })
         }
     }
 

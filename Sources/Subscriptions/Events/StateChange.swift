@@ -360,7 +360,9 @@ extension StateChange {
             let cameBack = periodDrafts.contains { $0.event.kind == .subscriptionReactivated }
             return cameBack ? [] : [switched(.autoRenewEnabled, span.productID)]
         }
-        return [switched(.autoRenewDisabled, span.productID, takesEffect(new))]
+        // A term that is over ends at once.
+        let isOver = span.state == .expired || span.state == .revoked
+        return [switched(.autoRenewDisabled, span.productID, isOver ? [:] : takesEffect(new))]
     }
 
     /// The end of the term of payments that runs, at which the customer's will takes effect; empty outside of a term.

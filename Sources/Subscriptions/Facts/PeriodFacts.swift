@@ -198,9 +198,9 @@ extension SubscriptionState {
         }
         guard let said = slice.renewals.first else { return true }
         let text = RenewalFacts(Fact(said.renewal, asOf: said.asOf, path: said.path))
-        let end = Period.indexOfLast(in: facts.periods).map { facts.periods[$0].expiresAt }
+        let last = Period.indexOfLast(in: facts.periods).map { facts.periods[$0] }
         // What counts only once the period is over is compared only then.
-        return facts.currentRenewal?.value.shows((end.map(text.after) ?? text).said.value) ?? false
+        return facts.currentRenewal?.value.shows((last.map(text.after) ?? text).said.value) ?? false
     }
 
     private func isTakenBack(_ period: Period) -> Bool {

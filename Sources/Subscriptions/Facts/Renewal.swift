@@ -181,11 +181,16 @@ package struct RenewalFacts: Hashable, Sendable {
     /// Returns the facts without those that Apple stated before the end of the period.
     ///
     /// A reason for the end, a failed charge and grace exist only after an end (Apple:
-    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one.
-    func after(_ end: Instant) -> RenewalFacts {
+    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one. Only a payment of a
+    /// term may have failed before, up to a day ahead (Apple: "Managing the life cycle of monthly subscriptions …").
+    func after(_ period: Period) -> RenewalFacts {
         var facts = self
-        if row.asOf < end { facts.row = Fact(row.value.withoutIntent, origin: row.origin) }
-        if let said = inBillingRetry?.asOf, said < end { facts.inBillingRetry = nil }
+        let end = period.expiresAt
+        let mayFailAt = period.isMonthly ? max(period.purchasedAt, end - .days(1)) : end
+        if row.asOf < end, row.asOf < mayFailAt || row.value.expirationIntent != "2" {
+            facts.row = Fact(row.value.withoutIntent, origin: row.origin)
+        }
+        if let said = inBillingRetry?.asOf, said < mayFailAt { facts.inBillingRetry = nil }
         if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
         if let said = graceByStatus?.asOf, said < end { facts.graceByStatus = nil }
         if let gaveUpAt, gaveUpAt < end { facts.gaveUpAt = nil }
@@ -220,7 +225,7 @@ func merged(_ left: RenewalFacts?, _ right: RenewalFacts?) -> RenewalFacts? {
 extension Renewal {
     /// Whether it states why the subscription ended for good: retry counts only beside intent 2, as in the decision
     /// table.
-    fileprivate var isGivenUp: Bool {
+    var isGivenUp: Bool {
         guard let expirationIntent else { return false }
         return expirationIntent != "2" || inBillingRetry == false
     }

@@ -224,6 +224,6 @@ extension SubscriptionFacts {
             .reduce(last.renewal) { known, said in
                 guard let known, known.asOf >= said.asOf else { return said }
                 return known
-            }?.after(last.expiresAt)
+            }?.after(last)
     }
 }

@@ -130,12 +130,13 @@ package struct SubscriptionState: Sendable, Hashable {
         timeline = Timeline(of: facts, policy: policy)
         outageAllowance = OutageAllowance(of: facts, timeline: timeline)
         let renewal = facts.currentRenewal?.value
-        // The refund of the current payment ends a term, whatever Apple's status of the next payment goes on to say.
-        let isTermOver =
-            verdict.state == .revoked
-            && facts.periods.contains { $0.expiresAt == verdict.expiresAt && $0.isRefunded && $0.payment != nil }
-        willRenew = isTermOver ? renewal?.term?.renews ?? false : renewal?.isWanted
-        nextPayment = isTermOver ? false : renewal?.willRenew
+        // The refund of the current payment ends a term, and so does Apple when it gives up charging, whatever its status
+        // of the next payment goes on to say.
+        let payments = facts.periods.filter { $0.expiresAt == verdict.expiresAt && $0.isMonthly }
+        let isRefunded = verdict.state == .revoked && payments.contains(where: \.isRefunded)
+        let isGivenUp = verdict.state == .expired && !payments.isEmpty && renewal?.isGivenUp == true
+        willRenew = isGivenUp ? false : isRefunded ? renewal?.term?.renews ?? false : renewal?.isWanted
+        nextPayment = isRefunded || isGivenUp ? false : renewal?.willRenew
         renewsToProductID = willRenew == true ? renewal?.wantedProductID : nil
         startedAt = facts.startedAt ?? facts.asOf
         expiresAt = verdict.expiresAt

@@ -38,7 +38,7 @@ struct DecisionTable {
 
     /// Returns the renewal information about the end of a period.
     func renewal(of index: Int) -> RenewalFacts? {
-        index == last ? currentRenewal : facts.periods[index].renewal?.after(facts.periods[index].expiresAt)
+        index == last ? currentRenewal : facts.periods[index].renewal?.after(facts.periods[index])
     }
 
     /// Returns the end of grace after a period: Apple's date; where its status alone says grace, the longest that it
