@@ -70,6 +70,33 @@ import Testing
         }
     }
 
+    @Test("A group that is replaced is replaced as a whole, when its replacement began")
+    func replaced() {
+        func group(_ second: Double, replaced: Double? = nil) -> [TransactionRow] {
+            [seats("1", 0, 30, 6, several: true), seats("2", second, 30, 3, several: true)].map {
+                var row = $0
+                (row.isUpgraded, row.cancelledAt) = (replaced != nil, replaced.map(day))
+                return row
+            }
+        }
+        for second in [0.0, 9] {
+            let higher = row("3", 15, 45, product: "higher")
+            let (state, events) = settle([
+                answer(10, group(second), renewal()),
+                answer(16, group(second, replaced: 15) + [higher], renewal(product: "higher")),
+            ])
+            #expect(kinds(events) == ["subscription.started", "product.changed"])
+            #expect(Replacement.instants(in: state?.facts.periods ?? []) == [day(15), day(15), nil])
+            #expect(
+                state.map { drawing($0.timeline) }
+                    == settle([
+                        answer(
+                            16, [row("1", 0, 30, cancelled: 15, upgraded: true), higher], renewal(product: "higher"))
+                    ])
+                    .state.map { drawing($0.timeline) })
+        }
+    }
+
     @Test("Refunded seats take no access; the refund of one of two transactions takes none either")
     func refunded() {
         let start = answer(1, [seats("1", 0, 30, 7)], renewal())

@@ -4661,6 +4661,19 @@ COMMENT ON FUNCTION ledger.seat_refunds_of IS
     'When it was learnt that Apple had refunded some of the seats of a period, as known at an instant: how many were '
     'refunded before and after. Apple gives no date for them. What a refund of the whole period adds is not among them';
 
+CREATE FUNCTION ledger.followed_at(
+    stream_id bigint, charge_id bigint, purchased_at timestamptz, expires_at timestamptz, known_at timestamptz)
+RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT min(o.purchased_at) FROM perennial.period_version o
+    WHERE o.stream_id = followed_at.stream_id AND o.charge_id <> followed_at.charge_id
+      AND o.purchased_at >= followed_at.purchased_at
+      AND NOT (o.is_one_of_several AND o.expires_at = followed_at.expires_at)
+      AND o.known_from <= followed_at.known_at AND COALESCE(o.known_until > followed_at.known_at, true)
+$$;
+COMMENT ON FUNCTION ledger.followed_at IS
+    'When the next period began after one that has several transactions, as known at an instant: the others are none';
+
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
 CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
@@ -4699,9 +4712,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
                                    AS is_addition,
                                -- A sandbox row may not say when it was replaced: when the next period began, or at once
-                               -- if it was charged ahead of a period that another one had already begun to cover.
+                               -- if it was charged ahead of a period that another one had already begun to cover. Seats
+                               -- of the same period are neither.
                                CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
+                                         AND NOT (g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at)
                                     THEN g.purchased_at
+                                    WHEN lead(g.is_one_of_several) OVER stream AND lead(g.expires_at) OVER stream = g.expires_at
+                                    THEN ledger.followed_at(g.stream_id, g.charge_id, g.purchased_at, g.expires_at, known_at)
                                     ELSE lead(g.purchased_at) OVER stream END AS followed_at
                         FROM ledger.charges_of(known_at, streams) g
                         WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
@@ -6078,20 +6095,24 @@ RETURNS TABLE (
 LANGUAGE sql STABLE AS $$
     WITH bought AS (
         SELECT q.*, c.*,
-               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at THEN c.purchased_at
+               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at
+                         AND NOT (c.is_one_of_several AND lag(c.expires_at) OVER stream = c.expires_at) THEN c.purchased_at
+                    WHEN lead(c.is_one_of_several) OVER stream AND lead(c.expires_at) OVER stream = c.expires_at
+                    THEN ledger.followed_at(q.stream_id, c.charge_id, c.purchased_at, c.expires_at, q.known_at)
                     ELSE lead(c.purchased_at) OVER stream END AS followed_at
         FROM unnest(are_purchases, streams, known_ats, others)
             WITH ORDINALITY AS q(is_purchase, stream_id, known_at, other, place)
         CROSS JOIN LATERAL (
             SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
                    v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
-                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share
+                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share,
+                   v.is_one_of_several
             FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
             WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
             UNION ALL
             SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
                    v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
-                   v.revocation_known_at, NULL, 0, v.refunded_share
+                   v.revocation_known_at, NULL, 0, v.refunded_share, false
             FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
         WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
         WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)

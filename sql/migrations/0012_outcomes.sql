@@ -24,6 +24,19 @@ COMMENT ON FUNCTION ledger.seat_refunds_of IS
     'When it was learnt that Apple had refunded some of the seats of a period, as known at an instant: how many were '
     'refunded before and after. Apple gives no date for them. What a refund of the whole period adds is not among them';
 
+CREATE FUNCTION ledger.followed_at(
+    stream_id bigint, charge_id bigint, purchased_at timestamptz, expires_at timestamptz, known_at timestamptz)
+RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT min(o.purchased_at) FROM perennial.period_version o
+    WHERE o.stream_id = followed_at.stream_id AND o.charge_id <> followed_at.charge_id
+      AND o.purchased_at >= followed_at.purchased_at
+      AND NOT (o.is_one_of_several AND o.expires_at = followed_at.expires_at)
+      AND o.known_from <= followed_at.known_at AND COALESCE(o.known_until > followed_at.known_at, true)
+$$;
+COMMENT ON FUNCTION ledger.followed_at IS
+    'When the next period began after one that has several transactions, as known at an instant: the others are none';
+
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
 CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
@@ -62,9 +75,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
                                    AS is_addition,
                                -- A sandbox row may not say when it was replaced: when the next period began, or at once
-                               -- if it was charged ahead of a period that another one had already begun to cover.
+                               -- if it was charged ahead of a period that another one had already begun to cover. Seats
+                               -- of the same period are neither.
                                CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
+                                         AND NOT (g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at)
                                     THEN g.purchased_at
+                                    WHEN lead(g.is_one_of_several) OVER stream AND lead(g.expires_at) OVER stream = g.expires_at
+                                    THEN ledger.followed_at(g.stream_id, g.charge_id, g.purchased_at, g.expires_at, known_at)
                                     ELSE lead(g.purchased_at) OVER stream END AS followed_at
                         FROM ledger.charges_of(known_at, streams) g
                         WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k

@@ -166,20 +166,24 @@ RETURNS TABLE (
 LANGUAGE sql STABLE AS $$
     WITH bought AS (
         SELECT q.*, c.*,
-               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at THEN c.purchased_at
+               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at
+                         AND NOT (c.is_one_of_several AND lag(c.expires_at) OVER stream = c.expires_at) THEN c.purchased_at
+                    WHEN lead(c.is_one_of_several) OVER stream AND lead(c.expires_at) OVER stream = c.expires_at
+                    THEN ledger.followed_at(q.stream_id, c.charge_id, c.purchased_at, c.expires_at, q.known_at)
                     ELSE lead(c.purchased_at) OVER stream END AS followed_at
         FROM unnest(are_purchases, streams, known_ats, others)
             WITH ORDINALITY AS q(is_purchase, stream_id, known_at, other, place)
         CROSS JOIN LATERAL (
             SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
                    v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
-                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share
+                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share,
+                   v.is_one_of_several
             FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
             WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
             UNION ALL
             SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
                    v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
-                   v.revocation_known_at, NULL, 0, v.refunded_share
+                   v.revocation_known_at, NULL, 0, v.refunded_share, false
             FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
         WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
         WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)

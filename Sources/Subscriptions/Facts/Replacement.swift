@@ -2,7 +2,8 @@
 ///
 /// A period that began replaces an upgraded period in three cases: it starts later; it starts at the same instant as
 /// another product; or it is another product that was in progress when the upgraded period, charged ahead of time, was
-/// taken back before it began. It remains the replacement even if it was itself taken back since.
+/// taken back before it began. It remains the replacement even if it was itself taken back since. Other seats of the same
+/// period replace none of it.
 enum Replacement {
     /// Returns, for every period, the instant at which another took its place; nil if none did, or if it is not
     /// upgraded.
@@ -22,7 +23,8 @@ enum Replacement {
             let products = Set(begunTogether.map(\.productID))
             for (index, period) in zip(together.indices, together) where period.isUpgraded {
                 let hasRival = products.count > (products.contains(period.productID) ? 1 : 0)
-                instants[index] = ends.takeover(of: period) ?? (hasRival ? start : begun.first?.purchasedAt)
+                let next = begun.first { !($0.isOneOfSeveral && $0.expiresAt == period.expiresAt) }
+                instants[index] = ends.takeover(of: period) ?? (hasRival ? start : next?.purchasedAt)
             }
             for period in begunTogether { ends.note(period) }
             first = together.endIndex
