@@ -135,4 +135,44 @@ import Testing
         }
         #expect(Ownership(raw: "ASSIGNED") == .assigned && Ownership.assigned.raw == "ASSIGNED")
     }
+
+    @Test("What Apple took back in words that are not known is revoked, and no refund by its class")
+    func unreadRevocation() {
+        let table: [(String?, String?, Reason)] = [
+            (nil, nil, .refund), (nil, "0", .refund), ("REFUND_FULL", "1", .refund), ("REFUND_PRORATED", "0", .refund),
+            ("ADVANCED_COMMERCE", "0", .refund), ("FAMILY_REVOKE", "0", .other), ("REFUND_NEW", "0", .other),
+            (nil, "9", .other), ("REFUND_FULL", "9", .other),
+        ]
+        for (type, reason, expected) in table {
+            var row = row("1", 0, 30)
+            row.ownership = .purchased
+            let start = answer(1, [row], renewal())
+            (row.cancelledAt, row.cancellationReason) = (day(5), reason)
+            row.sale = Sale(revocationType: type).ifStated
+            let (state, events) = settle([start, answer(6, [row], renewal(false))])
+            let told = state.map { verdict(of: $0.facts, at: day(6), policy: standardPolicy) }
+            #expect(told?.state == .revoked && told?.reason == expected, "\(type ?? "-") \(reason ?? "-")")
+            #expect(told?.because.first?.path.hasSuffix("cancellation_date_ms") == true)
+            #expect(kinds(events).last == "refund.granted auto_renew.disabled")
+            row.ownership = .familyShared
+            let shared = settle([answer(6, [row], renewal(false))]).state
+            #expect(shared?.timeline.span(at: day(6))?.reason == .family)
+        }
+    }
+
+    @Test("Who does not pay is in no trial: access begins and ends without one")
+    func noTrial() {
+        for ownership in [Ownership.familyShared, .assigned, .unknown("LEASED")] {
+            var free = row("1", 0, 7, trial: true)
+            free.ownership = ownership
+            var next = row("2", 7, 37)
+            next.ownership = ownership
+            let start = answer(1, [free], renewal())
+            let (state, began) = settle([start, answer(7.1, [free, next], renewal())])
+            #expect(kinds(began) == ["subscription.started", "subscription.renewed"])
+            #expect(state?.timeline.spans.contains { $0.flags.contains(.trial) } == false)
+            let (_, ended) = settle([start, answer(8, [free], renewal(false, intent: "1", retry: false))])
+            #expect(kinds(ended).last == "subscription.expired auto_renew.disabled")
+        }
+    }
 }

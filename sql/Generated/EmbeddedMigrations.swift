@@ -832,8 +832,8 @@ CREATE TYPE ledger.reason AS ENUM (
     'voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown',
     'refund', 'family', 'renewal', 'replacement');
 COMMENT ON TYPE ledger.reason IS
-    'Why a subscription is in its state: the first six belong to expired, refund and family to revoked, renewal and '
-    'replacement to awaiting_renewal';
+    'Why a subscription is in its state: the first six belong to expired, refund, family and other to revoked, renewal '
+    'and replacement to awaiting_renewal';
 
 CREATE TABLE ledger.subscription (
     subscription_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1049,7 +1049,7 @@ CREATE TABLE ledger.subscription_span (
         CASE state
             WHEN 'expired' THEN reason IN
                 ('voluntary', 'billing_error', 'price_increase', 'product_unavailable', 'other', 'unknown')
-            WHEN 'revoked' THEN reason IN ('refund', 'family')
+            WHEN 'revoked' THEN reason IN ('refund', 'family', 'other')
             WHEN 'awaiting_renewal' THEN reason IN ('renewal', 'replacement')
             ELSE reason IS NULL
         END),

@@ -274,8 +274,8 @@ ORDER BY c.bundle_id, unexplained DESC, d.fact;
 -- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after
 -- a day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had
 -- turned renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still
--- retries. refund: it was refunded. other: price increase, product withdrawn, unknown. returned paid before, but not
--- the day before. recovered are those of them whom Apple could charge after all, by the rule of renewal_rate; the
+-- retries. refund: it was refunded. other: price increase, product withdrawn, taken back in words of Apple's that are
+-- not known, unknown. returned paid before, but not the day before. recovered are those of them whom Apple could charge after all, by the rule of renewal_rate; the
 -- others had lapsed and came back. gross_churn_pct = churned / paying_at_start; net_churn_pct = (churned - returned) /
 -- paying_at_start. paying_at_start + new + returned - churned = paying_at_end. by=product gives a row for each
 -- product_id, which add up to those of by=total; switched are those that went on with the product less those that left

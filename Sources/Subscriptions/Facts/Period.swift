@@ -69,8 +69,10 @@ package struct Period: Sendable {
     package var isUpgraded: Bool { upgrade.value }
     /// Whether it was refunded or revoked, not merely replaced.
     package var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
-    /// Whether it is a free trial.
-    package var isTrial: Bool { details.isTrial?.value ?? false }
+    /// Whether it is a free trial of who would pay; what another customer pays for is none.
+    package var isTrial: Bool { isFree && !isShared }
+    /// Whether Apple calls it a free trial, for whomever.
+    package var isFree: Bool { details.isTrial?.value ?? false }
     /// Whether it has an introductory price.
     package var isIntro: Bool { details.isIntro?.value ?? false }
     /// Whether another customer paid: the row gives access and costs nothing.

@@ -70,6 +70,12 @@ package struct Sale: Hashable, Sendable {
     /// The sale, nil where it states nothing.
     package var ifStated: Sale? { self == Sale() ? nil : self }
 
+    /// The kinds of a revocation by which money went back to who paid; the last is ours, where items have amounts.
+    private static let refunds = ["REFUND_FULL", "REFUND_PRORATED", "ADVANCED_COMMERCE"]
+
+    /// Whether the kind of its revocation is none by which money goes back to who paid.
+    var revokesUnread: Bool { revocationType.map { !Self.refunds.contains($0) } ?? false }
+
     /// Whether it is paid month by month.
     package var isMonthly: Bool { plan == Self.monthly }
 }

@@ -91,10 +91,19 @@ extension Policy {
     /// product; an introductory price of a week is that of a weekly one.
     fileprivate func longestGrace(after period: Period) -> Delay {
         let mayBeFree =
-            period.isTrial || period.details.promotionalOfferID != nil || period.details.offerCodeRefName != nil
+            period.isFree || period.details.promotionalOfferID != nil || period.details.offerCodeRefName != nil
         let week = Delay.hours(7 * 24 + 2).divided(by: speedup)
         let isWeekly = !mayBeFree && period.expiresAt - period.purchasedAt <= week
         return Delay.days(isWeekly ? 6 : 28).divided(by: speedup)
+    }
+}
+
+extension Period {
+    /// How its end is told, if it was taken back: as a refund only where Apple's words are known.
+    fileprivate var revokedBy: Rule {
+        if isShared { return .familyRevoked }
+        let isKnown = [nil, "0", "1"].contains(revocation.value.reason)
+        return isKnown && details.sale?.value.revokesUnread != true ? .refunded : .revokedOtherwise
     }
 }
 
@@ -133,8 +142,8 @@ extension DecisionTable {
         let replaced = view.replaced.flatMap { isOpen($0, at: instant) ? $0 : nil }
         if let refunded = view.refunded, follows(refunded, view.head), !isLater(replaced, refunded) {
             return Decision(
-                rule: facts.periods[refunded].isShared ? .familyRevoked : .refunded, subject: refunded,
-                head: refunded, entitledUntil: nil, renewal: renewal(of: refunded))
+                rule: facts.periods[refunded].revokedBy, subject: refunded, head: refunded, entitledUntil: nil,
+                renewal: renewal(of: refunded))
         }
         if let replaced, view.head.map({ isLater(replaced, $0) }) ?? true {
             return decideReplaced(replaced, at: instant)
@@ -285,7 +294,7 @@ extension DecisionTable {
         case .runningPeriod, .chargedAhead:
             let running = decision.subject == decision.head ? [] : [expiryGround(decision.rule, subject)]
             return running + [expiry] + [status].compactMap { $0 }
-        case .refunded:
+        case .refunded, .revokedOtherwise:
             return [cancellation(decision.rule, subject), expiry].compactMap { $0 }
         case .familyRevoked:
             let ownership = ground(

@@ -76,7 +76,8 @@ package enum Reason: String, Sendable, Hashable, CaseIterable {
     case priceIncrease = "price_increase"
     /// Expired: the product was not for sale at renewal.
     case productUnavailable = "product_unavailable"
-    /// Expired: Apple gives another reason, or another subscription of the group took over.
+    /// Expired: Apple gives another reason, or another subscription of the group took over. Revoked: in words of Apple's
+    /// that are not known.
     case other
     /// Expired: Apple gives no reason.
     case unknown
@@ -125,6 +126,8 @@ package enum Rule: String, Sendable, CaseIterable {
     case refunded
     /// The last period was shared with the family and revoked.
     case familyRevoked = "family_revoked"
+    /// The last period was taken back in words that are not known.
+    case revokedOtherwise = "revoked_otherwise"
     /// The last period was replaced and the replacing row has not arrived yet.
     case replacementAwaited = "replacement_awaited"
     /// Another subscription of the group took over.
@@ -155,7 +158,7 @@ package enum Rule: String, Sendable, CaseIterable {
     var state: State {
         switch self {
         case .runningPeriod, .chargedAhead: .active
-        case .refunded, .familyRevoked: .revoked
+        case .refunded, .familyRevoked, .revokedOtherwise: .revoked
         case .replacementAwaited, .renewalAwaited: .awaitingRenewal
         case .grace: .gracePeriod
         case .billingRetry: .billingRetry
@@ -176,7 +179,7 @@ package enum Rule: String, Sendable, CaseIterable {
         case .intentBilling: .billingError
         case .intentPriceIncrease: .priceIncrease
         case .intentProductUnavailable: .productUnavailable
-        case .intentOther, .replacedElsewhere: .other
+        case .intentOther, .replacedElsewhere, .revokedOtherwise: .other
         case .nothingSaid, .notStarted: .unknown
         }
     }

@@ -54,6 +54,8 @@ extension Rule {
         case .chargedAhead: "The next period is paid for already, so access goes on until that ends."
         case .refunded: "Apple refunded the last period, so there is no access."
         case .familyRevoked: "The family member's purchase is no longer shared, so there is no access."
+        case .revokedOtherwise:
+            "Apple took the last period back in words that this version does not know, so there is no access."
         case .replacementAwaited:
             "The purchase was replaced by another that Apple does not show yet; until then there is access."
         case .replacedElsewhere: "Another subscription of the same group took over; access comes from that one."

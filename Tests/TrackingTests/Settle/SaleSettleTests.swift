@@ -143,12 +143,15 @@ struct SaleSettleTests {
             evidence.transactions[0].cancellationReason = "7"
             finding = .verified(evidence)
             try await test.check(receipt, finding)
+            let standing = "SELECT state, reason FROM perennial.subscription_now"
+            try await test.expectRows(standing, [["revoked", "other"]])
             let before = try await test.ledger.now()
             let again = answer.but {
                 $0.asOf = test.at(-8)
                 $0.refunded = (0, test.at(-9.5))
             }
             try await test.check(receipt, said(again, [Sale()]))
+            try await test.expectRows(standing, [["revoked", "refund"]])
             let sql = "SELECT amount_milliunits FROM perennial.revenue_as_known($1::timestamptz) WHERE kind = 'refund'"
             try await test.expectRows(sql, with: [.instant(before)], [[nil]])
             try await test.expectRows(sql, with: [.instant(try await test.ledger.now())], [[-10_990]])
