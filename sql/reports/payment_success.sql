@@ -1,12 +1,14 @@
 -- Share of the payments of terms that were made when they were due
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A term is a yearly product that is paid in twelve payments, one a month (plan MONTHLY). due: months of a term that ended
--- in the bucket and owed another payment: neither the last of the term, nor refunded before their end, nor replaced by
--- another product. on_time: the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it
--- began later, after a failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been
--- asked. success_pct = (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due:
--- see renewal_rate, which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the
--- whole bucket lies between `from` and `until` and was over at as_known_at.
+-- A term is a yearly product that is paid in twelve payments, one a month (plan MONTHLY). due: months of a term that
+-- ended in the bucket and owed another payment: neither the last of the term, nor refunded before their end, nor
+-- replaced by another product. A free trial is no payment, whatever its number; and a month that cannot be read,
+-- without a number or by a plan that is not known, decides nothing: neither it nor the one before it is due. on_time:
+-- the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it began later, after a
+-- failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been asked. success_pct =
+-- (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due: see renewal_rate,
+-- which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the whole bucket
+-- lies between `from` and `until` and was over at as_known_at.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -15,13 +17,17 @@
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
 WITH payment AS (
-    SELECT bundle_id, environment, stream_id, product_id, expires_at, payment_number, payments,
+    SELECT bundle_id, environment, stream_id, product_id, expires_at, plan, payment_number, payments,
            NOT is_upgraded AND COALESCE(cancelled_at >= expires_at, true) AS comes_to_its_end,
-           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number
+           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number,
+           -- A month without a number, or by a plan that is not known, could not be read.
+           lead(CASE plan WHEN 'MONTHLY' THEN payment_number IS NULL WHEN 'BILLED_UPFRONT' THEN false
+                          ELSE plan IS NOT NULL OR expires_at - purchased_at < interval '32 days' END) OVER term
+               AS next_is_unread
     FROM perennial.period_history
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND plan = 'MONTHLY' AND payment_number IS NOT NULL AND NOT is_family_shared
+      AND NOT is_family_shared AND offer IS DISTINCT FROM 'trial'
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
     WINDOW term AS (PARTITION BY stream_id ORDER BY purchased_at, charge_id)
 ), due AS (
@@ -39,7 +45,8 @@ WITH payment AS (
         AND reported.valid_from <= clock.at AND clock.at < reported.valid_until
         AND reported.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(reported.known_until > :'as_known_at'::timestamptz, true)
-    WHERE p.comes_to_its_end AND p.payment_number < p.payments AND p.expires_at <= clock.at
+    WHERE p.comes_to_its_end AND p.plan = 'MONTHLY' AND p.payment_number < p.payments AND p.expires_at <= clock.at
+      AND NOT COALESCE(p.next_is_unread AND p.next_at <= clock.at, false)
       AND p.expires_at >= perennial.instant(:'from', :'time_zone')
       AND p.expires_at < perennial.instant(:'until', :'time_zone')
 )

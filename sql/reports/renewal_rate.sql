@@ -9,8 +9,9 @@
 -- on. Then the next period counts as renewed if it began at most an hour (sandbox: ten minutes) after the end, as
 -- recovered only if Apple reported that it was retrying, else as a return. is_mature: the bucket is over and no period
 -- of it is undecided. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
--- bucket counts only the periods that ended in between. A free trial is no renewal: see trials. product_id is that of
--- the ended period.
+-- bucket counts only the periods that ended in between. A free trial is no renewal: see trials. A month of a term
+-- that cannot be read, without a number or by a plan that is not known, is not due. product_id is that of the ended
+-- period.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
