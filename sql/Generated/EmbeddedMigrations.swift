@@ -5007,7 +5007,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            p.next_is_paid AND next.kind <> 'subscription.reactivated',
            COALESCE(next.kind = 'subscription.recovered', false)
     FROM (
-        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.payment_number, c.payments,
+        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.plan, c.payment_number, c.payments,
                NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
                lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
                lead(paid.is_paid) OVER stream AS next_is_paid
@@ -5036,8 +5036,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                               AND t.valid_from <= p.expires_at AND p.expires_at < t.valid_until
                               AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
                               AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
-    -- Within a term the next payment is owed: only its last one can renew or not.
-    WHERE p.is_paid AND p.comes_to_its_end AND COALESCE(p.payment_number >= p.payments, true)
+    -- Within a term the next payment is owed: only its last one can renew or not. Whether a payment without a number, or by a
+    -- plan that is not known, is the last is not known.
+    WHERE p.is_paid AND p.comes_to_its_end
+      AND CASE COALESCE(p.plan, 'BILLED_UPFRONT')
+              WHEN 'BILLED_UPFRONT' THEN true WHEN 'MONTHLY' THEN p.payment_number >= p.payments END
 $$;
 COMMENT ON FUNCTION ledger.renewals_of IS
     'The paid periods that come to their end, neither refunded before nor replaced, with what came next by the '

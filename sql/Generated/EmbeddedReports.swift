@@ -356,16 +356,18 @@ ORDER BY since, bundle_id, product_id;
 -- Renewals of the next 30 days and their expected revenue
 -- Variables: at, days, bundle_id, environment, time_zone.
 -- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
--- period ends. A product with a short period of its own in the catalog counts as often as it would renew, always on
--- the day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to;
--- within a term of payments the next payment is one of the same product and price, whatever follows the term.
--- The price is that of the last charge if Apple or an upload stated it for the same product, else the catalog's for
--- the storefront on that day, else the default storefront's; a renewal with an offer, or by another plan, has no known
--- price. expected is
--- the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the customer was asked to
--- agree to a higher price and has not. Amounts are in units of the currency; a row without currency has no known
--- prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or billing retry are in
--- billing_recovery. is_complete: the whole day lies between at and at + days.
+-- period ends. A product with a short period of its own in the catalog counts as often as it would renew, always on the
+-- day of the month of its charges or on the last day of a shorter month. The product is the one it will renew to;
+-- within a term of payments the next payment is one of the same product and price, whatever follows the term. The price
+-- is that of the last charge if Apple or an upload stated it for the same product, of a group what all transactions of
+-- its period cost without refunded seats; else the catalog's for the storefront on that day, else the default
+-- storefront's, for each seat. A renewal with an offer, or by another plan, has no known price, nor has what Apple
+-- states and cannot be read, nor a payment of a term without a price of its own. expected is the revenue if every
+-- renewal succeeds; see renewal_rate for the share that does. at_risk: the customer was asked to agree to a higher
+-- price and has not. Amounts are in units of the currency; a row without currency has no known prices. The shares are
+-- those of all the app's renewals in that time. Subscriptions in grace or billing retry are in billing_recovery; a
+-- payment of a term that failed before its month ends is no renewal either. is_complete: the whole day lies between at
+-- and at + days.
 \if :{?at} \else \set at now \endif
 \if :{?days} \else \set days 30 \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
@@ -373,7 +375,8 @@ ORDER BY since, bundle_id, product_id;
 \if :{?time_zone} \else \set time_zone UTC \endif
 WITH due AS (
     SELECT r.bundle_id, r.stream_id, next.product_id, r.price_consent_pending, r.offer, r.expires_at,
-           r.change_scheduled AND NOT r.is_within_term AND next.product_id = t.product_id AS changes_plan
+           r.change_scheduled AND NOT r.is_within_term AND next.product_id = t.product_id AS changes_plan,
+           next.product_id = t.product_id AS keeps_product
     FROM perennial.renewal_now r
     JOIN perennial.timeline t
         ON t.subscription_id = r.stream_id
@@ -385,15 +388,33 @@ WITH due AS (
       AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND COALESCE(r.next_payment, r.will_renew)
       AND t.state = 'active' AND NOT t.flags && '{family_shared,assigned}'
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
+      -- A payment of a term may have failed before the month ends.
+      AND NOT EXISTS (
+          SELECT FROM perennial.timeline f
+          WHERE f.subscription_id = r.stream_id AND f.known_until IS NULL AND f.valid_from = r.expires_at
+            AND f.state = 'billing_retry')
 ), charged AS (
-    -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal.
-    SELECT DISTINCT ON (d.stream_id) d.*, c.purchased_at AS charged_at,
+    -- Only a price of Apple's or of an upload, of the same product and without an offer, applies to the renewal. A group's
+    -- transactions of one period renew together, without refunded seats.
+    SELECT DISTINCT ON (d.stream_id) d.*, c.purchased_at AS charged_at, d.keeps_product AND own.is_unpriced AS is_unpriced,
+           COALESCE(own.seats, 1) AS units,
            CASE WHEN c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis IN ('apple', 'stated')
-                THEN c.price_basis END AS charged_basis,
-           c.amount_milliunits AS charged_amount, c.currency AS charged_currency
+                     AND own.is_unread IS NOT TRUE THEN c.price_basis END AS charged_basis,
+           COALESCE(own.group_amount, c.amount_milliunits) AS charged_amount, c.currency AS charged_currency
     FROM due d
     LEFT JOIN perennial.revenue_as_known('infinity') c
         ON c.stream_id = d.stream_id AND c.charge_kind = 'subscription' AND c.kind = 'charge'
+    CROSS JOIN LATERAL (
+        SELECT bool_or(o.price_milliunits IS NULL AND o.currency IS NOT NULL) AS is_unread,
+               -- The catalog knows neither what Apple states and cannot be read, nor the price of one payment of a term.
+               bool_or(o.price_milliunits IS NULL AND o.currency IS NOT NULL
+                       OR o.plan <> 'BILLED_UPFRONT') AS is_unpriced,
+               sum(o.seats - o.revoked_seats) AS seats,
+               sum(round(o.price_milliunits * (o.seats - o.revoked_seats) / GREATEST(1, o.seats)::numeric))::bigint
+                   AS group_amount
+        FROM perennial.period_version o
+        WHERE o.stream_id = d.stream_id AND o.expires_at = d.expires_at AND o.cancelled_at IS NULL AND NOT o.is_upgraded
+          AND o.known_until IS NULL) own
     ORDER BY d.stream_id, c.purchased_at DESC NULLS LAST, c.charge_id DESC
 ), placed AS (
     SELECT DISTINCT ON (d.stream_id) d.*, w.storefront
@@ -426,8 +447,8 @@ WITH due AS (
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
-           CASE basis.word WHEN r.charged_basis THEN r.charged_amount WHEN 'storefront' THEN there.price_milliunits
-                           WHEN 'default' THEN anywhere.price_milliunits END AS amount,
+           CASE basis.word WHEN r.charged_basis THEN r.charged_amount WHEN 'storefront' THEN r.units * there.price_milliunits
+                           WHEN 'default' THEN r.units * anywhere.price_milliunits END AS amount,
            CASE basis.word WHEN r.charged_basis THEN r.charged_currency WHEN 'storefront' THEN there.currency
                            WHEN 'default' THEN anywhere.currency END AS currency
     FROM renewal r
@@ -440,6 +461,7 @@ WITH due AS (
     CROSS JOIN LATERAL (
         SELECT CASE WHEN (r.offer IS NOT NULL OR r.changes_plan) AND r.is_next THEN 'unknown'
                     WHEN r.charged_basis IS NOT NULL THEN r.charged_basis
+                    WHEN r.is_unpriced THEN 'unknown'
                     WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                     WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'
                     ELSE 'unknown' END AS word) basis
@@ -850,13 +872,15 @@ ORDER BY transfers DESC, c.last_claimed_at DESC, c.bundle_id, c.original_transac
         SQLFile("payment_success", #"""
 -- Share of the payments of terms that were made when they were due
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A term is a yearly product that is paid in twelve payments, one a month (plan MONTHLY). due: months of a term that ended
--- in the bucket and owed another payment: neither the last of the term, nor refunded before their end, nor replaced by
--- another product. on_time: the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it
--- began later, after a failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been
--- asked. success_pct = (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due:
--- see renewal_rate, which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the
--- whole bucket lies between `from` and `until` and was over at as_known_at.
+-- A term is a yearly product that is paid in twelve payments, one a month (plan MONTHLY). due: months of a term that
+-- ended in the bucket and owed another payment: neither the last of the term, nor refunded before their end, nor
+-- replaced by another product. A free trial is no payment, whatever its number; and a month that cannot be read,
+-- without a number or by a plan that is not known, decides nothing: neither it nor the one before it is due. on_time:
+-- the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it began later, after a
+-- failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been asked. success_pct =
+-- (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due: see renewal_rate,
+-- which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the whole bucket
+-- lies between `from` and `until` and was over at as_known_at.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -865,13 +889,17 @@ ORDER BY transfers DESC, c.last_claimed_at DESC, c.bundle_id, c.original_transac
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
 WITH payment AS (
-    SELECT bundle_id, environment, stream_id, product_id, expires_at, payment_number, payments,
+    SELECT bundle_id, environment, stream_id, product_id, expires_at, plan, payment_number, payments,
            NOT is_upgraded AND COALESCE(cancelled_at >= expires_at, true) AS comes_to_its_end,
-           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number
+           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number,
+           -- A month without a number, or by a plan that is not known, could not be read.
+           lead(CASE plan WHEN 'MONTHLY' THEN payment_number IS NULL WHEN 'BILLED_UPFRONT' THEN false
+                          ELSE plan IS NOT NULL OR expires_at - purchased_at < interval '32 days' END) OVER term
+               AS next_is_unread
     FROM perennial.period_history
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND plan = 'MONTHLY' AND payment_number IS NOT NULL AND NOT is_family_shared
+      AND NOT is_family_shared AND offer IS DISTINCT FROM 'trial'
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
     WINDOW term AS (PARTITION BY stream_id ORDER BY purchased_at, charge_id)
 ), due AS (
@@ -889,7 +917,8 @@ WITH payment AS (
         AND reported.valid_from <= clock.at AND clock.at < reported.valid_until
         AND reported.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(reported.known_until > :'as_known_at'::timestamptz, true)
-    WHERE p.comes_to_its_end AND p.payment_number < p.payments AND p.expires_at <= clock.at
+    WHERE p.comes_to_its_end AND p.plan = 'MONTHLY' AND p.payment_number < p.payments AND p.expires_at <= clock.at
+      AND NOT COALESCE(p.next_is_unread AND p.next_at <= clock.at, false)
       AND p.expires_at >= perennial.instant(:'from', :'time_zone')
       AND p.expires_at < perennial.instant(:'until', :'time_zone')
 )
@@ -1040,8 +1069,9 @@ ORDER BY verdict DESC, r.rejected_since, r.receipt_id;
 -- on. Then the next period counts as renewed if it began at most an hour (sandbox: ten minutes) after the end, as
 -- recovered only if Apple reported that it was retrying, else as a return. is_mature: the bucket is over and no period
 -- of it is undecided. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
--- bucket counts only the periods that ended in between. A free trial is no renewal: see trials. product_id is that of
--- the ended period.
+-- bucket counts only the periods that ended in between. A free trial is no renewal: see trials. A month of a term
+-- that cannot be read, without a number or by a plan that is not known, is not due. product_id is that of the ended
+-- period.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
