@@ -4319,13 +4319,14 @@ CREATE FUNCTION ledger.refunded_share(
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN sale ->> 'revocation_type' NOT IN ('REFUND_FULL', 'REFUND_PRORATED')
                   OR NOT is_upgraded AND reason NOT IN ('0', '1') THEN NULL
+                WHEN is_upgraded AND sale ->> 'plan' = 'MONTHLY' THEN percentage / 100000.0
                 WHEN sale ->> 'revocation_type' = 'REFUND_PRORATED' THEN percentage / 100000.0
                 ELSE COALESCE(percentage / 100000.0, 1) END
 $$;
 COMMENT ON FUNCTION ledger.refunded_share IS
     'Which share of the price Apple gave back with a revocation: what it states, everything where it states no kind (as '
     'before 2025: assumed, so that the share is 1 beside a percentage that is null), and null where the kind or the reason '
-    'is not known';
+    'is not known. A payment of a term that was replaced may be prorated: only what Apple states of it is known';
 
 CREATE VIEW perennial.period_version AS
 SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
@@ -4497,13 +4498,13 @@ COMMENT ON FUNCTION ledger.stated_charge_price IS
 
 CREATE FUNCTION ledger.price_basis(
     offer text, is_family_shared boolean, apple bigint, stated bigint, storefront bigint, "default" bigint,
-    apple_currency text) RETURNS text
+    apple_currency text, plan text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_family_shared THEN NULL
                 WHEN apple IS NOT NULL THEN 'apple'
                 WHEN offer IS NOT DISTINCT FROM 'trial' THEN NULL
                 WHEN stated IS NOT NULL THEN 'stated'
-                WHEN offer IS NOT NULL OR apple_currency IS NOT NULL THEN 'unknown'
+                WHEN offer IS NOT NULL OR apple_currency IS NOT NULL OR plan <> 'BILLED_UPFRONT' THEN 'unknown'
                 WHEN storefront IS NOT NULL THEN 'storefront'
                 WHEN "default" IS NOT NULL THEN 'default'
                 ELSE 'unknown' END
@@ -4511,8 +4512,8 @@ $$;
 COMMENT ON FUNCTION ledger.price_basis IS
     'Where the price of a charge comes from, given the prices that there are: Apple''s in a signed transaction; else '
     'stated at intake or import; else the catalog''s of the storefront; else that of the default one; else unknown. '
-    'The catalog does not price offers, nor what Apple states in a form that cannot be read: then there is its currency '
-    'alone. Trials and what a family shares are no charges: null, but for a trial that Apple itself prices, at 0';
+    'The catalog does not price offers, nor payments of a term or by a plan that is not known, nor what Apple states in a '
+    'form that cannot be read: then there is its currency alone. Trials and what a family shares are no charges: null, but for a trial that Apple itself prices, at 0';
 
 CREATE FUNCTION ledger.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
@@ -4561,7 +4562,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits, c.currency) AS word) basis
+                                  there.price_milliunits, anywhere.price_milliunits, c.currency, c.plan) AS word) basis
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
 $$;
@@ -4614,7 +4615,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(NULL, c.is_family_shared, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                                  anywhere.price_milliunits, c.currency) AS word) basis
+                                  anywhere.price_milliunits, c.currency, NULL) AS word) basis
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
 COMMENT ON FUNCTION ledger.charges_of IS
@@ -4951,7 +4952,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                 WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
             FROM (SELECT ledger.price_basis(
                 r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits, r.currency) AS basis) p) price
+                anywhere.price_milliunits, r.currency, r.plan) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
@@ -6109,13 +6110,13 @@ LANGUAGE sql STABLE AS $$
             SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
                    v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
                    v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share,
-                   v.is_one_of_several
+                   v.is_one_of_several, v.plan
             FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
             WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
             UNION ALL
             SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
                    v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
-                   v.revocation_known_at, NULL, 0, v.refunded_share, false
+                   v.revocation_known_at, NULL, 0, v.refunded_share, false, NULL
             FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
         WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
         WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)
@@ -6182,7 +6183,7 @@ LANGUAGE sql STABLE AS $$
         AND anywhere.known_from <= c.known_at AND COALESCE(anywhere.known_until > c.known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits, c.currency) AS word) basis
+                                  there.price_milliunits, anywhere.price_milliunits, c.currency, c.plan) AS word) basis
     CROSS JOIN LATERAL (
         SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
                                WHEN 'stated' THEN c.quantity * stated.price_milliunits

@@ -1242,14 +1242,14 @@ ORDER BY since, bundle_id, product_id, month;
 -- A charge is a paid period of a subscription or a one-time purchase, on its purchase date; trials and family shares
 -- are not charges. A refund counts on the day Apple gave it, with the share of the price that Apple states, else with
 -- the whole price. A proration is Apple's repayment for a period that an upgrade or crossgrade replaced: the share that
--- Apple states, else that of its remaining time. net = charged + refunded +
--- prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program (small_business) or after a year
--- of paid service of the subscription (after_one_year), else 30 % (standard); 60 days without paid service restart the
--- year. A refund is repaid at the rate of its charge. Prices are what customers pay: taxes, which Apple deducts first
--- where required, are unknown here. Amounts are in units of the currency, one row for each; a row without currency
--- counts movements at unknown prices. The shares give the sources of the prices of all the app's rows of the bucket.
--- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
--- the movements in between; the day that is not over counts so far.
+-- Apple states, else that of its remaining time; of a payment of a term it is not known where Apple states none. net =
+-- charged + refunded + prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program
+-- (small_business) or after a year of paid service of the subscription (after_one_year), else 30 % (standard); 60 days
+-- without paid service restart the year. A refund is repaid at the rate of its charge. Prices are what customers pay:
+-- taxes, which Apple deducts first where required, are unknown here. Amounts are in units of the currency, one row for
+-- each; a row without currency counts movements at unknown prices. The shares give the sources of the prices of all the
+-- app's rows of the bucket. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at.
+-- A cut bucket counts only the movements in between; the day that is not over counts so far.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

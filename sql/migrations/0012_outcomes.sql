@@ -314,7 +314,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                 WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
             FROM (SELECT ledger.price_basis(
                 r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits, r.currency) AS basis) p) price
+                anywhere.price_milliunits, r.currency, r.plan) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'

@@ -177,13 +177,13 @@ LANGUAGE sql STABLE AS $$
             SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
                    v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
                    v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share,
-                   v.is_one_of_several
+                   v.is_one_of_several, v.plan
             FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
             WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
             UNION ALL
             SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
                    v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
-                   v.revocation_known_at, NULL, 0, v.refunded_share, false
+                   v.revocation_known_at, NULL, 0, v.refunded_share, false, NULL
             FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
         WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
         WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)
@@ -250,7 +250,7 @@ LANGUAGE sql STABLE AS $$
         AND anywhere.known_from <= c.known_at AND COALESCE(anywhere.known_until > c.known_at, true)
     CROSS JOIN LATERAL (
         SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits, c.currency) AS word) basis
+                                  there.price_milliunits, anywhere.price_milliunits, c.currency, c.plan) AS word) basis
     CROSS JOIN LATERAL (
         SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
                                WHEN 'stated' THEN c.quantity * stated.price_milliunits
