@@ -278,17 +278,19 @@ ORDER BY c.bundle_id, unexplained DESC, d.fact;
         SQLFile("churn", #"""
 -- Subscriptions that stopped paying, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
--- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after
--- a day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had
--- turned renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still
--- retries. refund: it was refunded. other: price increase, product withdrawn, taken back in words of Apple's that are
--- not known, unknown. returned paid before, but not the day before. recovered are those of them whom Apple could charge after all, by the rule of renewal_rate; the
--- others had lapsed and came back. gross_churn_pct = churned / paying_at_start; net_churn_pct = (churned - returned) /
--- paying_at_start. paying_at_start + new + returned - churned = paying_at_end. by=product gives a row for each
--- product_id, which add up to those of by=total; switched are those that went on with the product less those that left
--- it for another, so it is part of that sum and 0 in by=total. churned and returned count for the product of the last
--- and the new charge. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
--- bucket counts only the days in between; the day that is not over counts as of now. For money see mrr_churn.
+-- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after a
+-- day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had turned
+-- renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still retries; a
+-- term of payments goes on to count as paying until Apple gives up, at most 95 days, and only then churns, on the day
+-- on which its month ended. refund: it was refunded. other: price increase, product withdrawn, taken back in words of
+-- Apple's that are not known, unknown. returned paid before, but not the day before. recovered are those of them whom
+-- Apple could charge after all, by the rule of renewal_rate; the others had lapsed and came back. gross_churn_pct =
+-- churned / paying_at_start; net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned -
+-- churned = paying_at_end. by=product gives a row for each product_id, which add up to those of by=total; switched are
+-- those that went on with the product less those that left it for another, so it is part of that sum and 0 in by=total.
+-- churned and returned count for the product of the last and the new charge. is_complete: the whole bucket lies between
+-- `from` and `until` and was over at as_known_at. A cut bucket counts only the days in between; the day that is not
+-- over counts as of now. For money see mrr_churn.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -584,11 +586,11 @@ ORDER BY since, bundle_id, product_id, currency;
 -- A subscription pays at a day's end if it gives access and the newest period that has begun was a charge: no trial,
 -- not family-shared, not refunded before. It counts with the price of that period divided by its months (the catalog's
 -- period, or for offers the actual length; a month has 365.25 / 12 days), also during grace and while it awaits
--- renewal. Amounts are in units of the currency, one row for each, never added up. A row without currency counts
--- subscriptions at unknown prices. The shares give the sources of the prices of all paying subscriptions of the app
--- that day: Apple's, stated at intake, the catalog's for the storefront, the default storefront's, unknown. The day that
--- was not over at as_known_at appears as of that instant, with is_complete false. by=product gives a row for each
--- product_id, which add up to those of by=total.
+-- renewal; a term whose failed payment Apple tries counts with 0. Amounts are in units of the currency, one row for
+-- each, never added up. A row without currency counts subscriptions at unknown prices. The shares give the sources of
+-- the prices of all paying subscriptions of the app that day: Apple's, stated at intake, the catalog's for the
+-- storefront, the default storefront's, unknown. The day that was not over at as_known_at appears as of that instant,
+-- with is_complete false. by=product gives a row for each product_id, which add up to those of by=total.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -1183,13 +1185,13 @@ ORDER BY figure, first_day, bundle_id, original_transaction_id, product_id, curr
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket, months.
 -- A subscription belongs to the cohort in which it first paid. It is retained after n months if it pays one day after
 -- the n-th monthly anniversary (the day allows for late renewals and the hour of daylight saving); see mrr for the
--- definition of paying. A subscription that lapsed and came back is retained again. subscriptions is the whole cohort,
--- reached those whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and
--- all of it has reached the month; a younger row can still change. months (12) is the number of months covered.
--- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later;
--- those rows add up to by=total, so a product has a row for a month that only another one has reached. is_complete:
--- the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the
--- subscriptions that began to pay in between.
+-- definition of paying, and a term whose failed payment Apple still tries is retained. A subscription that lapsed and
+-- came back is retained again. subscriptions is the whole cohort, reached those whose anniversary has come,
+-- retained_pct = retained / reached. is_mature: the cohort is complete and all of it has reached the month; a younger
+-- row can still change. months (12) is the number of months covered. by=product gives a row for each product_id that
+-- the subscriptions first paid for, whatever they paid for later; those rows add up to by=total, so a product has a row
+-- for a month that only another one has reached. is_complete: the whole bucket lies between `from` and `until` and was
+-- over at as_known_at. A cut bucket counts only the subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

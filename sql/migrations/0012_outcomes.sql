@@ -261,19 +261,24 @@ RETURNS TABLE (
     monthly_milliunits bigint, currency text, price_basis text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT t.bundle_id, t.environment, t.subscription_id, p.charge_id, t.original_transaction_id, t.product_id,
-           GREATEST(t.valid_from, p.begins_at), LEAST(t.access_until, p.until),
-           CASE WHEN t.access_until < t.valid_until THEN t.state ELSE t.next_state END,
-           CASE WHEN t.access_until < t.valid_until THEN t.reason ELSE t.next_reason END,
-           p.offer, p.monthly, CASE WHEN p.monthly IS NOT NULL THEN p.currency END, p.price_basis
+           GREATEST(t.valid_from, p.begins_at), LEAST(t.open_until, p.until),
+           CASE WHEN t.open_until < t.valid_until THEN t.state ELSE t.next_state END,
+           CASE WHEN t.open_until < t.valid_until THEN t.reason ELSE t.next_reason END,
+           p.offer, CASE WHEN p.monthly IS NOT NULL AND t.is_failing THEN 0 ELSE p.monthly END,
+           CASE WHEN p.monthly IS NOT NULL THEN p.currency END, p.price_basis
     FROM (
-        SELECT h.*, lead(h.state) OVER stream AS next_state, lead(h.reason) OVER stream AS next_reason
+        SELECT h.*, failing.is_failing,
+               CASE WHEN failing.is_failing THEN LEAST(h.valid_until, h.valid_from + interval '95 days')
+                    ELSE h.access_until END AS open_until,
+               lead(h.state) OVER stream AS next_state, lead(h.reason) OVER stream AS next_reason
         FROM perennial.timeline h
+        CROSS JOIN LATERAL (SELECT h.state = 'billing_retry' AND h.access_until IS NULL AS is_failing) failing
         WHERE h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
           AND (streams IS NULL OR h.subscription_id = ANY (streams))
         WINDOW stream AS (PARTITION BY h.subscription_id ORDER BY h.valid_from)
     ) t
     JOIN (
-        SELECT r.stream_id, r.charge_id, r.product_id, r.offer, r.begins_at,
+        SELECT r.stream_id, r.charge_id, r.product_id, r.offer, r.plan, r.begins_at,
                lead(r.begins_at) OVER (
                    PARTITION BY r.stream_id, r.product_id
                    ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
@@ -316,8 +321,10 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
                 anywhere.price_milliunits, r.currency, r.plan) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
-        AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
-    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
+        AND p.begins_at < t.open_until AND COALESCE(p.until > t.valid_from, true)
+        -- A payment of a term that failed is owed until Apple gives up.
+        AND (p.plan = 'MONTHLY' OR NOT t.is_failing)
+    WHERE t.open_until IS NOT NULL AND p.price_basis IS NOT NULL AND p.offer IS DISTINCT FROM 'trial'
       AND COALESCE(p.until > p.begins_at, true)
       -- A period that moved to another customer's subscription is paid there, although who paid keeps access here.
       AND NOT (t.state = 'awaiting_renewal' AND t.reason = 'replacement' AND NOT EXISTS (
@@ -328,7 +335,7 @@ $$;
 COMMENT ON FUNCTION ledger.paying_of IS
     'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '
     'begun was a charge. Grace and the wait for a renewal go on at the last price; a refunded period pays until its '
-    'refund. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
+    'refund; a term of payments goes on at 0 while Apple tries a failed one. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
     'monthly_milliunits is the price of a month in thousandths of currency';
 
 CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text

@@ -1,16 +1,18 @@
 -- Subscriptions that stopped paying, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
--- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after
--- a day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had
--- turned renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still
--- retries. refund: it was refunded. other: price increase, product withdrawn, taken back in words of Apple's that are
--- not known, unknown. returned paid before, but not the day before. recovered are those of them whom Apple could charge after all, by the rule of renewal_rate; the
--- others had lapsed and came back. gross_churn_pct = churned / paying_at_start; net_churn_pct = (churned - returned) /
--- paying_at_start. paying_at_start + new + returned - churned = paying_at_end. by=product gives a row for each
--- product_id, which add up to those of by=total; switched are those that went on with the product less those that left
--- it for another, so it is part of that sum and 0 in by=total. churned and returned count for the product of the last
--- and the new charge. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
--- bucket counts only the days in between; the day that is not over counts as of now. For money see mrr_churn.
+-- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after a
+-- day at whose end it paid. Its cause is that of the last end of access on that day. voluntary: the customer had turned
+-- renewal off. billing: Apple could not charge; it counts from the end of access, even while Apple still retries; a
+-- term of payments goes on to count as paying until Apple gives up, at most 95 days, and only then churns, on the day
+-- on which its month ended. refund: it was refunded. other: price increase, product withdrawn, taken back in words of
+-- Apple's that are not known, unknown. returned paid before, but not the day before. recovered are those of them whom
+-- Apple could charge after all, by the rule of renewal_rate; the others had lapsed and came back. gross_churn_pct =
+-- churned / paying_at_start; net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned -
+-- churned = paying_at_end. by=product gives a row for each product_id, which add up to those of by=total; switched are
+-- those that went on with the product less those that left it for another, so it is part of that sum and 0 in by=total.
+-- churned and returned count for the product of the last and the new charge. is_complete: the whole bucket lies between
+-- `from` and `until` and was over at as_known_at. A cut bucket counts only the days in between; the day that is not
+-- over counts as of now. For money see mrr_churn.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

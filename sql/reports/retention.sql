@@ -2,13 +2,13 @@
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket, months.
 -- A subscription belongs to the cohort in which it first paid. It is retained after n months if it pays one day after
 -- the n-th monthly anniversary (the day allows for late renewals and the hour of daylight saving); see mrr for the
--- definition of paying. A subscription that lapsed and came back is retained again. subscriptions is the whole cohort,
--- reached those whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and
--- all of it has reached the month; a younger row can still change. months (12) is the number of months covered.
--- by=product gives a row for each product_id that the subscriptions first paid for, whatever they paid for later;
--- those rows add up to by=total, so a product has a row for a month that only another one has reached. is_complete:
--- the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the
--- subscriptions that began to pay in between.
+-- definition of paying, and a term whose failed payment Apple still tries is retained. A subscription that lapsed and
+-- came back is retained again. subscriptions is the whole cohort, reached those whose anniversary has come,
+-- retained_pct = retained / reached. is_mature: the cohort is complete and all of it has reached the month; a younger
+-- row can still change. months (12) is the number of months covered. by=product gives a row for each product_id that
+-- the subscriptions first paid for, whatever they paid for later; those rows add up to by=total, so a product has a row
+-- for a month that only another one has reached. is_complete: the whole bucket lies between `from` and `until` and was
+-- over at as_known_at. A cut bucket counts only the subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

@@ -215,7 +215,9 @@ extension SaleAgreementTests.Figures {
             renewed += !next.isTrial && next.purchase - period.expires <= 3_600_000 ? 1 : 0
         }
         let last = paid.map { min($0.cancelled ?? .max, $0.expires) }.max()
-        if truth.access == .none, truth.graceUntil == nil, let last { churnedOn = last / 86_400_000 }
+        // A failed payment of a term is owed while it is tried.
+        let isOwed = truth.appleStatus == .billingRetry && truth.periods.last?.payment != nil
+        if truth.access == .none, truth.graceUntil == nil, !isOwed, let last { churnedOn = last / 86_400_000 }
     }
 }
 

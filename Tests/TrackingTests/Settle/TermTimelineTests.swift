@@ -182,10 +182,10 @@ import Testing
                 """)
             #expect(
                 moved == [
-                    // A failed payment is no revenue until it is made; a cancellation within the term moves nothing. Of b
-                    // and c the failure was over at first sight.
-                    "a 2024-06-08 new 10990 - -", "a 2024-11-08 churn -10990 billing_retry -",
-                    "a 2024-11-20 reactivation 10990 - -", "a 2025-07-20 churn -10990 expired billing_error",
+                    // A failed payment is no revenue until it is made, and no churn while it is owed; a cancellation within
+                    // the term moves nothing. Of b and c the failure was over at first sight.
+                    "a 2024-06-08 new 10990 - -", "a 2024-11-08 contraction -10990 - -",
+                    "a 2024-11-20 expansion 10990 - -", "a 2025-07-20 churn -10990 expired billing_error",
                     "b 2024-06-08 new 10990 - -", "b 2024-11-08 churn -10990 expired unknown",
                     "b 2024-11-20 reactivation 10990 - -", "b 2025-06-20 contraction -2740 - -",
                     "b 2026-06-20 churn -8250 expired voluntary",
