@@ -5523,11 +5523,16 @@ FROM (
     /// Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
     package static let findLineItemHolders = SQLFile("find_line_item_holders", #"""
 -- Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
--- original transaction id than an answer does ($4); locks nothing.
+-- original transaction id than an answer does ($4); locks nothing. "transaction" and an id stand for a line item where a
+-- period has several transactions.
 SELECT DISTINCT s.subscription_id
 FROM unnest($1::int[], $2::text[], $3::text[], $4::text[])
     AS n(app_id, environment, web_order_line_item_id, original_transaction_id)
-JOIN ledger.period p ON p.web_order_line_item_id = n.web_order_line_item_id
+CROSS JOIN LATERAL (
+    SELECT p.subscription_id FROM ledger.period p WHERE p.web_order_line_item_id = n.web_order_line_item_id
+    UNION ALL
+    SELECT p.subscription_id FROM ledger.transaction_alias a JOIN ledger.period p USING (period_id)
+    WHERE n.web_order_line_item_id LIKE 'transaction %' AND a.transaction_id = substr(n.web_order_line_item_id, 13)) p
 JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
 WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
   AND s.original_transaction_id <> n.original_transaction_id
@@ -7468,9 +7473,15 @@ WITH moved AS MATERIALIZED (
            s.original_transaction_id
     FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n(old_subscription, subscription_id, web_order_line_item_id)
     JOIN ledger.period b
-        ON b.subscription_id = n.old_subscription AND b.web_order_line_item_id = n.web_order_line_item_id
+        ON b.subscription_id = n.old_subscription
+        AND (b.web_order_line_item_id = n.web_order_line_item_id OR EXISTS (
+            SELECT FROM ledger.transaction_alias t
+            WHERE t.period_id = b.period_id AND 'transaction ' || t.transaction_id = n.web_order_line_item_id))
     JOIN ledger.period a
-        ON a.subscription_id = n.subscription_id AND a.web_order_line_item_id = n.web_order_line_item_id
+        ON a.subscription_id = n.subscription_id
+        AND (a.web_order_line_item_id = n.web_order_line_item_id OR EXISTS (
+            SELECT FROM ledger.transaction_alias t
+            WHERE t.period_id = a.period_id AND 'transaction ' || t.transaction_id = n.web_order_line_item_id))
     JOIN ledger.subscription s ON s.subscription_id = n.subscription_id
 ), orders AS (
     UPDATE ledger.purchase_order o SET subscription_id = m.subscription_id, period_id = m.period_id

@@ -39,11 +39,16 @@ FROM (
 
 -- name: find_line_item_holders
 -- Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
--- original transaction id than an answer does ($4); locks nothing.
+-- original transaction id than an answer does ($4); locks nothing. "transaction" and an id stand for a line item where a
+-- period has several transactions.
 SELECT DISTINCT s.subscription_id
 FROM unnest($1::int[], $2::text[], $3::text[], $4::text[])
     AS n(app_id, environment, web_order_line_item_id, original_transaction_id)
-JOIN ledger.period p ON p.web_order_line_item_id = n.web_order_line_item_id
+CROSS JOIN LATERAL (
+    SELECT p.subscription_id FROM ledger.period p WHERE p.web_order_line_item_id = n.web_order_line_item_id
+    UNION ALL
+    SELECT p.subscription_id FROM ledger.transaction_alias a JOIN ledger.period p USING (period_id)
+    WHERE n.web_order_line_item_id LIKE 'transaction %' AND a.transaction_id = substr(n.web_order_line_item_id, 13)) p
 JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
 WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
   AND s.original_transaction_id <> n.original_transaction_id

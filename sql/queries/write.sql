@@ -335,9 +335,15 @@ WITH moved AS MATERIALIZED (
            s.original_transaction_id
     FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n(old_subscription, subscription_id, web_order_line_item_id)
     JOIN ledger.period b
-        ON b.subscription_id = n.old_subscription AND b.web_order_line_item_id = n.web_order_line_item_id
+        ON b.subscription_id = n.old_subscription
+        AND (b.web_order_line_item_id = n.web_order_line_item_id OR EXISTS (
+            SELECT FROM ledger.transaction_alias t
+            WHERE t.period_id = b.period_id AND 'transaction ' || t.transaction_id = n.web_order_line_item_id))
     JOIN ledger.period a
-        ON a.subscription_id = n.subscription_id AND a.web_order_line_item_id = n.web_order_line_item_id
+        ON a.subscription_id = n.subscription_id
+        AND (a.web_order_line_item_id = n.web_order_line_item_id OR EXISTS (
+            SELECT FROM ledger.transaction_alias t
+            WHERE t.period_id = a.period_id AND 'transaction ' || t.transaction_id = n.web_order_line_item_id))
     JOIN ledger.subscription s ON s.subscription_id = n.subscription_id
 ), orders AS (
     UPDATE ledger.purchase_order o SET subscription_id = m.subscription_id, period_id = m.period_id

@@ -33,7 +33,7 @@ extension Evidence {
         guard subscriptions.count > 1 else { return self }
         let shown = Dictionary(grouping: transactions.indices) { index -> WebOrderLineItemID? in
             let row = transactions[index]
-            return row.source != .deviceReceipt && row.isPurchasedPeriod ? row.webOrderLineItemID : nil
+            return row.source != .deviceReceipt && row.isPurchasedPeriod ? row.chargeKey : nil
         }
         var (rows, isOnce) = (transactions, true)
         for (item, places) in shown {
@@ -70,7 +70,7 @@ extension SubscriptionFacts {
     /// The places of its periods that moved to another subscription.
     package var placesLeft: Set<LineItemPlace> {
         Set(
-            periods.filter { $0.movedTo != nil }.compactMap(\.webOrderLineItemID).map {
+            periods.filter { $0.movedTo != nil }.flatMap(\.chargeKeys).map {
                 LineItemPlace(item: $0, subscription: originalTransactionID)
             })
     }

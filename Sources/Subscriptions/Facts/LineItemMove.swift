@@ -1,6 +1,8 @@
 /// A period that Apple shows under another original transaction id than before. A line item is one charge, so the period
 /// is one: it belongs to the subscription that the newest statement names.
 ///
+/// A transaction that is one of several of a period tells no line item: there the transaction id is the charge's.
+///
 /// In the subscription that lost it the period counts as replaced from its start on, with the successor in its reason.
 package struct LineItemMove: Sendable {
     /// The subscription that loses the period.
@@ -38,16 +40,14 @@ package struct LineItemMove: Sendable {
             path: row.path, source: .latestReceiptInfo, asOf: row.asOf, transactionID: transactionID,
             originalTransactionID: from, webOrderLineItemID: row.webOrderLineItemID, productID: row.productID,
             quantity: row.quantity, purchasedAt: row.purchasedAt, expiresAt: row.expiresAt,
-            cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true)
+            cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true, sale: row.sale)
         return SubscriptionEvidence(
             originalTransactionID: from, asOf: row.asOf, transactions: [moved], replacedBy: keepsAccess ? nil : to)
     }
 
     /// Returns whether an event announces what was reported before the period moved: its charge, or its refund.
     package func isAnnounced(by event: Event) -> Bool {
-        guard let id = row.webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) else {
-            return false
-        }
+        guard row.isNamed(in: event) else { return false }
         switch event.kind {
         case .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
             .subscriptionReactivated, .productChanged:
@@ -78,16 +78,16 @@ extension Evidence {
         let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
         var firstIDs: [WebOrderLineItemID: Int64] = [:]
         for period in known.flatMap(\.periods) {
-            guard let item = period.webOrderLineItemID, let id = period.id else { continue }
-            firstIDs[item] = min(firstIDs[item] ?? id, id)
+            guard let id = period.id else { continue }
+            for key in period.chargeKeys { firstIDs[key] = min(firstIDs[key] ?? id, id) }
         }
         return known.flatMap { holder in
             holder.periods.indices.compactMap { index -> LineItemMove? in
                 let period = holder.periods[index]
-                guard let id = period.webOrderLineItemID, let row = statements[id],
+                guard let id = period.chargeKeys.first(where: { statements[$0] != nil }), let row = statements[id],
                     period.mayMove(by: row, from: holder.originalTransactionID),
                     let successor = facts[row.originalTransactionID],
-                    let place = successor.periods.firstIndex(where: { $0.webOrderLineItemID == id }),
+                    let place = successor.periods.firstIndex(where: { $0.chargeKeys.contains(id) }),
                     successor.periods[place].movedTo == nil, let transaction = period.transactionIDs.min()
                 else { return nil }
                 let there = successor.periods[place]
@@ -108,17 +108,17 @@ extension Evidence {
         let named = subscriptions
         guard named.count > 1 || known.contains(where: { $0.originalTransactionID != named.first }) else { return [:] }
         let (statements, rows) = (movableStatements, statedRows)
-        let shown = Set(rows.compactMap(\.webOrderLineItemID))
+        let shown = Set(rows.compactMap(\.chargeKey))
         let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
         func holds(_ row: TransactionRow) -> Bool {
-            facts[row.originalTransactionID]?.periods.contains { $0.webOrderLineItemID == row.webOrderLineItemID }
-                ?? false
+            guard let id = row.chargeKey else { return false }
+            return facts[row.originalTransactionID]?.periods.contains { $0.chargeKeys.contains(id) } ?? false
         }
         var elsewhere: [OriginalTransactionID: LineItemsElsewhere] = [:]
         var newest = statements
         for holder in known {
             for period in holder.periods where period.movedTo == nil {
-                guard let id = period.webOrderLineItemID, shown.contains(id) else { continue }
+                guard let id = period.chargeKeys.first(where: shown.contains) else { continue }
                 if let row = statements[id], period.mayMove(by: row, from: holder.originalTransactionID), !holds(row) {
                     elsewhere[row.originalTransactionID, default: LineItemsElsewhere()]
                         .expect(period, of: holder, as: row) {
@@ -133,7 +133,7 @@ extension Evidence {
             }
         }
         for row in rows {
-            guard let id = row.webOrderLineItemID, let said = newest[id], row.isSamePeriod(as: said),
+            guard let id = row.chargeKey, let said = newest[id], row.isSamePeriod(as: said),
                 row.originalTransactionID != said.originalTransactionID, said.isNewer(than: row), !holds(row),
                 row.asOf < said.asOf || statements[id] != nil
             else { continue }
@@ -146,16 +146,16 @@ extension Evidence {
     /// Returns what this answer shows of replaced periods that moved before it was read: the subscription from which they
     /// moved holds what took their place.
     func replacementsElsewhere(among known: [SubscriptionFacts]) -> [SubscriptionEvidence] {
-        let items = Set(movableRows.compactMap(\.webOrderLineItemID))
+        let items = Set(movableRows.compactMap(\.chargeKey))
         return known.compactMap { facts in
             guard let index = facts.periods.lastIndex(where: \.isUpgraded) else { return nil }
             let period = facts.periods[index]
             guard period.movedTo == nil, period.details.replacedBy == nil,
-                let id = period.webOrderLineItemID, items.contains(id),
+                let id = period.chargeKeys.first(where: items.contains),
                 Replacement.instants(in: facts.periods)[index] == nil,
                 let holder = known.first(where: { other in
                     other.periods.contains {
-                        $0.webOrderLineItemID == id && $0.movedTo == facts.originalTransactionID
+                        $0.chargeKeys.contains(id) && $0.movedTo == facts.originalTransactionID
                     } && other.holdsReplacement(of: period)
                 })
             else { return nil }
@@ -168,7 +168,7 @@ extension Evidence {
         var statements: [WebOrderLineItemID: TransactionRow] = [:]
         var ambiguous: Set<WebOrderLineItemID> = []
         for row in movableRows {
-            guard let id = row.webOrderLineItemID else { continue }
+            guard let id = row.chargeKey else { continue }
             if let other = statements[id], other.originalTransactionID != row.originalTransactionID {
                 ambiguous.insert(id)
             }
@@ -213,7 +213,7 @@ package struct LineItemsElsewhere: Sendable {
         var (before, said) = (slice, slice)
         for period in coming {
             for index in before.transactions.indices
-            where before.transactions[index].webOrderLineItemID == period.webOrderLineItemID {
+            where before.transactions[index].chargeKey.map(period.chargeKeys.contains) ?? false {
                 let row = before.transactions[index]
                 if period.cancelledAt != row.cancelledAt || period.isUpgraded != row.isUpgraded {
                     before.transactions[index].takeRevocation(of: period)
@@ -235,13 +235,13 @@ package struct LineItemsElsewhere: Sendable {
     /// where none comes. `stored` is its own state.
     func seed(of stored: SubscriptionState?, _ slice: SubscriptionEvidence, policy: Policy) -> SubscriptionState? {
         guard let latest = coming.map(\.purchasedAt).max() else { return nil }
-        let items = Set(coming.compactMap(\.webOrderLineItemID))
+        let items = Set(coming.flatMap(\.chargeKeys))
         var own = stored?.facts
         if own?.periods.isEmpty ?? true {
             // The first event of an unknown subscription reports all that began before the periods that come.
             var early = slice
             early.transactions.removeAll {
-                $0.purchasedAt > latest || $0.webOrderLineItemID.map(items.contains) ?? false
+                $0.purchasedAt > latest || $0.chargeKey.map(items.contains) ?? false
             }
             early.renewals = []
             own = SubscriptionFacts(early)
@@ -268,9 +268,7 @@ package struct LineItemsElsewhere: Sendable {
         let isOfEnd = coming.contains { event.detail["expires_at"] == .text($0.expiresAt.iso8601) }
         switch event.kind {
         case .subscriptionStarted, .trialStarted:
-            return coming.contains { period in
-                period.webOrderLineItemID.map { event.detail["web_order_line_item_id"] == .text($0.text) } ?? false
-            }
+            return coming.contains { $0.isNamed(in: event) }
         case .subscriptionExpired, .trialExpired: return isOfEnd
         case .billingRetryEntered, .billingGraceEntered, .billingGraceExpired:
             return isOfEnd && event.occurredAt <= asOf
@@ -279,12 +277,44 @@ package struct LineItemsElsewhere: Sendable {
     }
 }
 
+extension WebOrderLineItemID {
+    /// The place of a line item where a transaction is one of several of its period.
+    fileprivate init(of transaction: TransactionID) { self.init("transaction \(transaction.text)") }
+}
+
+extension Period {
+    /// What tells its charge under every original transaction id.
+    package var chargeKeys: [WebOrderLineItemID] {
+        [webOrderLineItemID].compactMap(\.self)
+            + (isOneOfSeveral || webOrderLineItemID != nil
+                ? transactionIDs.sorted().map(WebOrderLineItemID.init(of:)) : [])
+    }
+
+    /// Returns whether an event is about it.
+    fileprivate func isNamed(in event: Event) -> Bool {
+        if let id = webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) { return true }
+        return isOneOfSeveral && transactionIDs.contains { event.detail["transaction_id"] == .text($0.text) }
+    }
+}
+
 extension TransactionRow {
+    /// What tells its charge under every original transaction id: its line item; its transaction, where it is one of
+    /// several of its period.
+    package var chargeKey: WebOrderLineItemID? {
+        webOrderLineItemID ?? (sale?.isOneOfSeveral == true ? WebOrderLineItemID(of: transactionID) : nil)
+    }
+
+    /// Returns whether an event is about it.
+    fileprivate func isNamed(in event: Event) -> Bool {
+        if let id = webOrderLineItemID { return event.detail["web_order_line_item_id"] == .text(id.text) }
+        return sale?.isOneOfSeveral == true && event.detail["transaction_id"] == .text(transactionID.text)
+    }
+
     /// Whether it states that its period moved to another subscription.
     var statesMove: Bool { isUpgraded && cancellationReason?.hasPrefix(LineItemMove.reason) == true }
 
-    /// Whether it shows a period that the subscription's own customer bought, with its line item.
-    var isPurchasedPeriod: Bool { ownership == .purchased && webOrderLineItemID != nil && expiresAt != nil }
+    /// Whether it shows a period that the subscription's own customer bought, with what tells the charge.
+    var isPurchasedPeriod: Bool { ownership == .purchased && chargeKey != nil && expiresAt != nil }
 
     /// Returns whether the other row shows the same product with the same dates.
     func isSamePeriod(as other: TransactionRow) -> Bool {
@@ -316,8 +346,9 @@ extension SubscriptionFacts {
         of replaced: Period, where stays: (WebOrderLineItemID) -> Bool = { _ in true }
     ) -> Bool {
         periods.contains { period in
-            period.webOrderLineItemID != replaced.webOrderLineItemID && !period.neverBegan
-                && period.webOrderLineItemID.map(stays) ?? true
+            period.transactionIDs.isDisjoint(with: replaced.transactionIDs)
+                && (period.webOrderLineItemID == nil || period.webOrderLineItemID != replaced.webOrderLineItemID)
+                && !period.neverBegan && period.chargeKeys.allSatisfy(stays)
                 && period.purchasedAt < replaced.expiresAt
                 && period.purchasedAt >= (replaced.cancelledAt.map { $0 - .minutes(1) } ?? replaced.purchasedAt)
                 && (replaced.cancelledAt != nil
@@ -356,7 +387,7 @@ extension Period {
             path: upgrade.path, source: .latestReceiptInfo, asOf: upgrade.asOf,
             transactionID: transactionIDs.min() ?? TransactionID(""), originalTransactionID: subscription,
             webOrderLineItemID: webOrderLineItemID, productID: productID, quantity: terms.value.quantity,
-            purchasedAt: purchasedAt, expiresAt: expiresAt)
+            purchasedAt: purchasedAt, expiresAt: expiresAt, sale: details.sale?.value)
     }
 
     /// States that another subscription of the group took the place of this replaced period.
@@ -384,7 +415,7 @@ extension Period {
         let row = TransactionRow(
             path: revocation.path, source: .latestReceiptInfo, asOf: revocation.asOf, transactionID: transaction,
             originalTransactionID: to, webOrderLineItemID: webOrderLineItemID, productID: productID,
-            quantity: terms.value.quantity, purchasedAt: purchasedAt, expiresAt: expiresAt)
+            quantity: terms.value.quantity, purchasedAt: purchasedAt, expiresAt: expiresAt, sale: details.sale?.value)
         return LineItemMove(from: subscription, row: row, transactionID: transaction)
             .evidence(keepsAccess: details.replacedBy == nil)
     }
@@ -395,7 +426,7 @@ extension SubscriptionState {
     /// took back and that stand until a second one does, and what took the place of replaced periods.
     package var statedElsewhere: [SubscriptionEvidence] {
         let replaced = facts.periods.compactMap { period -> SubscriptionEvidence? in
-            guard period.isUpgraded, period.movedTo == nil, period.webOrderLineItemID != nil,
+            guard period.isUpgraded, period.movedTo == nil, !period.chargeKeys.isEmpty,
                 let successor = period.details.replacedBy
             else { return nil }
             return period.replaced(in: facts.originalTransactionID, by: successor.value, at: successor.asOf)
@@ -407,7 +438,7 @@ extension SubscriptionState {
         retractions.compactMap { retraction in
             guard retraction.what != .end,
                 let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),
-                period.cancelledAt != nil, period.movedTo == nil, period.webOrderLineItemID != nil
+                period.cancelledAt != nil, period.movedTo == nil, !period.chargeKeys.isEmpty
             else { return nil }
             let terms = period.terms.value
             var row = TransactionRow(

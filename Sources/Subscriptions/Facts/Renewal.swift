@@ -181,8 +181,8 @@ package struct RenewalFacts: Hashable, Sendable {
     /// Returns the facts without those that Apple stated before the end of the period.
     ///
     /// A reason for the end, a failed charge and grace exist only after an end (Apple:
-    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one. Only a payment of a
-    /// term may have failed before, up to a day ahead (Apple: "Managing the life cycle of monthly subscriptions …").
+    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one. Only a payment of
+    /// a term may have failed before, up to a day ahead (Apple: "Managing the life cycle of monthly subscriptions …").
     func after(_ period: Period) -> RenewalFacts {
         var facts = self
         let end = period.expiresAt

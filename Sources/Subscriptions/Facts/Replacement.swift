@@ -2,8 +2,8 @@
 ///
 /// A period that began replaces an upgraded period in three cases: it starts later; it starts at the same instant as
 /// another product; or it is another product that was in progress when the upgraded period, charged ahead of time, was
-/// taken back before it began. It remains the replacement even if it was itself taken back since. Other seats of the same
-/// period replace none of it.
+/// taken back before it began. It remains the replacement even if it was itself taken back since. Other seats of the
+/// same period replace none of it.
 enum Replacement {
     /// Returns, for every period, the instant at which another took its place; nil if none did, or if it is not
     /// upgraded.

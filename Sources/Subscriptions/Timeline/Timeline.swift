@@ -130,8 +130,8 @@ package struct SubscriptionState: Sendable, Hashable {
         timeline = Timeline(of: facts, policy: policy)
         outageAllowance = OutageAllowance(of: facts, timeline: timeline)
         let renewal = facts.currentRenewal?.value
-        // The refund of the current payment ends a term, and so does Apple when it gives up charging, whatever its status
-        // of the next payment goes on to say.
+        // The refund of the current payment ends a term, and so does Apple when it gives up charging, whatever its
+        // status of the next payment goes on to say.
         let payments = facts.periods.filter { $0.expiresAt == verdict.expiresAt && $0.isMonthly }
         let isRefunded = verdict.state == .revoked && payments.contains(where: \.isRefunded)
         let isGivenUp = verdict.state == .expired && !payments.isEmpty && renewal?.isGivenUp == true

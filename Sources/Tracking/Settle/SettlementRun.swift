@@ -207,7 +207,7 @@ struct SettlementRun {
         batch.reduce(into: []) { items, settlement in
             guard let evidence = settlement.evidence else { return }
             for row in evidence.movableRows {
-                guard let id = row.webOrderLineItemID else { continue }
+                guard let id = row.chargeKey else { continue }
                 let key = SubscriptionRowKey(
                     appID: settlement.claim.app.id, environment: evidence.environment, id: row.originalTransactionID)
                 items.insert(LineItem(key: key, id: id, startsAt: row.purchasedAt))

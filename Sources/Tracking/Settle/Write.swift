@@ -56,7 +56,7 @@ extension SettlementRun {
     private func moveOrdersAndDeliveries(in transaction: Transaction) throws {
         let rows = moves.compactMap { move -> (Int64, Int64, String)? in
             guard let from = subscriptions[move.from], let to = subscriptions[move.to],
-                let lineItem = move.move.row.webOrderLineItemID
+                let lineItem = move.move.row.chargeKey
             else { return nil }
             return (from.rowID, to.rowID, lineItem.text)
         }

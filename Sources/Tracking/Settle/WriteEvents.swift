@@ -96,7 +96,7 @@ extension SettlementRun {
                 to.ownership.current?.customer != subscriptions[move.from]?.ownership.current?.customer
             let isBack =
                 to.stored?.facts.periods.contains {
-                    $0.movedTo != nil && $0.webOrderLineItemID == move.move.row.webOrderLineItemID
+                    $0.movedTo != nil && move.move.row.chargeKey.map($0.chargeKeys.contains) ?? false
                 } ?? false
             return isOfAnother || isBack ? [move.from, move.to] : [move.from]
         }

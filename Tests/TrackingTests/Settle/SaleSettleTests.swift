@@ -191,6 +191,45 @@ struct SaleSettleTests {
         }
     }
 
+    @Test("A group that Apple shows under another id is one: its seats, its money and its start are told once")
+    func movedGroup() async throws {
+        for isKnownAlone in [false, true] {
+            try await withLedger(in: reused) { test in
+                let receipt = try await test.upload("a")
+                func group(_ id: OriginalTransactionID, _ count: Int = 2, asOf: Double) -> Finding {
+                    let answer = Answer(from: test.at(-10), asOf: test.at(asOf)).but { $0.subscription = id }
+                    var evidence = answer.evidence
+                    let first = evidence.transactions[0]
+                    evidence.transactions = (0..<count).map { index in
+                        var row = first
+                        row.transactionID = TransactionID("t\(index)")
+                        row.webOrderLineItemID = count == 1 ? "w" : nil
+                        row.quantity = [6, 3][index]
+                        row.sale = Sale(seats: Sale.Seats(count: row.quantity), isOneOfSeveral: count > 1)
+                        row.price = Price(milliunits: 4_990 * Int64(row.quantity), currency: "EUR")
+                        return row
+                    }
+                    return .verified(evidence)
+                }
+                try await test.check(receipt, group("1000", isKnownAlone ? 1 : 2, asOf: -9))
+                for asOf in [-5.0, -4] {
+                    try await test.check(receipt, group("2000", asOf: asOf))
+                    try await test.expectRows(
+                        """
+                        SELECT original_transaction_id, state, entitled, seats FROM perennial.subscription_now ORDER BY 1
+                        """, [["1000", "expired", false, nil], ["2000", "active", true, 9]])
+                    try await test.expectRows(
+                        """
+                        SELECT original_transaction_id, kind, amount_milliunits FROM perennial.revenue_event ORDER BY 3
+                        """, [["2000", "charge", 14_970], ["2000", "charge", 29_940]])
+                }
+                let started = "SELECT count(*) AS n FROM ledger.event WHERE kind = 'subscription.started'"
+                try await test.expectRows(started, [[1]])
+                try await test.expectSound()
+            }
+        }
+    }
+
     @Test("The end of a one-time purchase that another customer made is no refund of it")
     func sharedPurchase() async throws {
         try await withLedger(in: reused) { test in
