@@ -38,7 +38,9 @@ struct VerifyCommand: AsyncParsableCommand {
             return try await look(in: ledger, try await ledger.operations.verifyTerms(otherwise: own))
         }
         switch format {
-        case .text: printLine(sum.sentence)
+        case .text:
+            for awaiting in sum.awaiting { printLine(awaiting.sentence) }
+            printLine(sum.sentence)
         case .json: printLine(sum.json.rendered(pretty: true))
         }
         if sum.left > 0 { throw RebuildCommand.foundDifference }
@@ -59,6 +61,7 @@ struct VerifyCommand: AsyncParsableCommand {
             line.show(sum.note)
         }
         line.clear()
+        if invariants.contains(.orders) { sum.awaiting = try await ledger.operations.ordersAwaitingRelease() }
         return sum
     }
 
@@ -79,6 +82,8 @@ struct VerifySum {
     let invariants: Set<Invariant>
     private(set) var keys: Int64 = 0
     private(set) var found: [(violation: Violation, isRepaired: Bool)] = []
+    /// Paid orders that have a reason to have no delivery yet.
+    var awaiting: [OrdersAwaitingRelease] = []
 
     mutating func add(_ step: VerifyStep) { keys += step.keys }
 
@@ -104,6 +109,13 @@ struct VerifySum {
             "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),
             "found": .integer(Int64(found.count)), "left": .integer(Int64(left)),
             "repaired": .integer(Int64(found.count - left)),
+            "awaiting_release": .array(
+                awaiting.map {
+                    [
+                        "bundle_id": .string($0.bundleID.text), "product_id": .string($0.productID.text),
+                        "orders": .integer(Int64($0.orders)),
+                    ]
+                }),
             "violations": .array(
                 found.map { violation, isRepaired in
                     [
@@ -118,5 +130,14 @@ struct VerifySum {
                     ]
                 }),
         ]
+    }
+}
+
+extension OrdersAwaitingRelease {
+    /// The reason, for people.
+    var sentence: String {
+        let paid = orders.of("paid order", "paid orders") + (orders == Int(Self.ordersMax) ? " or more" : "")
+        return "\(bundleID): workers go through what the catalog released of \(productID); "
+            + "without a delivery until then: \(paid)."
     }
 }

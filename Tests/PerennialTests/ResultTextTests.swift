@@ -1,3 +1,5 @@
+import Server
+import Subscriptions
 import Testing
 
 @testable import Tracking
@@ -37,5 +39,24 @@ import Testing
         sum.add(VerifyStep(invariants: [.feed], keys: 1, violations: []))
         #expect(sum.note == "1 row looked at, 0 violations")
         #expect(sum.sentence == "No violation of 1 invariant.")
+    }
+
+    @Test("A verification says why paid orders have no delivery yet, and that is no violation")
+    func awaiting() {
+        var sum = VerifySum(invariants: [.orders])
+        sum.awaiting = [
+            OrdersAwaitingRelease(bundleID: "com.example.app", productID: "coins", orders: 1),
+            OrdersAwaitingRelease(bundleID: "com.example.app", productID: "gems", orders: 1_000),
+        ]
+        #expect(
+            sum.awaiting.map(\.sentence) == [
+                "com.example.app: workers go through what the catalog released of coins; "
+                    + "without a delivery until then: 1 paid order.",
+                "com.example.app: workers go through what the catalog released of gems; "
+                    + "without a delivery until then: 1000 paid orders or more.",
+            ])
+        #expect(sum.left == 0)
+        let line = sum.json.rendered(pretty: false)
+        #expect(line.contains(#""awaiting_release":[{"bundle_id":"com.example.app","orders":1,"product_id":"coins"}"#))
     }
 }

@@ -100,6 +100,7 @@ CREATE TABLE ledger.server_key (
     issuer_id   text NOT NULL,
     sealed_key  bytea NOT NULL,
     stored_at   timestamptz NOT NULL DEFAULT now(),
+    taken_up    bigint DEFAULT 0,
     CONSTRAINT server_key_ids_are_short CHECK (key_id ~ '^[0-9A-Za-z_-]{1,64}$' AND issuer_id ~ '^[0-9A-Za-z_-]{1,64}$')
 );
 COMMENT ON TABLE ledger.server_key IS
@@ -107,6 +108,8 @@ COMMENT ON TABLE ledger.server_key IS
 COMMENT ON COLUMN ledger.server_key.key_id IS 'The key''s id in App Store Connect';
 COMMENT ON COLUMN ledger.server_key.issuer_id IS 'The issuer of the team''s keys';
 COMMENT ON COLUMN ledger.server_key.sealed_key IS 'The private key, encrypted with the master key';
+COMMENT ON COLUMN ledger.server_key.taken_up IS
+    'Up to which receipt workers took up what notifications made and no receipt polls; null: all since the key was stored';
 
 CREATE TYPE ledger.scope AS ENUM ('read', 'write', 'admin');
 COMMENT ON TYPE ledger.scope IS 'What an API key may do; each scope includes the ones before it';
@@ -480,7 +483,7 @@ CREATE TABLE ledger.receipt (
     fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX receipt_of_app ON ledger.receipt (app_id, receipt_id);
-CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form) WHERE form <> 'receipt';
+CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form, receipt_id) WHERE form <> 'receipt';
 COMMENT ON INDEX ledger.receipt_of_transaction IS
     'Finds the receipts of an app that only the Server API can be asked about, when its server key comes or goes';
 -- Receipts do not compress, so an attempt to compress them is lost time. CREATE TABLE sets no storage before
@@ -1123,6 +1126,7 @@ CREATE TABLE ledger.purchase (
 ) WITH (fillfactor = 75);
 CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
 CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
+CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at) WHERE app_account_token IS NULL;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
@@ -2798,8 +2802,6 @@ CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position I
 CREATE UNIQUE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position) WHERE position IS NOT NULL;
 CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
 CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
--- Only purchases without an account token are possible duplicates of each other.
-CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
 COMMENT ON TABLE ledger.delivery IS
     'What a purchase or a period gives: odd turns give, even turns take back. A turn appears only after the turn before '
     'it was acknowledged or skipped. One-time purchases have purchase_id, periods subscription_id and period_id, which '
@@ -2994,6 +2996,39 @@ COMMENT ON FUNCTION ledger.deliverables IS
     'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
     'periods that turned out to be another one';
 
+CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT one = other
+        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
+         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
+$$;
+COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
+
+-- The sum keeps out the indexes that begin with the app: a session keeps the plan that it made while the table was empty.
+CREATE FUNCTION ledger.twins(of_purchase bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$
+    SELECT o.purchase_id
+    FROM (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = of_purchase OFFSET 0) p
+    CROSS JOIN LATERAL (
+        SELECT o.purchase_id FROM ledger.purchase o
+        WHERE o.product_id = p.product_id AND o.purchased_at = p.purchased_at AND o.app_account_token IS NULL
+          AND o.app_id + 0 = p.app_id AND o.environment = p.environment AND o.quantity = p.quantity AND o.version > 0
+          AND o.purchase_id <> p.purchase_id OFFSET 0) o
+    WHERE p.app_account_token IS NULL AND p.version > 0
+      AND (EXISTS (
+            SELECT FROM ledger.receipt_purchase l
+            JOIN ledger.receipt_purchase b ON b.receipt_id = l.receipt_id AND b.purchase_id = o.purchase_id
+            WHERE l.purchase_id = p.purchase_id)
+        OR EXISTS (
+            SELECT FROM ledger.ownership w
+            JOIN ledger.ownership b ON b.purchase_id = o.purchase_id AND upper_inf(b.known)
+             AND ledger.is_same_customer(b.customer_id, w.customer_id)
+            WHERE w.purchase_id = p.purchase_id AND upper_inf(w.known)))
+$$;
+COMMENT ON FUNCTION ledger.twins IS
+    'The purchases that may be the same one under another id: of the same product, instant and quantity, none with an '
+    'account token, and one receipt holds both, or one customer owns or owned both';
+
 CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
     reason text, skip_reason text)
@@ -3018,28 +3053,20 @@ LANGUAGE sql STABLE AS $$
                 WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
             ORDER BY l.turn DESC LIMIT 1) last ON true
     ), first AS (
-        SELECT t.*, (SELECT p.app_account_token IS NULL FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS is_bare
+        SELECT t.*
         FROM thing t
         WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
           AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
     ), given AS (
         SELECT f.*,
                CASE WHEN f.is_family_shared THEN 'family_shared'
-                    WHEN f.is_bare AND (
-                        EXISTS (
-                            SELECT FROM first o
-                            WHERE o.is_bare AND o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id
-                              AND o.environment = f.environment AND o.product_id = f.product_id
-                              AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity)
-                        OR EXISTS (
-                            SELECT FROM ledger.delivery l
-                            CROSS JOIN LATERAL (
-                                SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                            WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'
-                              AND p.app_account_token IS NULL AND p.environment = f.environment
-                              AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity
-                              AND p.purchase_id <> f.purchase_id))
+                    WHEN EXISTS (
+                        SELECT FROM ledger.twins(f.purchase_id) AS w(id)
+                        WHERE EXISTS (SELECT FROM first o WHERE o.purchase_id = w.id AND w.id < f.purchase_id)
+                           OR EXISTS (
+                                SELECT FROM ledger.delivery l
+                                WHERE l.purchase_id = w.id AND l.reason = 'purchase'
+                                  AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'))
                     THEN 'possible_duplicate' END AS why
         FROM first f
     )
@@ -3106,16 +3133,6 @@ END $$;
 COMMENT ON FUNCTION ledger.mark_due IS
     'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
     'an acknowledgement needs to look at nothing but the queue where nothing changed';
-
--- What a customer was given pays no order of another one, also where that one owns it now. What belongs to another
--- customer by a token, a proof or a person pays the former owner's orders no more, and the orders of both are decided together.
-CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT one = other
-        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
-         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
-$$;
-COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
 
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -3326,56 +3343,6 @@ END $$;
 COMMENT ON FUNCTION ledger.given_to IS
     'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
     'skipped, unless that one is still to give it; null: none';
-
-CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
-    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
-        FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
-                  UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
-                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
-        OFFSET 0) given
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN o.state = 'paid' AND given.tied = 0
-             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
-                THEN 'is paid by what another customer was given'
-            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
-            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
-            WHEN given.tied = 0 AND EXISTS (
-                SELECT FROM ledger.deliverables(
-                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
-                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM ledger.delivery_release r
-                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
-                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
-            END AS doubt OFFSET 0) trouble
-    WHERE trouble.doubt IS NOT NULL
-$$;
-COMMENT ON FUNCTION ledger.orders_in_doubt IS
-    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
-    'was given';
 
 """#),
         SQLFile("0009_payments", #"""
@@ -3700,17 +3667,6 @@ BEGIN
                     UNION ALL
                     SELECT l.* FROM ledger.delivery l
                     WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate' OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
-            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
     ), sent AS MATERIALIZED (
         SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
         FROM unnest(order_ids) AS n(id)
@@ -3724,9 +3680,17 @@ BEGIN
             WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
            COALESCE(t.is_given, false),
            t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
+               SELECT FROM ledger.twins(t.purchase_id) AS w(id)
+               WHERE EXISTS (
+                        SELECT FROM ledger.delivery l
+                        WHERE l.purchase_id = w.id AND l.reason = 'purchase'
+                          AND l.skip_reason IS DISTINCT FROM 'possible_duplicate')
+                  -- The first of both, which another customer owns, is delivered after payments are decided.
+                  OR w.id < t.purchase_id
+                     AND NOT EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = w.id)
+                     AND EXISTS (
+                        SELECT FROM ledger.deliverables(ARRAY[w.id], '{}') d
+                        WHERE d.owner_id <> t.customer_id AND d.is_wanted AND NOT d.is_taken_back)),
            COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
@@ -3811,6 +3775,65 @@ END $$;
 COMMENT ON FUNCTION ledger.may_be_paid IS
     'Whether the customer of an order that this transaction places owns something of its product that was bought at most '
     'late before it. Volatile, so that it sees the order';
+
+CREATE FUNCTION ledger.awaits_release(of_app int, of_product text, of_purchase bigint, of_subscription bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM ledger.delivery_release r
+        WHERE r.app_id = of_app AND r.product_id = of_product
+          AND (of_purchase > r.after_purchase OR of_subscription > r.after_subscription))
+$$;
+COMMENT ON FUNCTION ledger.awaits_release IS
+    'Whether workers go through what a catalog released of a product, and have yet to come to a purchase or subscription';
+
+CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
+RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
+LANGUAGE sql STABLE AS $$
+    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
+    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
+          UNION ALL
+          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
+               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
+               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
+                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
+                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
+               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
+                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
+        FROM (
+            -- The turns up to one that was skipped so that the next one gives it gave nothing.
+            SELECT l.*, COALESCE(max(l.turn) FILTER (
+                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
+                       AS passed
+            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
+                  UNION ALL
+                  SELECT l.* FROM ledger.delivery_now l
+                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
+        OFFSET 0) given
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN o.state = 'paid' AND given.tied = 0
+             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
+                THEN 'is paid by what another customer was given'
+            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
+            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
+            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
+            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
+            WHEN given.tied = 0 AND EXISTS (
+                SELECT FROM ledger.deliverables(
+                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
+                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
+                  AND t.owner_id IS NOT NULL
+                  AND NOT ledger.awaits_release(o.app_id, t.product_id, o.purchase_id, o.subscription_id))
+                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
+            END AS doubt OFFSET 0) trouble
+    WHERE trouble.doubt IS NOT NULL
+$$;
+COMMENT ON FUNCTION ledger.orders_in_doubt IS
+    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
+    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
+    'was given';
 
 """#),
         SQLFile("0010_perennial", #"""

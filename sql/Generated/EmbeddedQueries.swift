@@ -691,30 +691,14 @@ WITH stored AS (
     INSERT INTO ledger.server_key AS k (app_id, key_id, issuer_id, sealed_key)
     SELECT a.app_id, $2::text, $3::text, $4::bytea FROM ledger.app a WHERE a.bundle_id = $1::text
     ON CONFLICT (app_id) DO UPDATE
-    SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLUDED.sealed_key, stored_at = now()
+    SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLUDED.sealed_key, stored_at = now(),
+        taken_up = 0
     RETURNING k.app_id
 ), resumed AS (
     UPDATE ledger.call_budget b SET paused_until = '-infinity', refused_because = NULL
     FROM stored s WHERE b.app_id = s.app_id AND b.refused_because IS NOT NULL
 )
 SELECT s.app_id FROM stored s
-
-"""#)
-    /// Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
-    package static let takeUpOwnerless = SQLFile("take_up_ownerless", #"""
--- Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
-INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
-SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
-FROM ledger.receipt r
-WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
-  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-  AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-               WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
-    OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-               WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
-ORDER BY r.receipt_id
-ON CONFLICT DO NOTHING
 
 """#)
     /// Takes the server key of the app with bundle $1 away, and ends the pauses because Apple refused it.
@@ -1706,9 +1690,11 @@ RETURNING c.name, c.merged_into IS NULL AS is_head
     /// Erase: removes what is personal in the orders of customers ($1) at $2: the price shown, the device, the key, the
     package static let eraseOrders = SQLFile("erase_orders", #"""
 -- Erase: removes what is personal in the orders of customers ($1) at $2: the price shown, the device, the key, the
--- account token, what devices reported, which receipts were sent for them, and Idempotency-Keys. Cancels open orders.
+-- account token, what devices reported, which receipts were sent for them, and Idempotency-Keys. Cancels those that are open
+-- or paid and not delivered: nothing pays these any more.
 WITH theirs AS MATERIALIZED (
-    SELECT o.order_id, o.state IN ('created', 'purchasing', 'deferred') AS is_open FROM ledger.purchase_order o
+    SELECT o.order_id, o.state IN ('created', 'purchasing', 'deferred', 'paid') AS is_unfinished
+    FROM ledger.purchase_order o
     WHERE o.customer_id = ANY($1::bigint[]) ORDER BY o.order_id FOR UPDATE
 ), codes AS (
     UPDATE ledger.order_change c SET code = NULL
@@ -1720,9 +1706,15 @@ WITH theirs AS MATERIALIZED (
 )
 UPDATE ledger.purchase_order o
 SET price_milliunits = NULL, currency = NULL, device = NULL, sealed_key = NULL, app_account_token = gen_random_uuid(),
-    state = CASE WHEN t.is_open THEN 'cancelled' ELSE o.state END,
-    cause = CASE WHEN t.is_open THEN 'erased' ELSE o.cause END,
-    changed_at = CASE WHEN t.is_open THEN $2::timestamptz ELSE o.changed_at END
+    state = CASE WHEN t.is_unfinished THEN 'cancelled' ELSE o.state END,
+    cause = CASE WHEN t.is_unfinished THEN 'erased' ELSE o.cause END,
+    changed_at = CASE WHEN t.is_unfinished THEN $2::timestamptz ELSE o.changed_at END,
+    paid_at = CASE WHEN NOT t.is_unfinished THEN o.paid_at END,
+    environment = CASE WHEN NOT t.is_unfinished THEN o.environment END,
+    transaction_id = CASE WHEN NOT t.is_unfinished THEN o.transaction_id END,
+    purchase_id = CASE WHEN NOT t.is_unfinished THEN o.purchase_id END,
+    subscription_id = CASE WHEN NOT t.is_unfinished THEN o.subscription_id END,
+    period_id = CASE WHEN NOT t.is_unfinished THEN o.period_id END
 FROM theirs t WHERE o.order_id = t.order_id
 
 """#)
@@ -2067,9 +2059,23 @@ WITH names AS MATERIALIZED (
     WHERE d.delivery_id = q.delivery_id AND d.customer_id = ANY($1::bigint[])
     RETURNING q.delivery_id
 )
-UPDATE ledger.delivery d SET skipped_at = $2::timestamptz, skipped_by = 'perennial', skip_reason = 'erased'
+UPDATE ledger.delivery d
+SET skipped_at = $2::timestamptz, skipped_by = 'perennial', skip_reason = 'erased',
+    order_id = (SELECT o.order_id FROM ledger.purchase_order o WHERE o.order_id = d.order_id AND o.paid_at IS NOT NULL)
 FROM gone g WHERE d.delivery_id = g.delivery_id
 RETURNING d.purchase_id, d.subscription_id
+
+"""#)
+    /// Erase: returns the purchases that customers ($1) were still to get and that another customer owns by now, with this one.
+    package static let findOwnersOfErased = SQLFile("find_owners_of_erased", #"""
+-- Erase: returns the purchases that customers ($1) were still to get and that another customer owns by now, with this one.
+SELECT d.purchase_id, o.customer_id
+FROM ledger.delivery d
+JOIN ledger.due_delivery q USING (delivery_id)
+JOIN ledger.ownership o ON o.purchase_id = d.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+WHERE d.customer_id = ANY($1::bigint[]) AND d.turn % 2 = 1 AND d.kind = 'non_consumable'
+  AND o.customer_id <> ALL($1::bigint[]) AND o.cause IS DISTINCT FROM 'pointer'
+ORDER BY d.purchase_id
 
 """#)
     /// Deliveries: keeps settlements from changing one-time purchases ($1) and subscriptions ($2) until this transaction ends.
@@ -2734,10 +2740,10 @@ GROUP BY d.customer_id, a.bundle_id
 ORDER BY d.customer_id
 
 """#)
-    /// Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
+    /// Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
     package static let verifyPurchaseDeliveries = SQLFile("verify_purchase_deliveries", #"""
--- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, those with a delivery in no state or in two,
+-- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
+-- to come to it among what a catalog released, those with a delivery in no state or in two,
 -- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
@@ -2749,9 +2755,8 @@ SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS
 FROM seen n
 CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
-WHERE NOT EXISTS (
-    SELECT FROM ledger.delivery_release r
-    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+WHERE NOT ledger.awaits_release(
+    (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)
@@ -2790,10 +2795,10 @@ WHERE c.kind = 'consumable' AND d.created_at > c.units_since + interval '10 minu
 ORDER BY key
 
 """#)
-    /// Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
+    /// Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
     package static let verifySubscriptionDeliveries = SQLFile("verify_subscription_deliveries", #"""
--- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, those with a delivery in no state or in two,
+-- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
+-- to come to it among what a catalog released, those with a delivery in no state or in two,
 -- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.subscription_id), '{}') AS ids FROM ledger.subscription i
@@ -2805,9 +2810,8 @@ SELECT (t.thing).subscription_id AS key, a.bundle_id, (t.thing).environment::tex
 FROM seen n
 CROSS JOIN LATERAL ledger.next_turns('{}', n.ids) t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
-WHERE NOT EXISTS (
-    SELECT FROM ledger.delivery_release r
-    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+WHERE NOT ledger.awaits_release(
+    (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)
@@ -3366,6 +3370,7 @@ GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO pe
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT, UPDATE ON ledger.grant_request, ledger.support_call TO perennial_api;
 GRANT UPDATE ON ledger.webhook TO perennial_worker;
+GRANT UPDATE (taken_up) ON ledger.server_key TO perennial_worker;
 GRANT INSERT, UPDATE, DELETE ON ledger.webhook TO perennial_api;
 -- The pages merge customers.
 GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;
@@ -3652,6 +3657,42 @@ JOIN ledger.app a USING (app_id)
 WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
 ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
+
+"""#)
+    /// Goes through the next receipts, at most $1, that notifications made, of an app that got a server key since: those that hold what
+    package static let takeUpOwnerless = SQLFile("take_up_ownerless", #"""
+-- Goes through the next receipts, at most $1, that notifications made, of an app that got a server key since: those that hold what
+-- no receipt polls are asked about at once. Returns how many there were; nothing where none is left. An app that another
+-- worker goes through is left to it.
+WITH key AS MATERIALIZED (
+    SELECT k.app_id, k.taken_up FROM ledger.server_key k WHERE k.taken_up IS NOT NULL
+    ORDER BY k.app_id LIMIT 1
+    FOR UPDATE SKIP LOCKED
+), next AS MATERIALIZED (
+    SELECT r.receipt_id, r.app_id, r.environment, r.erased_at
+    FROM key CROSS JOIN LATERAL (
+        SELECT r.* FROM ledger.receipt r
+        WHERE r.app_id = key.app_id AND r.form = 'transaction_id' AND r.receipt_id > key.taken_up
+        ORDER BY r.receipt_id LIMIT $1::int) r
+), asked AS (
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
+    FROM next r
+    WHERE r.erased_at IS NULL
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+      AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
+                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
+        OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
+                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
+    ORDER BY r.receipt_id
+    ON CONFLICT DO NOTHING
+)
+UPDATE ledger.server_key k
+SET taken_up = CASE WHEN n.receipts = $1::int THEN n.last END
+FROM key, (SELECT count(*) AS receipts, max(n.receipt_id) AS last FROM next n) n
+WHERE k.app_id = key.app_id
+RETURNING n.receipts
 
 """#)
     /// Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:
@@ -4449,8 +4490,8 @@ FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY 
     /// Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
     package static let findUnclaimable = SQLFile("find_unclaimable", #"""
 -- Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
--- acknowledged, or its owner has it by more than an upload.
-SELECT n.id AS purchase_id, NULL::bigint AS subscription_id
+-- acknowledged, or its owner has it by more than an upload; also which are possible duplicates of what another purchase gave.
+SELECT n.id AS purchase_id, NULL::bigint AS subscription_id, false AS is_duplicate
 FROM unnest($1::bigint[]) AS n(id)
 WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
@@ -4459,7 +4500,12 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
         WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
           AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 UNION ALL
-SELECT NULL, n.id
+SELECT n.id, NULL, true
+FROM unnest($1::bigint[]) AS n(id)
+WHERE (SELECT d.skip_reason FROM ledger.delivery d WHERE d.purchase_id = n.id ORDER BY d.turn DESC LIMIT 1) = 'possible_duplicate'
+  AND EXISTS (SELECT FROM ledger.twins(n.id))
+UNION ALL
+SELECT NULL, n.id, false
 FROM unnest($2::bigint[]) AS n(id)
 WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')
@@ -5542,19 +5588,15 @@ WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
     package static let findSkippedTwins = SQLFile("find_skipped_twins", #"""
 -- Settlement: returns the one-time purchases that were skipped as possible duplicates of those named ($1 apps,
 -- $2 environments, $3 ids, $4 products), which are none once an account token is learnt; locks nothing.
-SELECT DISTINCT q.purchase_id
+SELECT DISTINCT w.id AS purchase_id
 FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS k(app_id, environment, original_transaction_id, product_id)
 CROSS JOIN LATERAL (
     SELECT p.* FROM ledger.purchase p
     WHERE p.app_id = k.app_id AND p.environment = k.environment::ledger.environment
       AND p.original_transaction_id = k.original_transaction_id AND p.product_id = k.product_id OFFSET 0) p
-JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-CROSS JOIN LATERAL (
-    SELECT d.purchase_id FROM ledger.delivery d
-    WHERE d.customer_id = o.customer_id AND d.product_id = p.product_id AND d.skip_reason = 'possible_duplicate' OFFSET 0) d
-JOIN ledger.purchase q ON q.purchase_id = d.purchase_id
-WHERE q.environment = p.environment AND q.purchased_at = p.purchased_at AND q.quantity = p.quantity
-  AND q.purchase_id <> p.purchase_id
+CROSS JOIN LATERAL ledger.twins(p.purchase_id) AS w(id)
+WHERE EXISTS (
+    SELECT FROM ledger.delivery d WHERE d.purchase_id = w.id AND d.skip_reason = 'possible_duplicate' OFFSET 0)
 
 """#)
     /// Settlement: inserts subscriptions seen for the first time ($1 apps, $2 environments, $3 ids).
@@ -6848,6 +6890,23 @@ LEFT JOIN ledger.receipt r ON r.receipt_id = s.polled_by
 LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
 ORDER BY s.subscription_id
+
+"""#)
+    /// Verify: returns the products of which workers go through what a catalog released, and how many paid orders, at most $1 of
+    package static let countAwaitingRelease = SQLFile("count_awaiting_release", #"""
+-- Verify: returns the products of which workers go through what a catalog released, and how many paid orders, at most $1 of
+-- a product, have no delivery until they come to them.
+SELECT a.bundle_id, r.product_id, n.orders
+FROM ledger.delivery_release r
+JOIN ledger.app a USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS orders
+    FROM (SELECT FROM ledger.purchase_order o
+          WHERE o.state = 'paid' AND o.app_id = r.app_id AND o.product_id = r.product_id
+            AND NOT EXISTS (SELECT FROM ledger.delivery d WHERE d.order_id = o.order_id)
+            AND (o.purchase_id > r.after_purchase OR o.subscription_id > r.after_subscription)
+          LIMIT $1::int) o) n
+ORDER BY a.bundle_id, r.product_id COLLATE "C"
 
 """#)
     /// Entitlements changed: returns the next versions of the streams of customers ($1), which are locked, and the instant to record,

@@ -94,6 +94,7 @@ CREATE TABLE ledger.server_key (
     issuer_id   text NOT NULL,
     sealed_key  bytea NOT NULL,
     stored_at   timestamptz NOT NULL DEFAULT now(),
+    taken_up    bigint DEFAULT 0,
     CONSTRAINT server_key_ids_are_short CHECK (key_id ~ '^[0-9A-Za-z_-]{1,64}$' AND issuer_id ~ '^[0-9A-Za-z_-]{1,64}$')
 );
 COMMENT ON TABLE ledger.server_key IS
@@ -101,6 +102,8 @@ COMMENT ON TABLE ledger.server_key IS
 COMMENT ON COLUMN ledger.server_key.key_id IS 'The key''s id in App Store Connect';
 COMMENT ON COLUMN ledger.server_key.issuer_id IS 'The issuer of the team''s keys';
 COMMENT ON COLUMN ledger.server_key.sealed_key IS 'The private key, encrypted with the master key';
+COMMENT ON COLUMN ledger.server_key.taken_up IS
+    'Up to which receipt workers took up what notifications made and no receipt polls; null: all since the key was stored';
 
 CREATE TYPE ledger.scope AS ENUM ('read', 'write', 'admin');
 COMMENT ON TYPE ledger.scope IS 'What an API key may do; each scope includes the ones before it';

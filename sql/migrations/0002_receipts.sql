@@ -98,7 +98,7 @@ CREATE TABLE ledger.receipt (
     fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX receipt_of_app ON ledger.receipt (app_id, receipt_id);
-CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form) WHERE form <> 'receipt';
+CREATE INDEX receipt_of_transaction ON ledger.receipt (app_id, form, receipt_id) WHERE form <> 'receipt';
 COMMENT ON INDEX ledger.receipt_of_transaction IS
     'Finds the receipts of an app that only the Server API can be asked about, when its server key comes or goes';
 -- Receipts do not compress, so an attempt to compress them is lost time. CREATE TABLE sets no storage before

@@ -298,6 +298,7 @@ CREATE TABLE ledger.purchase (
 ) WITH (fillfactor = 75);
 CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
 CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
+CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at) WHERE app_account_token IS NULL;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';

@@ -326,8 +326,6 @@ CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position I
 CREATE UNIQUE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position) WHERE position IS NOT NULL;
 CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
 CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
--- Only purchases without an account token are possible duplicates of each other.
-CREATE INDEX delivery_duplicate ON ledger.delivery (customer_id, product_id) WHERE skip_reason = 'possible_duplicate';
 COMMENT ON TABLE ledger.delivery IS
     'What a purchase or a period gives: odd turns give, even turns take back. A turn appears only after the turn before '
     'it was acknowledged or skipped. One-time purchases have purchase_id, periods subscription_id and period_id, which '

@@ -105,6 +105,39 @@ COMMENT ON FUNCTION ledger.deliverables IS
     'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
     'periods that turned out to be another one';
 
+CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT one = other
+        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
+         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
+$$;
+COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
+
+-- The sum keeps out the indexes that begin with the app: a session keeps the plan that it made while the table was empty.
+CREATE FUNCTION ledger.twins(of_purchase bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE AS $$
+    SELECT o.purchase_id
+    FROM (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = of_purchase OFFSET 0) p
+    CROSS JOIN LATERAL (
+        SELECT o.purchase_id FROM ledger.purchase o
+        WHERE o.product_id = p.product_id AND o.purchased_at = p.purchased_at AND o.app_account_token IS NULL
+          AND o.app_id + 0 = p.app_id AND o.environment = p.environment AND o.quantity = p.quantity AND o.version > 0
+          AND o.purchase_id <> p.purchase_id OFFSET 0) o
+    WHERE p.app_account_token IS NULL AND p.version > 0
+      AND (EXISTS (
+            SELECT FROM ledger.receipt_purchase l
+            JOIN ledger.receipt_purchase b ON b.receipt_id = l.receipt_id AND b.purchase_id = o.purchase_id
+            WHERE l.purchase_id = p.purchase_id)
+        OR EXISTS (
+            SELECT FROM ledger.ownership w
+            JOIN ledger.ownership b ON b.purchase_id = o.purchase_id AND upper_inf(b.known)
+             AND ledger.is_same_customer(b.customer_id, w.customer_id)
+            WHERE w.purchase_id = p.purchase_id AND upper_inf(w.known)))
+$$;
+COMMENT ON FUNCTION ledger.twins IS
+    'The purchases that may be the same one under another id: of the same product, instant and quantity, none with an '
+    'account token, and one receipt holds both, or one customer owns or owned both';
+
 CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
     reason text, skip_reason text)
@@ -129,28 +162,20 @@ LANGUAGE sql STABLE AS $$
                 WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
             ORDER BY l.turn DESC LIMIT 1) last ON true
     ), first AS (
-        SELECT t.*, (SELECT p.app_account_token IS NULL FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS is_bare
+        SELECT t.*
         FROM thing t
         WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
           AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
     ), given AS (
         SELECT f.*,
                CASE WHEN f.is_family_shared THEN 'family_shared'
-                    WHEN f.is_bare AND (
-                        EXISTS (
-                            SELECT FROM first o
-                            WHERE o.is_bare AND o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id
-                              AND o.environment = f.environment AND o.product_id = f.product_id
-                              AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity)
-                        OR EXISTS (
-                            SELECT FROM ledger.delivery l
-                            CROSS JOIN LATERAL (
-                                SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                            WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
-                              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'
-                              AND p.app_account_token IS NULL AND p.environment = f.environment
-                              AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity
-                              AND p.purchase_id <> f.purchase_id))
+                    WHEN EXISTS (
+                        SELECT FROM ledger.twins(f.purchase_id) AS w(id)
+                        WHERE EXISTS (SELECT FROM first o WHERE o.purchase_id = w.id AND w.id < f.purchase_id)
+                           OR EXISTS (
+                                SELECT FROM ledger.delivery l
+                                WHERE l.purchase_id = w.id AND l.reason = 'purchase'
+                                  AND l.skip_reason IS DISTINCT FROM 'possible_duplicate'))
                     THEN 'possible_duplicate' END AS why
         FROM first f
     )
@@ -217,16 +242,6 @@ END $$;
 COMMENT ON FUNCTION ledger.mark_due IS
     'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
     'an acknowledgement needs to look at nothing but the queue where nothing changed';
-
--- What a customer was given pays no order of another one, also where that one owns it now. What belongs to another
--- customer by a token, a proof or a person pays the former owner's orders no more, and the orders of both are decided together.
-CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT one = other
-        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
-         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
-$$;
-COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
 
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -437,53 +452,3 @@ END $$;
 COMMENT ON FUNCTION ledger.given_to IS
     'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
     'skipped, unless that one is still to give it; null: none';
-
-CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
-RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
-LANGUAGE sql STABLE AS $$
-    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
-    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
-          UNION ALL
-          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
-        FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
-                  UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
-                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
-        OFFSET 0) given
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN o.state = 'paid' AND given.tied = 0
-             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
-                THEN 'is paid by what another customer was given'
-            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
-            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
-            WHEN given.tied = 0 AND EXISTS (
-                SELECT FROM ledger.deliverables(
-                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
-                  AND t.owner_id IS NOT NULL AND NOT EXISTS (
-                    SELECT FROM ledger.delivery_release r
-                    WHERE r.app_id = o.app_id AND r.product_id = t.product_id))
-                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
-            END AS doubt OFFSET 0) trouble
-    WHERE trouble.doubt IS NOT NULL
-$$;
-COMMENT ON FUNCTION ledger.orders_in_doubt IS
-    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
-    'was given';

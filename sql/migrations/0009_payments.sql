@@ -319,17 +319,6 @@ BEGIN
                     UNION ALL
                     SELECT l.* FROM ledger.delivery l
                     WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l) l) l
-    ), twin AS MATERIALIZED (
-        -- What was delivered is read once, not once for each transaction.
-        SELECT w.customer_id, p.environment, p.product_id, p.purchased_at, p.quantity, p.purchase_id
-        FROM (SELECT DISTINCT w.customer_id FROM wanted w) w
-        CROSS JOIN LATERAL (
-            SELECT l.purchase_id FROM ledger.delivery l
-            WHERE l.customer_id = w.customer_id AND l.reason = 'purchase'
-              AND l.skip_reason IS DISTINCT FROM 'possible_duplicate' OFFSET 0) l
-        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-        WHERE p.app_account_token IS NULL AND p.purchased_at = ANY(ARRAY(
-            SELECT g.purchased_at FROM given g WHERE g.token IS NULL AND (g.is_given IS NULL OR g.is_twin)))
     ), sent AS MATERIALIZED (
         SELECT x.order_id, x.receipt_id, x.is_proved, x.transaction_id
         FROM unnest(order_ids) AS n(id)
@@ -343,9 +332,17 @@ BEGIN
             WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
            COALESCE(t.is_given, false),
            t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
-               SELECT FROM twin o
-               WHERE o.customer_id = t.customer_id AND o.environment = t.environment AND o.product_id = t.product_id
-                 AND o.purchased_at = t.purchased_at AND o.quantity = t.quantity AND o.purchase_id <> t.purchase_id),
+               SELECT FROM ledger.twins(t.purchase_id) AS w(id)
+               WHERE EXISTS (
+                        SELECT FROM ledger.delivery l
+                        WHERE l.purchase_id = w.id AND l.reason = 'purchase'
+                          AND l.skip_reason IS DISTINCT FROM 'possible_duplicate')
+                  -- The first of both, which another customer owns, is delivered after payments are decided.
+                  OR w.id < t.purchase_id
+                     AND NOT EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = w.id)
+                     AND EXISTS (
+                        SELECT FROM ledger.deliverables(ARRAY[w.id], '{}') d
+                        WHERE d.owner_id <> t.customer_id AND d.is_wanted AND NOT d.is_taken_back)),
            COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
@@ -430,3 +427,62 @@ END $$;
 COMMENT ON FUNCTION ledger.may_be_paid IS
     'Whether the customer of an order that this transaction places owns something of its product that was bought at most '
     'late before it. Volatile, so that it sees the order';
+
+CREATE FUNCTION ledger.awaits_release(of_app int, of_product text, of_purchase bigint, of_subscription bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM ledger.delivery_release r
+        WHERE r.app_id = of_app AND r.product_id = of_product
+          AND (of_purchase > r.after_purchase OR of_subscription > r.after_subscription))
+$$;
+COMMENT ON FUNCTION ledger.awaits_release IS
+    'Whether workers go through what a catalog released of a product, and have yet to come to a purchase or subscription';
+
+CREATE FUNCTION ledger.orders_in_doubt(purchase_ids bigint[], subscription_ids bigint[])
+RETURNS TABLE (order_id uuid, purchase_id bigint, subscription_id bigint, doubt text)
+LANGUAGE sql STABLE AS $$
+    SELECT o.order_id, o.purchase_id, o.subscription_id, trouble.doubt
+    FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.purchase_id = ANY(purchase_ids)
+          UNION ALL
+          SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
+               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
+               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
+                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
+                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
+               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
+                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
+        FROM (
+            -- The turns up to one that was skipped so that the next one gives it gave nothing.
+            SELECT l.*, COALESCE(max(l.turn) FILTER (
+                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
+                       AS passed
+            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
+                  UNION ALL
+                  SELECT l.* FROM ledger.delivery_now l
+                  WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
+        OFFSET 0) given
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN o.state = 'paid' AND given.tied = 0
+             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
+                THEN 'is paid by what another customer was given'
+            WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
+            WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
+            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
+            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
+            WHEN given.tied = 0 AND EXISTS (
+                SELECT FROM ledger.deliverables(
+                    array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
+                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
+                  AND t.owner_id IS NOT NULL
+                  AND NOT ledger.awaits_release(o.app_id, t.product_id, o.purchase_id, o.subscription_id))
+                THEN 'is paid and has no delivery, although the catalog delivers what pays it'
+            END AS doubt OFFSET 0) trouble
+    WHERE trouble.doubt IS NOT NULL
+$$;
+COMMENT ON FUNCTION ledger.orders_in_doubt IS
+    'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
+    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
+    'was given';

@@ -271,28 +271,14 @@ WITH stored AS (
     INSERT INTO ledger.server_key AS k (app_id, key_id, issuer_id, sealed_key)
     SELECT a.app_id, $2::text, $3::text, $4::bytea FROM ledger.app a WHERE a.bundle_id = $1::text
     ON CONFLICT (app_id) DO UPDATE
-    SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLUDED.sealed_key, stored_at = now()
+    SET key_id = EXCLUDED.key_id, issuer_id = EXCLUDED.issuer_id, sealed_key = EXCLUDED.sealed_key, stored_at = now(),
+        taken_up = 0
     RETURNING k.app_id
 ), resumed AS (
     UPDATE ledger.call_budget b SET paused_until = '-infinity', refused_because = NULL
     FROM stored s WHERE b.app_id = s.app_id AND b.refused_because IS NOT NULL
 )
 SELECT s.app_id FROM stored s
-
--- name: take_up_ownerless
--- Has the receipts of app $1 that notifications made asked about at once where they hold what no receipt polls.
-INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
-SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
-FROM ledger.receipt r
-WHERE r.app_id = $1::int AND r.form = 'transaction_id' AND r.erased_at IS NULL
-  AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
-  AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-  AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-               WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
-    OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-               WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
-ORDER BY r.receipt_id
-ON CONFLICT DO NOTHING
 
 -- name: remove_server_key
 -- Takes the server key of the app with bundle $1 away, and ends the pauses because Apple refused it.

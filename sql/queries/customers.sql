@@ -378,9 +378,11 @@ RETURNING c.name, c.merged_into IS NULL AS is_head
 
 -- name: erase_orders
 -- Erase: removes what is personal in the orders of customers ($1) at $2: the price shown, the device, the key, the
--- account token, what devices reported, which receipts were sent for them, and Idempotency-Keys. Cancels open orders.
+-- account token, what devices reported, which receipts were sent for them, and Idempotency-Keys. Cancels those that are open
+-- or paid and not delivered: nothing pays these any more.
 WITH theirs AS MATERIALIZED (
-    SELECT o.order_id, o.state IN ('created', 'purchasing', 'deferred') AS is_open FROM ledger.purchase_order o
+    SELECT o.order_id, o.state IN ('created', 'purchasing', 'deferred', 'paid') AS is_unfinished
+    FROM ledger.purchase_order o
     WHERE o.customer_id = ANY($1::bigint[]) ORDER BY o.order_id FOR UPDATE
 ), codes AS (
     UPDATE ledger.order_change c SET code = NULL
@@ -392,9 +394,15 @@ WITH theirs AS MATERIALIZED (
 )
 UPDATE ledger.purchase_order o
 SET price_milliunits = NULL, currency = NULL, device = NULL, sealed_key = NULL, app_account_token = gen_random_uuid(),
-    state = CASE WHEN t.is_open THEN 'cancelled' ELSE o.state END,
-    cause = CASE WHEN t.is_open THEN 'erased' ELSE o.cause END,
-    changed_at = CASE WHEN t.is_open THEN $2::timestamptz ELSE o.changed_at END
+    state = CASE WHEN t.is_unfinished THEN 'cancelled' ELSE o.state END,
+    cause = CASE WHEN t.is_unfinished THEN 'erased' ELSE o.cause END,
+    changed_at = CASE WHEN t.is_unfinished THEN $2::timestamptz ELSE o.changed_at END,
+    paid_at = CASE WHEN NOT t.is_unfinished THEN o.paid_at END,
+    environment = CASE WHEN NOT t.is_unfinished THEN o.environment END,
+    transaction_id = CASE WHEN NOT t.is_unfinished THEN o.transaction_id END,
+    purchase_id = CASE WHEN NOT t.is_unfinished THEN o.purchase_id END,
+    subscription_id = CASE WHEN NOT t.is_unfinished THEN o.subscription_id END,
+    period_id = CASE WHEN NOT t.is_unfinished THEN o.period_id END
 FROM theirs t WHERE o.order_id = t.order_id
 
 -- name: erase_receipts

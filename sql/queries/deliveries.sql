@@ -263,9 +263,21 @@ WITH names AS MATERIALIZED (
     WHERE d.delivery_id = q.delivery_id AND d.customer_id = ANY($1::bigint[])
     RETURNING q.delivery_id
 )
-UPDATE ledger.delivery d SET skipped_at = $2::timestamptz, skipped_by = 'perennial', skip_reason = 'erased'
+UPDATE ledger.delivery d
+SET skipped_at = $2::timestamptz, skipped_by = 'perennial', skip_reason = 'erased',
+    order_id = (SELECT o.order_id FROM ledger.purchase_order o WHERE o.order_id = d.order_id AND o.paid_at IS NOT NULL)
 FROM gone g WHERE d.delivery_id = g.delivery_id
 RETURNING d.purchase_id, d.subscription_id
+
+-- name: find_owners_of_erased
+-- Erase: returns the purchases that customers ($1) were still to get and that another customer owns by now, with this one.
+SELECT d.purchase_id, o.customer_id
+FROM ledger.delivery d
+JOIN ledger.due_delivery q USING (delivery_id)
+JOIN ledger.ownership o ON o.purchase_id = d.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+WHERE d.customer_id = ANY($1::bigint[]) AND d.turn % 2 = 1 AND d.kind = 'non_consumable'
+  AND o.customer_id <> ALL($1::bigint[]) AND o.cause IS DISTINCT FROM 'pointer'
+ORDER BY d.purchase_id
 
 -- name: share_delivered
 -- Deliveries: keeps settlements from changing one-time purchases ($1) and subscriptions ($2) until this transaction ends.

@@ -216,8 +216,8 @@ GROUP BY d.customer_id, a.bundle_id
 ORDER BY d.customer_id
 
 -- name: verify_purchase_deliveries
--- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, those with a delivery in no state or in two,
+-- Verify: returns purchases after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
+-- to come to it among what a catalog released, those with a delivery in no state or in two,
 -- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
@@ -229,9 +229,8 @@ SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS
 FROM seen n
 CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
-WHERE NOT EXISTS (
-    SELECT FROM ledger.delivery_release r
-    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+WHERE NOT ledger.awaits_release(
+    (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)
@@ -270,8 +269,8 @@ WHERE c.kind = 'consumable' AND d.created_at > c.units_since + interval '10 minu
 ORDER BY key
 
 -- name: verify_subscription_deliveries
--- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker goes
--- through what a catalog released of the product, those with a delivery in no state or in two,
+-- Verify: returns subscriptions after $1 up to $2 that need a turn of delivery that is not stored, unless a worker has yet
+-- to come to it among what a catalog released, those with a delivery in no state or in two,
 -- and those with a turn whose units or customer differ from what a settlement writes.
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.subscription_id), '{}') AS ids FROM ledger.subscription i
@@ -283,9 +282,8 @@ SELECT (t.thing).subscription_id AS key, a.bundle_id, (t.thing).environment::tex
 FROM seen n
 CROSS JOIN LATERAL ledger.next_turns('{}', n.ids) t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
-WHERE NOT EXISTS (
-    SELECT FROM ledger.delivery_release r
-    WHERE r.app_id = (t.thing).app_id AND r.product_id = (t.thing).product_id)
+WHERE NOT ledger.awaits_release(
+    (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)

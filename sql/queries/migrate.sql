@@ -83,6 +83,7 @@ GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO pe
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT, UPDATE ON ledger.grant_request, ledger.support_call TO perennial_api;
 GRANT UPDATE ON ledger.webhook TO perennial_worker;
+GRANT UPDATE (taken_up) ON ledger.server_key TO perennial_worker;
 GRANT INSERT, UPDATE, DELETE ON ledger.webhook TO perennial_api;
 -- The pages merge customers.
 GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;

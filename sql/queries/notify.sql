@@ -199,6 +199,40 @@ WHERE n.effect = 'unpolled' AND a.removed_at IS NULL
 ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
 
+-- name: take_up_ownerless
+-- Goes through the next receipts, at most $1, that notifications made, of an app that got a server key since: those that hold what
+-- no receipt polls are asked about at once. Returns how many there were; nothing where none is left. An app that another
+-- worker goes through is left to it.
+WITH key AS MATERIALIZED (
+    SELECT k.app_id, k.taken_up FROM ledger.server_key k WHERE k.taken_up IS NOT NULL
+    ORDER BY k.app_id LIMIT 1
+    FOR UPDATE SKIP LOCKED
+), next AS MATERIALIZED (
+    SELECT r.receipt_id, r.app_id, r.environment, r.erased_at
+    FROM key CROSS JOIN LATERAL (
+        SELECT r.* FROM ledger.receipt r
+        WHERE r.app_id = key.app_id AND r.form = 'transaction_id' AND r.receipt_id > key.taken_up
+        ORDER BY r.receipt_id LIMIT $1::int) r
+), asked AS (
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
+    SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
+    FROM next r
+    WHERE r.erased_at IS NULL
+      AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
+      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
+      AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
+                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
+        OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
+                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
+    ORDER BY r.receipt_id
+    ON CONFLICT DO NOTHING
+)
+UPDATE ledger.server_key k
+SET taken_up = CASE WHEN n.receipts = $1::int THEN n.last END
+FROM key, (SELECT count(*) AS receipts, max(n.receipt_id) AS last FROM next n) n
+WHERE k.app_id = key.app_id
+RETURNING n.receipts
+
 -- name: find_keyless
 -- Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:
 -- those that are scheduled or poll something.

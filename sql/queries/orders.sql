@@ -384,8 +384,8 @@ FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY 
 
 -- name: find_unclaimable
 -- Orders: returns which purchases ($1) and subscriptions ($2) no proof may claim: something of it paid an order or was
--- acknowledged, or its owner has it by more than an upload.
-SELECT n.id AS purchase_id, NULL::bigint AS subscription_id
+-- acknowledged, or its owner has it by more than an upload; also which are possible duplicates of what another purchase gave.
+SELECT n.id AS purchase_id, NULL::bigint AS subscription_id, false AS is_duplicate
 FROM unnest($1::bigint[]) AS n(id)
 WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
@@ -394,7 +394,12 @@ WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
         WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
           AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
 UNION ALL
-SELECT NULL, n.id
+SELECT n.id, NULL, true
+FROM unnest($1::bigint[]) AS n(id)
+WHERE (SELECT d.skip_reason FROM ledger.delivery d WHERE d.purchase_id = n.id ORDER BY d.turn DESC LIMIT 1) = 'possible_duplicate'
+  AND EXISTS (SELECT FROM ledger.twins(n.id))
+UNION ALL
+SELECT NULL, n.id, false
 FROM unnest($2::bigint[]) AS n(id)
 WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')

@@ -56,19 +56,15 @@ WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
 -- name: find_skipped_twins
 -- Settlement: returns the one-time purchases that were skipped as possible duplicates of those named ($1 apps,
 -- $2 environments, $3 ids, $4 products), which are none once an account token is learnt; locks nothing.
-SELECT DISTINCT q.purchase_id
+SELECT DISTINCT w.id AS purchase_id
 FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS k(app_id, environment, original_transaction_id, product_id)
 CROSS JOIN LATERAL (
     SELECT p.* FROM ledger.purchase p
     WHERE p.app_id = k.app_id AND p.environment = k.environment::ledger.environment
       AND p.original_transaction_id = k.original_transaction_id AND p.product_id = k.product_id OFFSET 0) p
-JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-CROSS JOIN LATERAL (
-    SELECT d.purchase_id FROM ledger.delivery d
-    WHERE d.customer_id = o.customer_id AND d.product_id = p.product_id AND d.skip_reason = 'possible_duplicate' OFFSET 0) d
-JOIN ledger.purchase q ON q.purchase_id = d.purchase_id
-WHERE q.environment = p.environment AND q.purchased_at = p.purchased_at AND q.quantity = p.quantity
-  AND q.purchase_id <> p.purchase_id
+CROSS JOIN LATERAL ledger.twins(p.purchase_id) AS w(id)
+WHERE EXISTS (
+    SELECT FROM ledger.delivery d WHERE d.purchase_id = w.id AND d.skip_reason = 'possible_duplicate' OFFSET 0)
 
 -- name: insert_subscriptions
 -- Settlement: inserts subscriptions seen for the first time ($1 apps, $2 environments, $3 ids).

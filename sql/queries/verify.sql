@@ -145,3 +145,18 @@ LEFT JOIN ledger.receipt r ON r.receipt_id = s.polled_by
 LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
 ORDER BY s.subscription_id
+
+-- name: count_awaiting_release
+-- Verify: returns the products of which workers go through what a catalog released, and how many paid orders, at most $1 of
+-- a product, have no delivery until they come to them.
+SELECT a.bundle_id, r.product_id, n.orders
+FROM ledger.delivery_release r
+JOIN ledger.app a USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS orders
+    FROM (SELECT FROM ledger.purchase_order o
+          WHERE o.state = 'paid' AND o.app_id = r.app_id AND o.product_id = r.product_id
+            AND NOT EXISTS (SELECT FROM ledger.delivery d WHERE d.order_id = o.order_id)
+            AND (o.purchase_id > r.after_purchase OR o.subscription_id > r.after_subscription)
+          LIMIT $1::int) o) n
+ORDER BY a.bundle_id, r.product_id COLLATE "C"

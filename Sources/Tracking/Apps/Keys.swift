@@ -219,7 +219,7 @@ package struct ServerKeyText: Sendable {
 
 extension LedgerApps {
     /// Stores the key that signs an app's requests to the Server API, in place of an earlier one; a pause because Apple refused
-    /// that one ends. What only the Server API can be asked about, and no receipt polls, is asked about again.
+    /// that one ends. Workers take up what only the Server API can be asked about, and no receipt polls.
     ///
     /// Throws `notFound` for an unknown app, `invalid` without a master key or an issuer.
     package func storeServerKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
@@ -232,10 +232,9 @@ extension LedgerApps {
         let stored = try await ledger.changingPollers { transaction -> Bool in
             let rows = try transaction.query(
                 Queries.storeServerKey, [.text(bundleID.text), .text(name), .text(issuer), .bytea(sealed)])
-            guard let app = try rows.first?.int4("app_id") else { return false }
+            guard !rows.isEmpty else { return false }
             try ledger.audit(
                 .serverKeyStored, app: bundleID, detail: ["key_id": name, "issuer_id": issuer], in: transaction)
-            try transaction.query(Queries.takeUpOwnerless, [.int4(app)])
             return true
         }
         if !stored { _ = try await app(bundleID) }

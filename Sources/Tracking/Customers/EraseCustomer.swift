@@ -19,9 +19,9 @@ extension LedgerCustomers {
     ///
     /// It deletes the receipts that no other customer uploaded, with Apple's answers about them, and the uploads,
     /// provisional data from imports, account tokens and reasons of manual decisions about the customer. Of orders it
-    /// deletes the price shown, the device, the key and what devices reported; open ones are cancelled, and due
-    /// deliveries skipped. The reason of the erasure stays, and so do periods, prices and events. What the customer
-    /// sends later belongs to a new customer.
+    /// deletes the price shown, the device, the key and what devices reported; those that are open, or paid and not
+    /// delivered, are cancelled, and due deliveries skipped. The reason of the erasure stays, and so do periods, prices and
+    /// events. What the customer sends later belongs to a new customer.
     ///
     /// Throws `notFound` for an unknown app or customer, `busy` while Apple is being asked about one of the customer's
     /// receipts.
@@ -73,10 +73,17 @@ extension LockedCustomers {
             pseudonym: pseudonym, receipts: soleReceipts.count, sharedReceipts: sharedReceipts.count, things: things)
     }
 
-    /// Empties the orders, cancels open ones, and skips what is due. It comes after the tokens in purchases are removed,
-    /// which are found by those of the orders.
+    /// Empties the orders, cancels unfinished ones, and skips what is due, except for what another customer owns by now: that
+    /// is due to this one. It comes after the tokens in purchases are removed, which are found by those of the orders.
     private func eraseOrders(of ids: Parameter, at now: Parameter, in transaction: Transaction) throws {
         try transaction.query(Queries.eraseOrders, [ids, now])
+        let owned = try transaction.query(Queries.findOwnersOfErased, [ids])
+        try transaction.query(
+            Queries.handOverDue,
+            [
+                .int8s(try owned.map { try $0.int8("purchase_id") }), .int8s(owned.map { _ in Int64?.none }),
+                .int8s(try owned.map { try $0.int8("customer_id") }), .bools(owned.map { _ in true }),
+            ])
         let skipped = try transaction.query(Queries.skipErased, [ids, now])
         guard !skipped.isEmpty else { return }
         let purchases = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("purchase_id") })

@@ -240,6 +240,15 @@ extension LedgerIntake {
         }
     }
 
+    /// Has the Server API asked about receipts that notifications made and that hold what no receipt polls, of apps that have
+    /// got a server key since. Goes through a bounded number of them, and remembers how far it came. Returns whether more may
+    /// be left.
+    package func takeUpOwnerless(atMost receiptsMax: Int32 = 1_000) async throws -> Bool {
+        try await ledger.changingPollers { transaction in
+            try transaction.query(Queries.takeUpOwnerless, [.int4(receiptsMax)]).isEmpty == false
+        }
+    }
+
     /// Gives up receipts that notifications made, of apps without a server key: other receipts take over what they poll,
     /// and the rest is known by notification only. Returns whether more may be left.
     ///

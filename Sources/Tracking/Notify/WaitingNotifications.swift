@@ -10,6 +10,8 @@ struct WaitingNotification: Sendable {
     let effect: NotificationEffect
     /// What its texts state; nil where they cannot be read any more.
     let evidence: Evidence?
+    /// Whether the ledger knows the subscription or purchase that it is about.
+    var isKnown = false
     /// Whether the ledger has what it names.
     var isFound = false
     /// Whether the ledger shows what it states.
@@ -19,8 +21,12 @@ struct WaitingNotification: Sendable {
     /// Whether its details become part of the ledger.
     var isTaken = false
 
-    /// Whether Apple is asked until an answer shows what it states, and none did.
-    var isAwaited: Bool { evidence != nil && effect == .asked && !isShown }
+    /// Whether Apple is asked until an answer shows what it states, and none did. What became known by an answer that does not
+    /// show it yet takes up what was stored before.
+    var isAwaited: Bool {
+        evidence != nil && !isShown
+            && (effect == .asked || effect == .unpolled && isKnown && !isTransactionShown)
+    }
 }
 
 extension KeptNotification {
@@ -97,11 +103,13 @@ extension SettlementRun {
         if let purchase = evidence.purchases.first {
             let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
             guard let state = purchases[bought]?.state else { return }
+            notification.isKnown = true
             let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
             notification.isFound = true
             notification.isShown = (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked
             notification.isTransactionShown = notification.isShown || mayBeOlder && !isRevoked
         } else if let draft = subscriptions[key], draft.wasChecked, let state = draft.state {
+            notification.isKnown = true
             var slice = evidence.slice(of: key.id)
             notification.isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
             notification.isShown = notification.isFound && state.shows(slice)
@@ -174,11 +182,17 @@ extension SettlementRun {
 
     /// Stores what became of the notifications. One that an answer shows, or that is asked about no more, is done.
     func writeNotifications(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
-        let answered = plans.filter { $0.settlement.evidence != nil && $0.followUps == 0 }
-            .map(\.settlement.claim.receiptID)
+        let settled = plans.filter { $0.settlement.evidence != nil }
+        let answered = settled.filter { $0.followUps == 0 }.map(\.settlement.claim.receiptID)
+        let asking = settled.filter { $0.followUps > 0 }.map(\.settlement.claim.receiptID)
         let effects = waiting.compactMap { notification -> (Int64, NotificationEffect)? in
             guard notification.evidence != nil else { return (notification.id, .noFacts) }
             if notification.isTaken { return (notification.id, .applied) }
+            if notification.effect == .unpolled, notification.isAwaited,
+                asking.contains(where: { polls($0, notification.subject) })
+            {
+                return (notification.id, .asked)
+            }
             guard notification.effect == .asked, answered.contains(where: { polls($0, notification.subject) }) else {
                 return nil
             }

@@ -49,6 +49,15 @@ extension LedgerOperations {
         }
     }
 
+    /// Returns the paid orders that have no delivery yet, because workers go through what a catalog released.
+    package func ordersAwaitingRelease() async throws -> [OrdersAwaitingRelease] {
+        try await query(Queries.countAwaitingRelease, [.int4(OrdersAwaitingRelease.ordersMax)]).map { row in
+            OrdersAwaitingRelease(
+                bundleID: BundleID(try row.text("bundle_id")), productID: ProductID(try row.text("product_id")),
+                orders: Int(try row.int8("orders")))
+        }
+    }
+
     /// Returns the violations that are still there; each is examined alone.
     package func remaining(of violations: [Violation], _ terms: VerifyTerms) async throws -> [Violation] {
         var left: [Violation] = []
@@ -104,6 +113,22 @@ extension LedgerOperations {
 
     private func appsByID() async throws -> [Int32: App] {
         Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+    }
+}
+
+/// Paid orders of a product that have no delivery yet, because workers have yet to come to them among what a catalog released.
+/// They are no violation.
+package struct OrdersAwaitingRelease: Sendable, Hashable {
+    /// The most orders of a product that are counted.
+    package static let ordersMax: Int32 = 1_000
+
+    package let bundleID: BundleID
+    package let productID: ProductID
+    /// How many; `ordersMax` may be more.
+    package let orders: Int
+
+    package init(bundleID: BundleID, productID: ProductID, orders: Int) {
+        (self.bundleID, self.productID, self.orders) = (bundleID, productID, orders)
     }
 }
 

@@ -160,15 +160,16 @@ struct OrderReceipts: Sendable {
     private let sent: [ReceiptID: [Sent]]
     private let unclaimablePurchases: Set<Int64>
     private let unclaimableSubscriptions: Set<Int64>
+    private let duplicates: Set<Int64>
 
     /// The state of a batch whose receipts were sent for no order.
     static let none = OrderReceipts(sent: [:])
 
     private init(
         sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, provable: ProvablePurchases = .none,
-        purchases: Set<Int64> = [], subscriptions: Set<Int64> = []
+        purchases: Set<Int64> = [], subscriptions: Set<Int64> = [], duplicates: Set<Int64> = []
     ) {
-        (self.sent, self.pool, self.provable) = (sent, pool, provable)
+        (self.sent, self.pool, self.provable, self.duplicates) = (sent, pool, provable, duplicates)
         (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
     }
 
@@ -196,13 +197,15 @@ struct OrderReceipts: Sendable {
         ]
         // A delivery that is being acknowledged at this moment keeps a proof from claiming what it gave.
         try transaction.query(Queries.markDue, things)
-        let unclaimable = try transaction.query(Queries.findUnclaimable, things)
+        let found = try transaction.query(Queries.findUnclaimable, things)
+        let unclaimable = try found.filter { try $0.bool("is_duplicate") == false }
         let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.sorted())])
         self.init(
             sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
             provable: provable,
             purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
-            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }))
+            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }),
+            duplicates: Set(try found.filter { try $0.bool("is_duplicate") }.map { try $0.int8("purchase_id") }))
     }
 
     /// Returns the orders for which a receipt was sent, the oldest first.
@@ -221,6 +224,14 @@ struct OrderReceipts: Sendable {
 
     /// Whether a proof may claim a purchase, as far as its payments, deliveries and owner say.
     func isClaimable(purchase id: Int64) -> Bool { !unclaimablePurchases.contains(id) }
+
+    /// Whether a purchase was listed as a possible duplicate of another one.
+    func isDuplicate(_ bought: PayingTransaction.Bought) -> Bool {
+        switch bought {
+        case .purchase(let id): duplicates.contains(id)
+        case .period: false
+        }
+    }
 
     /// Whether a proof may claim a subscription, likewise.
     func isClaimable(subscription id: Int64) -> Bool { !unclaimableSubscriptions.contains(id) }
@@ -352,7 +363,7 @@ extension SettlementRun {
         one.isClaimable = isClaimable
         one.isClaimed = stored?.isClaimed ?? false
         one.isAcknowledged = stored?.isAcknowledged ?? false
-        one.isDuplicate = stored?.isDuplicate ?? false
+        one.isDuplicate = stored?.isDuplicate ?? orderReceipts.isDuplicate(one.bought)
         one.accountToken = token?.lowercased()
         if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {
             one.tokenNames = .order(order)

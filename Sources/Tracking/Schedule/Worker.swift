@@ -125,6 +125,7 @@ package struct Worker: Service {
     private func seeToUnpolled() async throws {
         let intake = tracker.ledger.intake
         while try await intake.giveUpKeyless(), !isStopping() {}
+        while !isStopping(), try await intake.takeUpOwnerless() {}
         while !isStopping(), try await intake.takeUpUnpolled() {}
     }
 

@@ -55,6 +55,9 @@ struct ReasonsToAskTests {
             let plus = app.transaction("2", from: 28, days: 30, signedOn: 28.5, ["productId": "plus"])
             try await app.answer(on: 28.5, [basic(app, signedOn: 28.5, upgraded), plus])
             #expect(try await app.standing() == ["active t plus"])
+            let last =
+                "SELECT product_id || ' ' || state AS line FROM ledger.subscription_span WHERE upper_inf(known) AND upper_inf(valid)"
+            #expect(try await app.rows(last) == ["plus expired"], "basic does not live on")
             #expect(try await app.effects() == ["applied"], "its details ride along whenever it shows")
             try await app.expectSound()
         }
@@ -160,6 +163,29 @@ struct ReasonsToAskTests {
             _ = try await app.served.ledger.intake.takeUpUnpolled()
             #expect(try await app.effects() == ["asked", "asked"])
             #expect(try await schedule(app).count == 3)
+        }
+    }
+
+    @Test("A subscription that becomes known takes up a stored refund, and is asked about until it shows")
+    func becomesKnown() async throws {
+        try await SignedApp.with { app in
+            let week = app.transaction("1", from: 28, signedOn: 28.01)
+            let refunded = app.transaction("1", from: 28, signedOn: 28.2, ["revocationDate": app.at(28.2)])
+            let ended = app.renewal(ends: 35, signedOn: 28.2, renews: false, ["expirationIntent": 1])
+            let refund = try app.notification(
+                "REFUND", status: 5, transaction: refunded, renewal: ended, signedOn: 28.2)
+            #expect(try await app.post(refund) == "unpolled")
+            // Apple's answer about the first receipt lags behind.
+            try await app.answer(on: 28.21, [week])
+            #expect(try await app.standing() == ["active t weekly"])
+            #expect(try await app.effects() == ["asked"])
+            #expect(try await schedule(app) == ["4 60"])
+            try await app.expectSound()
+            try await app.answer(on: 28.22, [refunded])
+            #expect(try await app.standing().first?.hasPrefix("revoked") == true)
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await schedule(app).first?.hasPrefix("0 ") == true)
+            try await app.expectSound()
         }
     }
 

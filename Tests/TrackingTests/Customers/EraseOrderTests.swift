@@ -117,7 +117,7 @@ struct EraseOrderTests {
                     "coins: created placed, failed device",
                     "monthly: created placed, paid token, delivered acknowledged",
                     "season: created placed, cancelled erased",
-                    "themes: created placed, paid product, delivered skipped",
+                    "themes: created placed, paid product, cancelled erased",
                 ])
             #expect(
                 try await test.deliveries() == [
@@ -226,6 +226,63 @@ struct EraseOrderTests {
             #expect(try await test.deliveries() == moved)
             try await test.buys("t", "themes", by: "bob", asOf: -0.8)
             #expect(try await test.deliveries() == moved)
+            try await test.expectSound()
+        }
+    }
+
+    @Test(
+        "What an erased customer paid for and was not given pays the order of who shows it later; what was given, none",
+        arguments: [false, true])
+    func provedLater(isGiven: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
+            try await test.buys("p")
+            #expect(try await test.log(of: mine) == "created placed, paid product")
+            if isGiven { try await test.acknowledgeAll() }
+            let pseudonym = try await erase("ann", in: test)
+            #expect(
+                try await test.log(of: mine)
+                    == "created placed, paid product, \(isGiven ? "delivered acknowledged" : "cancelled erased")")
+            let payer = try await test.ledger.orders.read(mine.id, of: test.app.bundleID)
+            #expect(payer?.transactionID == (isGiven ? "p" : nil) && payer?.deliveryIDs.count == (isGiven ? 1 : 0))
+            #expect(try await test.owners() == "p -")
+            #expect(try await test.violations() == [])
+            for (place, receipt) in ["of bob", "another"].enumerated() {
+                try await test.check(
+                    try await test.send(receipt, for: theirs),
+                    test.bought([("p", "coins")], asOf: -0.9 + Double(place) / 10))
+            }
+            #expect(try await test.log(of: theirs) == "created placed" + (isGiven ? "" : ", paid proof"))
+            #expect(try await test.owners() == "p \(isGiven ? "-" : "bob")")
+            let lines =
+                isGiven
+                ? ["1 purchase acknowledged \(pseudonym) 100"]
+                : [
+                    "1 purchase erased \(pseudonym) 100", "2 transfer claimed_by_order \(pseudonym) 100",
+                    "3 purchase due bob 100",
+                ]
+            #expect(try await test.deliveries() == lines)
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("What is due for the order of an erased customer, and belongs to another one by then, is due to this one")
+    func dueToNextOwner() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place("themes")
+            try await test.buys("t", "themes")
+            try await test.buys("t", "themes", by: "bob", asOf: -0.9)
+            #expect(try await test.owners() == "t bob")
+            #expect(try await test.deliveries() == ["1 purchase due ann"])
+            let pseudonym = try await erase("ann", in: test)
+            #expect(try await test.log(of: order) == "created placed, paid product, cancelled erased")
+            #expect(
+                try await test.deliveries() == [
+                    "1 purchase claimed_by_order \(pseudonym)", "2 transfer claimed_by_order \(pseudonym)",
+                    "3 purchase due bob",
+                ])
             try await test.expectSound()
         }
     }

@@ -39,6 +39,68 @@ struct VerifyLookTests {
         }
     }
 
+    @Test("A one-time purchase that was given to a customer who never owned it, or taken back from another, is found")
+    func deliveredToAnother() async throws {
+        try await VerifyTests.withLife { test in
+            let id = try await test.text("SELECT delivery_id FROM ledger.delivery WHERE purchase_id IS NOT NULL")
+            let eve = "(SELECT customer_id FROM ledger.customer WHERE name = 'eve')"
+            try await test.run(
+                """
+                INSERT INTO ledger.delivery (app_id, environment, customer_id, product_id, kind, turn, reason, purchase_id,
+                    transaction_id, original_transaction_id, skipped_at, skipped_by, skip_reason)
+                SELECT app_id, environment, \(eve), product_id, kind, 2, 'refund', purchase_id, transaction_id,
+                    original_transaction_id, now(), 'kim', 'by mistake'
+                FROM ledger.delivery WHERE purchase_id IS NOT NULL
+                """)
+            let taken = try await test.violations([.deliveries]).map(\.detail)
+            #expect(taken.contains { $0.hasSuffix("is of another customer than the turn before") }, "\(taken)")
+            try await test.run(
+                """
+                DELETE FROM ledger.delivery WHERE purchase_id IS NOT NULL AND turn = 2;
+                UPDATE ledger.delivery SET customer_id = \(eve) WHERE purchase_id IS NOT NULL
+                """)
+            let given = try await test.violations([.deliveries]).map(\.detail)
+            #expect(given == ["delivery \(id) is of a customer who never owned it"])
+        }
+    }
+
+    @Test("A release of its own product excuses a paid order without a delivery, until a worker has passed it")
+    func awaitingRelease() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            try await test.buys("p")
+            try await test.run("DELETE FROM ledger.due_delivery; DELETE FROM ledger.delivery")
+            let missing = "order \(order.id) is paid and has no delivery, although the catalog delivers what pays it"
+            func look() async throws -> (orders: [String], deliveries: [String], awaiting: [String]) {
+                (
+                    try await test.violations([.orders]).map(\.detail),
+                    try await test.violations([.deliveries]).map(\.detail),
+                    try await test.ledger.operations.ordersAwaitingRelease().map { "\($0.productID) \($0.orders)" }
+                )
+            }
+            let owed = "turn 1 (purchase) of its delivery is not stored"
+            #expect(try await look() == ([missing], [owed], []))
+            func release(_ product: String, after purchase: String) async throws {
+                try await test.run(
+                    """
+                    DELETE FROM ledger.delivery_release;
+                    INSERT INTO ledger.delivery_release (app_id, product_id, after_purchase)
+                    SELECT app_id, '\(product)', \(purchase) FROM ledger.purchase
+                    """)
+            }
+            try await release("themes", after: "0")
+            #expect(try await look() == ([missing], [owed], ["themes 0"]))
+            try await release("coins", after: "purchase_id")
+            #expect(try await look() == ([missing], [owed], ["coins 0"]))
+            try await release("coins", after: "0")
+            #expect(try await look() == ([], [], ["coins 1"]))
+            while try await test.ledger.deliveries.release() {}
+            #expect(try await test.deliveries() == ["1 purchase due ann 100"])
+            #expect(try await look() == ([], [], []))
+        }
+    }
+
     @Test("Entitlements that are stored otherwise than their sources give are named with the customer's key")
     func entitlements() async throws {
         try await VerifyTests.withLife { test in

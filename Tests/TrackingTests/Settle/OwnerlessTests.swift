@@ -1,4 +1,5 @@
 import Crypto
+import Postgres
 import Subscriptions
 import TestSupport
 import Testing
@@ -18,11 +19,12 @@ struct OwnerlessTests {
         return try #require(try await test.ledger.intake.store([upload]).first).receiptID
     }
 
-    /// Gives the app a key of the Server API.
-    private func storeKey(_ test: TestLedger) async throws {
+    /// Gives the app a key of the Server API, and has a worker take up what it can be asked about.
+    private func storeKey(_ test: TestLedger, takingUp: Bool = true) async throws {
         try await test.ledger.apps.storeServerKey(
             try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"),
             of: test.app.bundleID)
+        while takingUp, try await test.ledger.intake.takeUpOwnerless() {}
     }
 
     /// Takes the key away, and has a worker see to what it alone could ask about.
@@ -168,6 +170,54 @@ struct OwnerlessTests {
             #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [])
             try await test.check(pointed, both(test, asOf: -1), server: Showing.transactionID.read)
             #expect(try await polled(test) == ["1000 \(ann)", "2000 \(pointed)"])
+        }
+    }
+
+    @Test("A new key takes up what notifications made in short transactions, and goes on where a killed worker was")
+    func batches() async throws {
+        try await withLedger(in: reused) { test in
+            try await storeKey(test)
+            var pointed: [ReceiptID] = []
+            for number in 1...5 {
+                pointed.append(try await notified("\(number)000", test))
+                let answer = Answer(from: test.at(-9), asOf: test.at(-4)).but {
+                    ($0.subscription, $0.line) = (OriginalTransactionID("\(number)000"), "line \(number)")
+                }
+                try await test.check(pointed[number - 1], answer.finding, server: Showing.transactionID.read)
+            }
+            let ann = try await test.show(
+                .receipt, "a", by: "ann",
+                Answer(from: test.at(-9), asOf: test.at(-3)).but { $0.subscription = "9000" }.finding
+            ).receiptID
+            try await removeKey(test)
+            let scheduled = "SELECT receipt_id FROM ledger.poll_schedule ORDER BY receipt_id"
+            #expect(try await test.rows(scheduled) == ["\(ann)"])
+            try await storeKey(test, takingUp: false)
+            #expect(try await test.rows(scheduled) == ["\(ann)"], "storing the key is one short transaction")
+            // Each round is a transaction of its own, and what a worker did not commit is done by the next one.
+            for taken in [2, 4, 5] {
+                #expect(try await test.ledger.intake.takeUpOwnerless(atMost: 2))
+                #expect(try await test.rows(scheduled) == (pointed.prefix(taken) + [ann]).map(\.description))
+            }
+            #expect(try await !test.ledger.intake.takeUpOwnerless(atMost: 2))
+            #expect(try await test.ledger.operations.status().unasked.map(\.subjects) == [])
+            try await storeKey(test, takingUp: false)
+            #expect(try await test.ledger.intake.takeUpOwnerless(atMost: 2), "another key begins anew")
+        }
+    }
+
+    @Test("The role of workers may take up what notifications made")
+    func role() async throws {
+        try await withLedger { test in
+            try await storeKey(test, takingUp: false)
+            try await test.ledger.operations.grantRoles()
+            let database = Database(
+                DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=perennial_worker'")
+            ) { print("as a worker: \($0)") }
+            let ledger = SubscriptionLedger(database: database)
+            #expect(try await ledger.intake.takeUpOwnerless())
+            #expect(try await !ledger.intake.takeUpOwnerless())
+            await database.close()
         }
     }
 
