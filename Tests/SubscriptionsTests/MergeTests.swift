@@ -98,8 +98,12 @@ import Testing
         for _ in 0..<300 {
             let facts = RandomLife.facts(using: &random)
             #expect(stored(facts) == facts, "\(random)")
-            #expect(stored(facts).recordsToWrite(since: stored(facts)).isEmpty, "\(random)")
-            #expect(facts.recordsToWrite(since: nil).count == facts.periods.count, "\(random)")
+            #expect(
+                stored(facts).recordsToWrite(since: stored(facts), policy: .standard(for: .production)).isEmpty,
+                "\(random)")
+            #expect(
+                facts.recordsToWrite(since: nil, policy: .standard(for: .production)).count == facts.periods.count,
+                "\(random)")
         }
     }
 
@@ -110,16 +114,20 @@ import Testing
         let again = known.adding(answer(41, first.reversed(), renewal()))
         #expect(again.asOf == day(41))
         #expect(again.records.allSatisfy { $0.asOf == nil && $0.ending?.asOf == nil })
-        #expect(again.recordsToWrite(since: known).isEmpty)
+        #expect(again.recordsToWrite(since: known, policy: .standard(for: .production)).isEmpty)
     }
 
     @Test("Only what is new or differs is written")
     func onlyWhatIsNewOrDiffersIsWritten() {
         let known = stored(SubscriptionFacts(answer(40, [row("1", 0, 30), row("2", 30, 60)], renewal())))
         let renewed = known.adding(answer(61, [row("1", 0, 30), row("2", 30, 60), row("3", 60, 90)], renewal()))
-        #expect(renewed.recordsToWrite(since: known).map(\.id) == [2, nil], "the old head's ending gets its own clock")
+        #expect(
+            renewed.recordsToWrite(since: known, policy: .standard(for: .production)).map(\.id) == [2, nil],
+            "the old head's ending gets its own clock")
         let silent = known.adding(answer(41, [row("2", 30, 60)], renewal()))
-        #expect(silent.recordsToWrite(since: known).map(\.id) == [1], "its clock is no longer the subscription's")
+        #expect(
+            silent.recordsToWrite(since: known, policy: .standard(for: .production)).map(\.id) == [1],
+            "its clock is no longer the subscription's")
     }
 
     @Test("Periods that turn out to be one are joined")

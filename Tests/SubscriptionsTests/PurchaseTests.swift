@@ -1,3 +1,4 @@
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -43,6 +44,31 @@ import Testing
         #expect(state?.quantity == 2)
         #expect(state?.version == 5, "the restored id was a version too")
         #expect(events.first?.first?.detail["quantity"] == .integer(2))
+    }
+
+    @Test("The earliest date that Apple ever gave counts, whatever came first", arguments: 0..<20 as Range<UInt64>)
+    func earliestDate(seed: UInt64) {
+        var random = Seeded(seed: 40_300 + seed)
+        print(random)
+        let answers = (0..<Int.random(in: 1...5, using: &random)).map { place -> (Double, TransactionRow) in
+            let asOf = Double(place) + 20
+            var row = purchase(["a", "b"].randomElement(using: &random) ?? "a", asOf: asOf)
+            row.purchasedAt = day(.random(in: 1...15, using: &random))
+            row.originalPurchasedAt =
+                [nil, Instant(milliseconds: 0), day(.random(in: 0...20, using: &random))]
+                .randomElement(using: &random) ?? nil
+            row.source = Bool.random(using: &random) ? .latestReceiptInfo : .deviceReceipt
+            return (asOf, row)
+        }
+        let given = answers.flatMap { [$1.purchasedAt, $1.originalPurchasedAt ?? $1.purchasedAt] }
+        let earliest = given.filter { $0.milliseconds > 0 }.min()
+        for _ in 0..<6 {
+            let (state, events) = settle(answers.shuffled(using: &random))
+            #expect(state?.purchasedAt == earliest)
+            #expect(kinds(events).first == "purchase.made" && Set(kinds(events).dropFirst()).isSubset(of: [""]))
+        }
+        let states = (0..<6).map { _ in settle(answers.shuffled(using: &random)).state?.facts.terms }
+        #expect(Set(states).count == 1, "the whole row is the same")
     }
 
     @Test("A purchase that is refunded at first sight has both events")

@@ -274,7 +274,10 @@ struct RenewalFactsTests {
         let stored = SubscriptionFacts(
             originalTransactionID: subscriptionID, asOf: facts.asOf, records: records, renewal: facts.renewal)
         #expect(stored == facts)
-        #expect(stored.adding(answer(36, [month], silent)).recordsToWrite(since: stored).isEmpty)
+        #expect(
+            stored.adding(answer(36, [month], silent)).recordsToWrite(
+                since: stored, policy: .standard(for: .production)
+            ).isEmpty)
         #expect(facts.clocks == [day(31), day(35)])
         let word = SubscriptionFacts(answer(31, [month], renewal(intent: "2", retry: true, graceByStatus: true)))
             .adding(answer(35, [month], renewal(intent: "2", retry: true)))

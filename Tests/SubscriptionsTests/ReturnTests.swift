@@ -117,6 +117,71 @@ import Testing
         let after = answer(max(back, 31) + 1, [first, row("2", back, back + 30)], renewal())
         let policy = Policy.standard(for: story.environment, speedup: story.speedup).with(leeway: .zero)
         #expect(kinds(settle([before, after], policy: policy).events).last == story.kinds)
+        // Whoever lapsed bought it; the rest are renewals, whichever answer came first.
+        for (one, other) in [(before, after), (after, before)] {
+            let isRenewal = SubscriptionFacts(one).adding(other).renewals(by: policy).last
+            #expect(isRenewal == !story.kinds.contains("reactivated"))
+        }
+    }
+
+    /// Periods in days, and whether each is a renewal.
+    struct Chain: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let rows: [TransactionRow]
+        let renewals: [Bool]
+    }
+
+    private static let chains: [Chain] = [
+        Chain(
+            testDescription: "the first one carries the id", rows: [row("1", 0, 30, transaction: "1000")],
+            renewals: [false]),
+        Chain(
+            testDescription: "the first one is as old as the subscription",
+            rows: [row("1", 60, 90).beginning(60.01)], renewals: [false]),
+        Chain(testDescription: "a lone row of a chain", rows: [row("4", 90, 120).beginning(0)], renewals: [true]),
+        Chain(
+            testDescription: "a lone row that says nothing of its chain", rows: [row("4", 90, 120)], renewals: [true]),
+        Chain(
+            testDescription: "a second early and a second late",
+            rows: [
+                row("1", 0, 30, transaction: "1000"), row("2", 30 - second, 60), row("3", 60 + second, 90),
+            ], renewals: [false, true, true]),
+        Chain(
+            testDescription: "nothing is known of the end, and a longer gap is a lapse",
+            rows: [row("1", 0, 30, transaction: "1000"), row("2", 30 + hour + second, 60), row("3", 90, 120)],
+            renewals: [false, false, false]),
+        Chain(
+            testDescription: "an upgrade is bought, and renews",
+            rows: [
+                row("1", 0, 30, cancelled: 10, upgraded: true, transaction: "1000"),
+                row("2", 10, 40, product: "yearly"), row("3", 40, 70, product: "yearly"),
+            ], renewals: [false, false, true]),
+        Chain(
+            testDescription: "an upgrade in the last hour",
+            rows: [
+                row("1", 0, 30, cancelled: 30 - second, upgraded: true, transaction: "1000"),
+                row("2", 30 - second, 60, product: "yearly"),
+            ], renewals: [false, false]),
+        Chain(
+            testDescription: "another product from the renewal on",
+            rows: [row("1", 0, 30, transaction: "1000"), row("2", 30, 60, product: "yearly")], renewals: [false, true]),
+        Chain(
+            testDescription: "bought again after a refund",
+            rows: [row("1", 0, 30, cancelled: 5, transaction: "1000"), row("2", 6, 36)], renewals: [false, false]),
+        Chain(
+            testDescription: "seats that are added, and renew with the others",
+            rows: [row("1", 0, 30, transaction: "1000"), row("2", 10, 30), row("3", 30, 60), row("4", 30, 60)],
+            renewals: [false, false, true, true]),
+    ]
+
+    @Test("What was bought and what was renewed is told from the rows", arguments: chains)
+    func boughtOrRenewed(_ chain: Chain) {
+        let policy = Policy.standard(for: .production)
+        let whole = SubscriptionFacts(answer(200, chain.rows))
+        #expect(whole.renewals(by: policy) == chain.renewals)
+        let parts = chain.rows.reversed().map { SubscriptionFacts(answer(200, [$0])) }
+        let merged = parts.dropFirst().reduce(parts[0]) { $0.merging($1) }
+        #expect(merged.renewals(by: policy) == chain.renewals)
     }
 
     @Test("A renewal after a reported end is late")
@@ -141,5 +206,14 @@ import Testing
             answer(101, [replaced, row("2", 100, 130, product: "yearly")], renewal(product: "yearly")),
         ]).events
         #expect(kinds(events).last == "subscription.expired product.changed subscription.reactivated")
+    }
+}
+
+extension TransactionRow {
+    /// The same with `original_purchase_date`, in days.
+    fileprivate func beginning(_ first: Double) -> TransactionRow {
+        var row = self
+        row.originalPurchasedAt = day(first)
+        return row
     }
 }

@@ -31,10 +31,10 @@ package func modelPayments(
     pay(Int64.min...tenMinutes) { one, order in
         mayPay(one, order) && isTheirs(one, order) && one.namedFor.contains(order.id)
     }
-    for (late, isLate) in [(Int64.min...0, false), (1...tenMinutes, true)] {
+    for (isOwned, late) in [false, true].flatMap({ [($0, Int64.min...0), ($0, 1...tenMinutes)] }) {
         func fits(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
             mayPay(one, order) && order.awaits == nil && [nil, one.quantity].contains(order.quantity)
-                && !(isLate && one.isAcknowledged)
+                && !(late.upperBound > 0 && one.isAcknowledged) && order.isOwned == isOwned
         }
         pay(late) { one, order in
             fits(one, order) && one.provedFor.contains(order.id) && (isTheirs(one, order) || one.isClaimable)

@@ -955,6 +955,7 @@ CREATE TABLE ledger.period (
     sale                      jsonb,
     ending                    jsonb,
     older_facts               jsonb,
+    is_renewal                boolean NOT NULL DEFAULT false,
     path                      text NOT NULL,
     as_of                     timestamptz,
     recorded_at               timestamptz NOT NULL,
@@ -989,6 +990,8 @@ COMMENT ON COLUMN ledger.period.sale IS
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
     'By field: where and when the fact comes from, if not from path and as_of';
+COMMENT ON COLUMN ledger.period.is_renewal IS
+    'Whether Apple charged for it as the subscription went on, and nobody bought it: docs/purchases.md has the rule';
 COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
 COMMENT ON COLUMN ledger.period.as_of IS
     'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
@@ -2530,6 +2533,8 @@ CREATE INDEX purchase_order_of_device ON ledger.purchase_order (device) WHERE de
 CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at)
     WHERE state IN ('created', 'purchasing', 'deferred') AND expires_at IS NOT NULL;
 CREATE INDEX purchase_order_paid_of_customer ON ledger.purchase_order (customer_id) WHERE state = 'paid';
+CREATE INDEX purchase_order_owned_of_customer ON ledger.purchase_order (customer_id)
+    WHERE state = 'delivered' AND paid_at IS NULL;
 COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
 COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS
     'The price that the customer was shown, in thousandths of currency';
@@ -2597,6 +2602,25 @@ COMMENT ON COLUMN ledger.order_receipt.transaction_id IS
 COMMENT ON COLUMN ledger.order_receipt.is_naming IS
     'Whether the last upload of the receipt for the order named transaction_id';
 COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
+
+CREATE FUNCTION ledger.owns_for_order(of_customer bigint, of_product text, of_order uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM ledger.ownership w
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
+        WHERE w.customer_id = of_customer AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = of_product AND p.version > 0
+          AND p.revoked_at IS NULL AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
+          AND (p.environment = 'Production' OR EXISTS (
+              SELECT FROM ledger.order_receipt x
+              JOIN ledger.receipt_purchase l ON l.receipt_id = x.receipt_id AND l.purchase_id = p.purchase_id
+              WHERE x.order_id = of_order OFFSET 0)));
+END $$;
+COMMENT ON FUNCTION ledger.owns_for_order IS
+    'Whether a customer owns a product, so that an order needs no payment: by more than a pointer, bought and neither shared '
+    'nor taken back. What was bought in the Sandbox counts where a receipt that holds it was sent for the order';
 
 CREATE FUNCTION ledger.log_order() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
@@ -2688,13 +2712,8 @@ BEGIN
     RETURN QUERY
     WITH asked AS MATERIALIZED (
         SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND EXISTS (
-                   SELECT FROM ledger.ownership w
-                   CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-                   WHERE w.customer_id = s.buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-                     AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = n.product_id AND p.version > 0
-                     AND p.revoked_at IS NULL) THEN 'delivered'
-                    ELSE 'created' END::ledger.order_state AS state
+               CASE WHEN s.kind = 'non_consumable' AND ledger.owns_for_order(s.buyer, n.product_id, n.order_id)
+                    THEN 'delivered' ELSE 'created' END::ledger.order_state AS state
         FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
         JOIN unnest(
             product_ids, quantities, prices, currencies, devices, request_keys, requests, order_ids, app_account_tokens,
@@ -2752,7 +2771,7 @@ COMMENT ON FUNCTION ledger.place_orders IS
     'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
     'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
     'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns by more than a pointer is delivered already. Every step is found by '
+    'non-consumable that the customer owns (ledger.owns_for_order) is delivered already. Every step is found by '
     'index, because a session keeps '
     'the plans that it made while the tables were empty';
 
@@ -2958,7 +2977,7 @@ LANGUAGE sql STABLE AS $$
            e.kind IS NOT NULL AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason),
            e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
            ledger.is_shared(e.ownership),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
+           CASE WHEN e.is_renewal THEN 'renewal' ELSE 'purchase' END,
            NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
     FROM (
         SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind,
@@ -2971,7 +2990,7 @@ LANGUAGE sql STABLE AS $$
             SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
                    (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
         CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at,
+            SELECT e.*,
                    lead(e.purchased_at) OVER (
                        PARTITION BY ledger.is_moved(e.is_upgraded, e.cancellation_reason)
                        ORDER BY e.purchased_at, e.period_id) AS followed_at
@@ -3442,30 +3461,32 @@ BEGIN
             -- The newest hundred, so that one customer's many orders cost others nothing.
             SELECT r.order_id FROM ledger.purchase_order r
             WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
-              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
-              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
+              AND r.product_id = c.product_id
+              AND (r.state::text = 'delivered' AND r.paid_at IS NULL
+                   OR r.state::text IN ('cancelled', 'failed', 'expired')
+                  AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0))
             ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
         UNION
         SELECT r.order_id
         FROM token t
         CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired')
+            SELECT r.* FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired') OR r.state = 'delivered' AND r.paid_at IS NULL
         UNION
         SELECT r.order_id
         FROM unnest(receipt_ids) AS n(id)
         CROSS JOIN LATERAL (
             SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
             ORDER BY x.sent_at DESC LIMIT 100) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired'));
+        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired') OR r.state = 'delivered' AND r.paid_at IS NULL);
 END $$;
 COMMENT ON FUNCTION ledger.payable_orders IS
     'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
     'paid and not delivered, whose payment may move: of the same customers and products, and of the customers whose orders '
-    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them. Of those that '
-    'ended and of those that are paid the newest hundred of a customer and product count';
+    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them, and those for '
+    'what was owned already always. Of those that ended and of those that are paid the newest hundred of a customer and '
+    'product count';
 
 -- An order whose transaction the caller named, and Apple does not list yet, waits for that one.
 CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
@@ -3624,17 +3645,18 @@ BEGIN
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (
+                SELECT FROM ledger.purchase_order r
+                WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0) AS pays OFFSET 0) x
         WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
+          -- What pays one of them may have turned out to be bought earlier.
+          AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens) OR x.pays)
+          AND (p.revoked_at IS NULL OR x.pays)
         UNION ALL
         SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
                o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
+               e.is_renewal,
                ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
                      ORDER BY a.transaction_id COLLATE "C"),
                lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded

@@ -4259,9 +4259,10 @@ CROSS JOIN LATERAL (
 WHERE a.bundle_id = $1::text AND a.removed_at IS NULL
 
 """#)
-    /// Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
+    /// Orders: returns whether one of the customers ($1) has an open order, one for what was owned already that would be open,
     package static let mayBePaying = SQLFile("may_be_paying", #"""
--- Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
+-- Orders: returns whether one of the customers ($1) has an open order, one for what was owned already that would be open,
+-- or a paid one whose payment may move, by any name.
 SELECT EXISTS (
     SELECT FROM unnest($1::bigint[]) AS n(customer_id)
     CROSS JOIN LATERAL (
@@ -4272,7 +4273,11 @@ SELECT EXISTS (
         SELECT FROM ledger.purchase_order r
         WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred')
         UNION ALL
-        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r) AS is_open
+        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid'
+        UNION ALL
+        SELECT FROM ledger.purchase_order r
+        WHERE r.customer_id = c.name_id AND r.state = 'delivered' AND r.paid_at IS NULL AND r.expires_at > now() OFFSET 0) r)
+    AS is_open
 
 """#)
     /// Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
@@ -4288,15 +4293,16 @@ SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bi
 UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bigint[]) AND NOT x.settled
 
 """#)
-    /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
+    /// Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before;
     package static let readPayableOrders = SQLFile("read_payable_orders", #"""
--- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
+-- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before;
+-- also those for what was owned already (is_owned). Of what
 -- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits. One that is_lost is
 -- paid by what another customer was given, or has by a token, a proof or a person's decision.
 SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
        CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
        r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
-       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
+       was.is_open, was.is_owned, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
        CASE WHEN r.state = 'paid'
             THEN COALESCE(NOT ledger.is_same_customer(
                      ledger.given_to(r.purchase_id, r.subscription_id, r.period_id), r.customer_id), false)
@@ -4316,11 +4322,17 @@ JOIN ledger.customer c USING (customer_id)
 LEFT JOIN ledger.product d ON d.app_id = r.app_id AND d.product_id = r.product_id
 LEFT JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
-    WHERE r.state = 'paid' AND g.order_id = r.order_id AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    WHERE r.state = 'paid' AND g.order_id = r.order_id
+      AND (g.state NOT IN ('paid', 'delivered', 'refunded') OR g.cause = 'already_owned')
     ORDER BY g.ordinal DESC LIMIT 1) prior ON true
 CROSS JOIN LATERAL (
-    SELECT COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open OFFSET 0) was
+    SELECT CASE COALESCE(prior.state, r.state)::text
+               WHEN 'created' THEN true WHEN 'purchasing' THEN true WHEN 'deferred' THEN true
+               -- What was owned already may still be bought while the order would wait.
+               WHEN 'delivered' THEN r.expires_at > clock_timestamp() ELSE false END AS is_open,
+           COALESCE(prior.state, r.state) = 'delivered' AS is_owned OFFSET 0) was
 WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
+   OR r.state = 'delivered' AND r.paid_at IS NULL
 ORDER BY r.order_id
 
 """#)
@@ -4344,33 +4356,30 @@ WHERE (ledger.given_to(t.purchase_id, t.subscription_id, t.period_id) <> t.owner
         OFFSET 0)
 
 """#)
-    /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable by more
+    /// Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable
     package static let ownOrdered = SQLFile("own_ordered", #"""
--- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable by more
--- than a pointer, at $2.
+-- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable
+-- (ledger.owns_for_order), at $2.
 UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned',
     changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM ledger.product d, ledger.customer c
 WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasing', 'deferred')
   AND d.app_id = o.app_id AND d.product_id = o.product_id AND d.kind = 'non_consumable'
-  AND c.customer_id = o.customer_id AND EXISTS (
-    SELECT FROM ledger.ownership w
-    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-    WHERE w.customer_id = COALESCE(c.merged_into, c.customer_id) AND upper_inf(w.known) AND upper_inf(w.valid)
-      AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = o.product_id AND p.version > 0 AND p.revoked_at IS NULL)
+  AND c.customer_id = o.customer_id
+  AND ledger.owns_for_order(COALESCE(c.merged_into, c.customer_id), o.product_id, o.order_id)
 
 """#)
     /// Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
     package static let unpayOrders = SQLFile("unpay_orders", #"""
 -- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
 UPDATE ledger.purchase_order o
-SET state = n.state, cause = 'moved', environment = NULL, transaction_id = NULL, paid_at = NULL, purchase_id = NULL,
-    subscription_id = NULL, period_id = NULL,
+SET state = n.state, cause = CASE n.state WHEN 'delivered' THEN 'already_owned' ELSE 'moved' END, environment = NULL,
+    transaction_id = NULL, paid_at = NULL, purchase_id = NULL, subscription_id = NULL, period_id = NULL,
     changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[]) AS i(id)
 CROSS JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
-    WHERE g.order_id = i.id::uuid AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    WHERE g.order_id = i.id::uuid AND (g.state NOT IN ('paid', 'delivered', 'refunded') OR g.cause = 'already_owned')
     ORDER BY g.ordinal DESC LIMIT 1) n
 WHERE o.order_id = i.id::uuid AND o.state = 'paid'
 
@@ -4470,7 +4479,7 @@ WHERE NOT EXISTS (
 -- came since (not is_new).
 SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, NOT x.settled AS is_new, x.transaction_id,
        head.customer_id, head.name,
-       o.state NOT IN ('delivered', 'refunded') AS is_payable
+       o.state <> 'refunded' AND (o.state <> 'delivered' OR o.paid_at IS NULL) AS is_payable
 FROM ledger.order_receipt x
 JOIN ledger.purchase_order o USING (order_id)
 JOIN ledger.customer c USING (customer_id)
@@ -6561,8 +6570,8 @@ WHERE r.receipt_id = $1::bigint
     package static let readReceiptPurchases = SQLFile("read_receipt_purchases", #"""
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, whether it is another's: its token names another customer, or another customer paid it; and
--- whether another customer was given it.
+-- one its account token names, whether it is another's: its token names another customer, or another customer paid it
+-- (is_shared); and whether another customer was given it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -6588,9 +6597,7 @@ WITH buyer AS MATERIALIZED (
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
            true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
            ledger.given_to(NULL, e.subscription_id, e.period_id),
-           EXISTS (
-               SELECT FROM ledger.period b
-               WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
+           e.is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r
             WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id), lower(e.app_account_token),
            ledger.is_shared(e.ownership)
@@ -7182,9 +7189,9 @@ SELECT period_id, subscription_id, tstzrange(COALESCE(facts_recorded_at, recorde
 FROM doubled
 
 """#)
-    /// Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $28 are the columns named below.
+    /// Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $29 are the columns named below.
     package static let writePeriods = SQLFile("write_periods", #"""
--- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $28 are the columns named below.
+-- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $29 are the columns named below.
 -- Keeps the earlier version of every fact that figures depend on, so that reports can show them as known then.
 WITH given AS MATERIALIZED (
     SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL OR (n.sale ->> 'revoked_seats')::int > 0
@@ -7193,11 +7200,12 @@ WITH given AS MATERIALIZED (
                 $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[],
                 $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[],
                 $21::text[], $22::int[], $23::jsonb[], $24::jsonb[], $25::timestamptz[], $26::text[],
-                $27::jsonb[], $28::timestamptz[])
+                $27::jsonb[], $28::boolean[], $29::timestamptz[])
         AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
              original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro,
              promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by,
-             price_milliunits, price_currency, revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at)
+             price_milliunits, price_currency, revocation_percentage, sale, ending, as_of, path, older_facts, is_renewal,
+             recorded_at)
 ), past AS (
     INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
@@ -7221,7 +7229,7 @@ INSERT INTO ledger.period AS p
     (period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
      original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
      offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, price_milliunits, price_currency,
-     revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at, cancellation_recorded_at)
+     revocation_percentage, sale, ending, as_of, path, older_facts, is_renewal, recorded_at, cancellation_recorded_at)
 OVERRIDING SYSTEM VALUE
 SELECT n.* FROM given n
 ON CONFLICT (period_id) DO UPDATE SET
@@ -7234,7 +7242,7 @@ ON CONFLICT (period_id) DO UPDATE SET
     app_account_token = EXCLUDED.app_account_token, replaced_by = EXCLUDED.replaced_by,
     price_milliunits = EXCLUDED.price_milliunits, price_currency = EXCLUDED.price_currency,
     revocation_percentage = EXCLUDED.revocation_percentage, sale = EXCLUDED.sale, ending = EXCLUDED.ending,
-    as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts,
+    as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts, is_renewal = EXCLUDED.is_renewal,
     cancellation_recorded_at = CASE
         WHEN (EXCLUDED.cancelled_at, EXCLUDED.sale ->> 'revoked_seats')
             IS NOT DISTINCT FROM (p.cancelled_at, p.sale ->> 'revoked_seats') THEN p.cancellation_recorded_at

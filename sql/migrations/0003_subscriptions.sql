@@ -127,6 +127,7 @@ CREATE TABLE ledger.period (
     sale                      jsonb,
     ending                    jsonb,
     older_facts               jsonb,
+    is_renewal                boolean NOT NULL DEFAULT false,
     path                      text NOT NULL,
     as_of                     timestamptz,
     recorded_at               timestamptz NOT NULL,
@@ -161,6 +162,8 @@ COMMENT ON COLUMN ledger.period.sale IS
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
     'By field: where and when the fact comes from, if not from path and as_of';
+COMMENT ON COLUMN ledger.period.is_renewal IS
+    'Whether Apple charged for it as the subscription went on, and nobody bought it: docs/purchases.md has the rule';
 COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
 COMMENT ON COLUMN ledger.period.as_of IS
     'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';

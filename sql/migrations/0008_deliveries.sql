@@ -67,7 +67,7 @@ LANGUAGE sql STABLE AS $$
            e.kind IS NOT NULL AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason),
            e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
            ledger.is_shared(e.ownership),
-           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
+           CASE WHEN e.is_renewal THEN 'renewal' ELSE 'purchase' END,
            NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
     FROM (
         SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind,
@@ -80,7 +80,7 @@ LANGUAGE sql STABLE AS $$
             SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
                    (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
         CROSS JOIN LATERAL (
-            SELECT e.*, min(e.purchased_at) OVER () AS first_at,
+            SELECT e.*,
                    lead(e.purchased_at) OVER (
                        PARTITION BY ledger.is_moved(e.is_upgraded, e.cancellation_reason)
                        ORDER BY e.purchased_at, e.period_id) AS followed_at

@@ -94,30 +94,32 @@ BEGIN
             -- The newest hundred, so that one customer's many orders cost others nothing.
             SELECT r.order_id FROM ledger.purchase_order r
             WHERE r.customer_id = c.name_id AND r.created_at > now() - interval '90 days'
-              AND r.product_id = c.product_id AND r.state::text IN ('cancelled', 'failed', 'expired')
-              AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0)
+              AND r.product_id = c.product_id
+              AND (r.state::text = 'delivered' AND r.paid_at IS NULL
+                   OR r.state::text IN ('cancelled', 'failed', 'expired')
+                  AND EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = r.order_id OFFSET 0))
             ORDER BY r.created_at DESC, r.order_id DESC LIMIT 100) r
         UNION
         SELECT r.order_id
         FROM token t
         CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired')
+            SELECT r.* FROM ledger.purchase_order r WHERE r.app_account_token = t.token OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired') OR r.state = 'delivered' AND r.paid_at IS NULL
         UNION
         SELECT r.order_id
         FROM unnest(receipt_ids) AS n(id)
         CROSS JOIN LATERAL (
             SELECT x.order_id FROM ledger.order_receipt x WHERE x.receipt_id = n.id
             ORDER BY x.sent_at DESC LIMIT 100) x
-        CROSS JOIN LATERAL (
-            SELECT r.order_id, r.state FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
-        WHERE r.state IN ('cancelled', 'failed', 'expired'));
+        CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = x.order_id OFFSET 0) r
+        WHERE r.state IN ('cancelled', 'failed', 'expired') OR r.state = 'delivered' AND r.paid_at IS NULL);
 END $$;
 COMMENT ON FUNCTION ledger.payable_orders IS
     'The orders that purchases, the periods of subscriptions, and what receipts were sent for may pay, and those that are '
     'paid and not delivered, whose payment may move: of the same customers and products, and of the customers whose orders '
-    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them. Of those that '
-    'ended and of those that are paid the newest hundred of a customer and product count';
+    'are paid by these. Orders that ended count where a receipt was sent for them or a token names them, and those for '
+    'what was owned already always. Of those that ended and of those that are paid the newest hundred of a customer and '
+    'product count';
 
 -- An order whose transaction the caller named, and Apple does not list yet, waits for that one.
 CREATE FUNCTION ledger.awaited_transaction(of_order uuid) RETURNS text
@@ -276,17 +278,18 @@ BEGIN
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         JOIN wanted w ON w.customer_id = o.customer_id AND w.product_id = p.product_id
-         AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens))
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (
+                SELECT FROM ledger.purchase_order r
+                WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0) AS pays OFFSET 0) x
         WHERE p.version > 0 AND NOT ledger.is_shared(p.facts #>> '{ownership,word}')
-          AND (p.revoked_at IS NULL OR EXISTS (
-              SELECT FROM ledger.purchase_order r
-              WHERE r.purchase_id = p.purchase_id AND r.order_id = ANY(order_ids) OFFSET 0))
+          -- What pays one of them may have turned out to be bought earlier.
+          AND (p.purchased_at >= w.since OR ledger.account_token(p.app_account_token) = ANY(w.tokens) OR x.pays)
+          AND (p.revoked_at IS NULL OR x.pays)
         UNION ALL
         SELECT s.app_id, NULL, s.subscription_id, e.period_id, s.environment, e.product_id, e.quantity, e.purchased_at,
                o.customer_id, o.cause,
-               EXISTS (
-                   SELECT FROM ledger.period b
-                   WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at OFFSET 0),
+               e.is_renewal,
                ARRAY(SELECT a.transaction_id FROM ledger.transaction_alias a WHERE a.period_id = e.period_id
                      ORDER BY a.transaction_id COLLATE "C"),
                lower(e.app_account_token), e.cancelled_at IS NOT NULL AND NOT e.is_upgraded

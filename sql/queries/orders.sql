@@ -183,7 +183,8 @@ CROSS JOIN LATERAL (
 WHERE a.bundle_id = $1::text AND a.removed_at IS NULL
 
 -- name: may_be_paying
--- Orders: returns whether one of the customers ($1) has an open order, or a paid one whose payment may move, by any name.
+-- Orders: returns whether one of the customers ($1) has an open order, one for what was owned already that would be open,
+-- or a paid one whose payment may move, by any name.
 SELECT EXISTS (
     SELECT FROM unnest($1::bigint[]) AS n(customer_id)
     CROSS JOIN LATERAL (
@@ -194,7 +195,11 @@ SELECT EXISTS (
         SELECT FROM ledger.purchase_order r
         WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred')
         UNION ALL
-        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid' OFFSET 0) r) AS is_open
+        SELECT FROM ledger.purchase_order r WHERE r.customer_id = c.name_id AND r.state = 'paid'
+        UNION ALL
+        SELECT FROM ledger.purchase_order r
+        WHERE r.customer_id = c.name_id AND r.state = 'delivered' AND r.paid_at IS NULL AND r.expires_at > now() OFFSET 0) r)
+    AS is_open
 
 -- name: lock_payable
 -- Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
@@ -206,13 +211,14 @@ SELECT id::text AS order_id FROM unnest(ledger.lock_payable($1::bigint[], $2::bi
 UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bigint[]) AND NOT x.settled
 
 -- name: read_payable_orders
--- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before. Of what
+-- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before;
+-- also those for what was owned already (is_owned). Of what
 -- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits. One that is_lost is
 -- paid by what another customer was given, or has by a token, a proof or a person's decision.
 SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
        CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
        r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
-       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
+       was.is_open, was.is_owned, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
        CASE WHEN r.state = 'paid'
             THEN COALESCE(NOT ledger.is_same_customer(
                      ledger.given_to(r.purchase_id, r.subscription_id, r.period_id), r.customer_id), false)
@@ -232,11 +238,17 @@ JOIN ledger.customer c USING (customer_id)
 LEFT JOIN ledger.product d ON d.app_id = r.app_id AND d.product_id = r.product_id
 LEFT JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
-    WHERE r.state = 'paid' AND g.order_id = r.order_id AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    WHERE r.state = 'paid' AND g.order_id = r.order_id
+      AND (g.state NOT IN ('paid', 'delivered', 'refunded') OR g.cause = 'already_owned')
     ORDER BY g.ordinal DESC LIMIT 1) prior ON true
 CROSS JOIN LATERAL (
-    SELECT COALESCE(prior.state, r.state) IN ('created', 'purchasing', 'deferred') AS is_open OFFSET 0) was
+    SELECT CASE COALESCE(prior.state, r.state)::text
+               WHEN 'created' THEN true WHEN 'purchasing' THEN true WHEN 'deferred' THEN true
+               -- What was owned already may still be bought while the order would wait.
+               WHEN 'delivered' THEN r.expires_at > clock_timestamp() ELSE false END AS is_open,
+           COALESCE(prior.state, r.state) = 'delivered' AS is_owned OFFSET 0) was
 WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
+   OR r.state = 'delivered' AND r.paid_at IS NULL
 ORDER BY r.order_id
 
 -- name: read_paying
@@ -258,29 +270,26 @@ WHERE (ledger.given_to(t.purchase_id, t.subscription_id, t.period_id) <> t.owner
         OFFSET 0)
 
 -- name: own_ordered
--- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable by more
--- than a pointer, at $2.
+-- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable
+-- (ledger.owns_for_order), at $2.
 UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned',
     changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM ledger.product d, ledger.customer c
 WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasing', 'deferred')
   AND d.app_id = o.app_id AND d.product_id = o.product_id AND d.kind = 'non_consumable'
-  AND c.customer_id = o.customer_id AND EXISTS (
-    SELECT FROM ledger.ownership w
-    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
-    WHERE w.customer_id = COALESCE(c.merged_into, c.customer_id) AND upper_inf(w.known) AND upper_inf(w.valid)
-      AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = o.product_id AND p.version > 0 AND p.revoked_at IS NULL)
+  AND c.customer_id = o.customer_id
+  AND ledger.owns_for_order(COALESCE(c.merged_into, c.customer_id), o.product_id, o.order_id)
 
 -- name: unpay_orders
 -- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
 UPDATE ledger.purchase_order o
-SET state = n.state, cause = 'moved', environment = NULL, transaction_id = NULL, paid_at = NULL, purchase_id = NULL,
-    subscription_id = NULL, period_id = NULL,
+SET state = n.state, cause = CASE n.state WHEN 'delivered' THEN 'already_owned' ELSE 'moved' END, environment = NULL,
+    transaction_id = NULL, paid_at = NULL, purchase_id = NULL, subscription_id = NULL, period_id = NULL,
     changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[]) AS i(id)
 CROSS JOIN LATERAL (
     SELECT g.state FROM ledger.order_change g
-    WHERE g.order_id = i.id::uuid AND g.state NOT IN ('paid', 'delivered', 'refunded')
+    WHERE g.order_id = i.id::uuid AND (g.state NOT IN ('paid', 'delivered', 'refunded') OR g.cause = 'already_owned')
     ORDER BY g.ordinal DESC LIMIT 1) n
 WHERE o.order_id = i.id::uuid AND o.state = 'paid'
 
@@ -368,7 +377,7 @@ WHERE NOT EXISTS (
 -- came since (not is_new).
 SELECT x.receipt_id, x.order_id::text AS order_id, x.is_proved, NOT x.settled AS is_new, x.transaction_id,
        head.customer_id, head.name,
-       o.state NOT IN ('delivered', 'refunded') AS is_payable
+       o.state <> 'refunded' AND (o.state <> 'delivered' OR o.paid_at IS NULL) AS is_payable
 FROM ledger.order_receipt x
 JOIN ledger.purchase_order o USING (order_id)
 JOIN ledger.customer c USING (customer_id)

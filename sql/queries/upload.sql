@@ -225,8 +225,8 @@ WHERE r.receipt_id = $1::bigint
 -- name: read_receipt_purchases
 -- Upload: returns what receipt $1 holds: each one-time purchase, and each period of its subscriptions, with every
 -- transaction id, whether customer $2, by any name, owns it, whether its owner only points at it, which order it pays, which
--- one its account token names, whether it is another's: its token names another customer, or another customer paid it; and
--- whether another customer was given it.
+-- one its account token names, whether it is another's: its token names another customer, or another customer paid it
+-- (is_shared); and whether another customer was given it.
 WITH buyer AS MATERIALIZED (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.receipt r JOIN ledger.customer c ON c.app_id = r.app_id AND c.name = $2::text
@@ -252,9 +252,7 @@ WITH buyer AS MATERIALIZED (
            e.product_id, e.quantity, e.purchased_at, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded, e.cancelled_at,
            true, COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false), o.cause IS NOT DISTINCT FROM 'pointer',
            ledger.given_to(NULL, e.subscription_id, e.period_id),
-           EXISTS (
-               SELECT FROM ledger.period b
-               WHERE b.subscription_id = e.subscription_id AND b.expires_at = e.purchased_at),
+           e.is_renewal,
            (SELECT r.order_id::text FROM ledger.purchase_order r
             WHERE r.subscription_id = e.subscription_id AND r.period_id = e.period_id), lower(e.app_account_token),
            ledger.is_shared(e.ownership)

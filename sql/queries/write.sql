@@ -23,7 +23,7 @@ SELECT period_id, subscription_id, tstzrange(COALESCE(facts_recorded_at, recorde
 FROM doubled
 
 -- name: write_periods
--- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $28 are the columns named below.
+-- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $29 are the columns named below.
 -- Keeps the earlier version of every fact that figures depend on, so that reports can show them as known then.
 WITH given AS MATERIALIZED (
     SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL OR (n.sale ->> 'revoked_seats')::int > 0
@@ -32,11 +32,12 @@ WITH given AS MATERIALIZED (
                 $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[],
                 $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[],
                 $21::text[], $22::int[], $23::jsonb[], $24::jsonb[], $25::timestamptz[], $26::text[],
-                $27::jsonb[], $28::timestamptz[])
+                $27::jsonb[], $28::boolean[], $29::timestamptz[])
         AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
              original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro,
              promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by,
-             price_milliunits, price_currency, revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at)
+             price_milliunits, price_currency, revocation_percentage, sale, ending, as_of, path, older_facts, is_renewal,
+             recorded_at)
 ), past AS (
     INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
@@ -60,7 +61,7 @@ INSERT INTO ledger.period AS p
     (period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
      original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
      offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, price_milliunits, price_currency,
-     revocation_percentage, sale, ending, as_of, path, older_facts, recorded_at, cancellation_recorded_at)
+     revocation_percentage, sale, ending, as_of, path, older_facts, is_renewal, recorded_at, cancellation_recorded_at)
 OVERRIDING SYSTEM VALUE
 SELECT n.* FROM given n
 ON CONFLICT (period_id) DO UPDATE SET
@@ -73,7 +74,7 @@ ON CONFLICT (period_id) DO UPDATE SET
     app_account_token = EXCLUDED.app_account_token, replaced_by = EXCLUDED.replaced_by,
     price_milliunits = EXCLUDED.price_milliunits, price_currency = EXCLUDED.price_currency,
     revocation_percentage = EXCLUDED.revocation_percentage, sale = EXCLUDED.sale, ending = EXCLUDED.ending,
-    as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts,
+    as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts, is_renewal = EXCLUDED.is_renewal,
     cancellation_recorded_at = CASE
         WHEN (EXCLUDED.cancelled_at, EXCLUDED.sale ->> 'revoked_seats')
             IS NOT DISTINCT FROM (p.cancelled_at, p.sale ->> 'revoked_seats') THEN p.cancellation_recorded_at

@@ -103,13 +103,18 @@ struct UploadResult: Sendable {
         let about = named.flatMap { $0.isInTime(for: order) ? $0 : nil }
         if let about, about.isLost(to: order) { return .failed }
         if let item = order.transactionID.flatMap({ contents.item($0) }) { return item.word }
+        let fit = contents.fit(for: order, naming: about?.transactionID)
         switch order.state {
+        // What was bought for an order that needed no payment may be lost to it.
+        case .delivered where order.transactionID == nil:
+            if case .refused = fit { return .failed }
+            return .succeeded
         case .paid, .delivered: return .succeeded
         case .refunded: return .failed
         case .deferred: return .pending
         case .created, .purchasing, .cancelled, .failed, .expired: break
         }
-        switch contents.fit(for: order, naming: about?.transactionID) {
+        switch fit {
         case .owned: return .succeeded
         case .refused: return .failed
         case .nothing: return .absent

@@ -239,7 +239,7 @@ extension StateChange {
             change["from_product_id"] = .text(previous.productID.text)
             change["to_product_id"] = .text(period.productID.text)
             drafts.append(draft(.productChanged, period.productID, at: period.chargedBy, change))
-            if period.tookOver(previous, policy) || tookOverNext(index) { return drafts }
+            if after.facts.tookOver(index, previous, policy) { return drafts }
         }
         let kind = kind(of: period, after: previous)
         if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
@@ -249,33 +249,14 @@ extension StateChange {
         return drafts
     }
 
-    /// Returns whether the period immediately replaced a next period that had been charged ahead of time.
-    private func tookOverNext(_ index: Int) -> Bool {
-        let period = after.facts.periods[index]
-        return after.facts.periods[(index + 1)...].prefix { $0.gaveWay }.contains { next in
-            guard next.productID != period.productID, let cancelledAt = next.cancelledAt else {
-                return false
-            }
-            return period.purchasedAt <= cancelledAt + policy.lateRenewalTolerance
-                && cancelledAt <= period.purchasedAt + policy.lateRenewalTolerance
-        }
-    }
-
     private func kind(of period: Period, after previous: Period) -> EventKind {
         let gap = period.gap(after: previous, policy)
-        if hasLapsed(after: previous, for: gap) { return .subscriptionReactivated }
+        // Renewal was off when last seen, or Apple had stopped charging.
+        let renewal = (previous.ending ?? before.facts.renewal)?.value
+        if gap > previous.longestGap(knowing: renewal, policy) { return .subscriptionReactivated }
         if previous.isTrial { return .trialConverted }
         if hadFailed(previous) || gap > policy.lateRenewalTolerance { return .subscriptionRecovered }
         return .subscriptionRenewed
-    }
-
-    /// Returns whether the customer came back after the gap: renewal was off when last seen, or Apple had stopped
-    /// charging.
-    private func hasLapsed(after previous: Period, for gap: Delay) -> Bool {
-        let renewal = previous.ending ?? before.facts.renewal
-        let longest = previous.isMonthly ? policy.longestPaymentLapse : policy.longestLapse
-        let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : longest
-        return gap > tolerance
     }
 
     /// Returns whether the last known fact about a period's end is a billing failure.
@@ -300,9 +281,6 @@ extension Period {
         isUpgraded ? restRefundedAt(replacedAt: replacedAt) : cancelledAt
     }
 
-    /// Whether the period was charged ahead of time and replaced before it began, so that nothing ever followed it.
-    fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
-
     /// The start of the period, or its refund if that came earlier: the charge had happened by then, and its event
     /// precedes the refund's.
     fileprivate var chargedBy: Instant { isRefunded ? min(purchasedAt, cancelledAt ?? purchasedAt) : purchasedAt }
@@ -310,30 +288,9 @@ extension Period {
     /// Returns the time between two periods. A renewal counts from the expiry, even if the previous period was
     /// refunded.
     fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
-        let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)
+        let renews = begins(after: previous, policy)
         return purchasedAt - (renews ? previous.expiresAt : previous.accessEnd)
     }
-
-    /// Returns whether the period replaced another product immediately rather than at the next renewal: the other
-    /// period is marked as upgraded, or was still far from its expiry.
-    fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
-        if previous.isUpgraded { return purchasedAt <= previous.accessEnd + policy.lateRenewalTolerance }
-        return purchasedAt < previous.expiresAt - previous.tolerance(policy) && previous.cancelledAt == nil
-    }
-
-    /// Returns how far from this period's expiry a renewal may start: at most a tenth of the period.
-    private func tolerance(_ policy: Policy) -> Delay {
-        min(policy.lateRenewalTolerance, (expiresAt - purchasedAt).divided(by: 10))
-    }
-}
-
-extension Policy {
-    /// The longest gap between two periods that Apple's own billing retries can still explain. Apple retries for 60
-    /// days (Apple: "Reducing involuntary subscriber churn").
-    fileprivate var longestLapse: Delay { Delay.days(65).divided(by: speedup) }
-
-    /// The same of two payments of a term, which Apple tries for 90 days.
-    fileprivate var longestPaymentLapse: Delay { Delay.days(95).divided(by: speedup) }
 }
 
 extension StateChange {

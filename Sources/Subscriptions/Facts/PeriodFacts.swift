@@ -351,6 +351,8 @@ package struct PeriodRecord: Sendable, Hashable {
     package var olderFacts: [FactName: FactOrigin]
     /// Apple's information about the renewal that follows the period.
     package var ending: Ending?
+    /// Whether it is a renewal, in a record to write: see ``SubscriptionFacts/renewals(by:)``.
+    package var isRenewal = false
 
     /// Creates a record from its columns.
     package init(

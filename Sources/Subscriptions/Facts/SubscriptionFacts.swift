@@ -104,15 +104,24 @@ extension SubscriptionFacts {
 
     /// Returns the records to insert (`id` nil) or update if `stored` is already written.
     ///
-    /// A record that differs from the stored one only in paths is not written again.
-    package func recordsToWrite(since stored: SubscriptionFacts?) -> [PeriodRecord] {
+    /// A record that differs from the stored one only in paths is not written again. Whether one is a renewal depends on
+    /// the other periods.
+    package func recordsToWrite(since stored: SubscriptionFacts?, policy: Policy) -> [PeriodRecord] {
         var written: [Int64: PeriodRecord] = [:]
-        for record in stored?.records ?? [] {
+        for record in stored?.records(by: policy) ?? [] {
             if let id = record.id { written[id] = record }
         }
-        return records.filter { record in
+        return records(by: policy).filter { record in
             guard let id = record.id, let known = written[id] else { return true }
             return record.withoutPaths != known.withoutPaths
+        }
+    }
+
+    private func records(by policy: Policy) -> [PeriodRecord] {
+        zip(records, renewals(by: policy)).map { record, isRenewal in
+            var record = record
+            record.isRenewal = isRenewal
+            return record
         }
     }
 

@@ -14,6 +14,8 @@ package struct PayableOrder: Sendable, Hashable {
     /// The transaction that the caller named last, if Apple does not list it yet: nothing else pays the order meanwhile,
     /// except by a token or by another name.
     package var awaits: TransactionID?
+    /// Whether its customer owned the product already when it was decided first, so that every other order comes before it.
+    package var isOwned = false
 
     package init(
         id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool
@@ -290,6 +292,8 @@ private struct Pair: Comparable {
         case inTime
         /// The order was placed within ten minutes after the purchase.
         case late
+        /// The same of orders for what was owned already.
+        case ownedInTime, ownedLate
     }
 
     let transaction: PayingTransaction
@@ -322,7 +326,7 @@ private struct Pair: Comparable {
         guard order.awaits == nil, order.quantity.map({ $0 == transaction.quantity }) ?? true,
             !(isLate && transaction.isAcknowledged)
         else { return nil }
-        turn = isLate ? .late : .inTime
+        turn = order.isOwned ? (isLate ? .ownedLate : .ownedInTime) : isLate ? .late : .inTime
         if transaction.provedFor.contains(order.id), isOwn || transaction.isClaimable {
             cause = .proof
         } else if isOwn, transaction.sentFor.contains(order.id) {

@@ -64,23 +64,44 @@ private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Eve
 
 /// The facts that every row states about a one-time purchase, taken from one row as a whole.
 package struct PurchaseTerms: Hashable, Sendable, FactValue {
-    /// `purchase_date`.
+    /// `purchase_date`, or `original_purchase_date` where that is earlier.
     package var purchasedAt: Instant
     package var quantity: Int
-    /// `transaction_id` of the newest source; others are aliases.
+    /// `transaction_id` of the source; others are aliases.
     package var transactionID: TransactionID
+    /// Whether the date is the row's `original_purchase_date`.
+    package var isOriginal: Bool
 
     /// Terms from their parts.
-    package init(purchasedAt: Instant, quantity: Int, transactionID: TransactionID) {
+    package init(purchasedAt: Instant, quantity: Int, transactionID: TransactionID, isOriginal: Bool = false) {
         self.purchasedAt = purchasedAt
         self.quantity = quantity
         self.transactionID = transactionID
+        self.isOriginal = isOriginal
     }
 
-    /// Keeps the earlier purchase: a restored row may carry the instant of the restore.
+    /// The terms that a row states. Some sources write zero for no date.
+    fileprivate init(row: TransactionRow) {
+        let original = row.originalPurchasedAt.flatMap { $0.milliseconds > 0 && $0 < row.purchasedAt ? $0 : nil }
+        self.init(
+            purchasedAt: original ?? row.purchasedAt, quantity: row.quantity, transactionID: row.transactionID,
+            isOriginal: original != nil)
+    }
+
+    /// Keeps the earlier purchase, then the date that a row gives as its own.
     package func yields(to other: PurchaseTerms) -> Bool {
         if purchasedAt != other.purchasedAt { return purchasedAt > other.purchasedAt }
+        if isOriginal != other.isOriginal { return isOriginal }
         return (quantity, transactionID) < (other.quantity, other.transactionID)
+    }
+}
+
+extension Fact<PurchaseTerms> {
+    /// Returns the terms that do not yield, whichever answer is newer. A restored row may carry the instant of the
+    /// restore, so a later date never replaces an earlier one.
+    fileprivate func earliest(_ other: Fact) -> Fact {
+        guard value == other.value else { return value.yields(to: other.value) ? other : self }
+        return merging(other)
     }
 }
 
@@ -128,21 +149,18 @@ package struct PurchaseFacts: Sendable, Hashable {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
         self.init(
             key: key, asOf: asOf, transactionIDs: [row.transactionID],
-            terms: Fact(
-                PurchaseTerms(
-                    purchasedAt: row.purchasedAt, quantity: row.quantity, transactionID: row.transactionID),
-                origin: origin),
+            terms: Fact(PurchaseTerms(row: row), origin: origin),
             revocation: Fact(revocationOf: row), ownership: row.ownership.map { Fact($0, origin: origin) },
             appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) },
             price: row.price.map { Fact($0, origin: origin) },
             revocationPercentage: row.revocationPercentage.map { Fact($0, origin: origin) })
     }
 
-    /// Returns the facts of both, each from its newest source; `asOf` is the later one.
+    /// Returns the facts of both, each from its newest source, and the terms by their earliest date; `asOf` is the later one.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
         PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
-            terms: terms.merging(other.terms), revocation: revocation.merging(other.revocation),
+            terms: terms.earliest(other.terms), revocation: revocation.merging(other.revocation),
             ownership: newest(ownership, other.ownership),
             appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
             revocationPercentage: newest(revocationPercentage, other.revocationPercentage))
@@ -172,9 +190,9 @@ package struct PurchaseState: Sendable, Hashable {
         self.refundRetractedAt = refundRetractedAt
     }
 
-    /// The delivery to show: that of the newest source.
+    /// The delivery to show: that of the row with the earliest date.
     package var transactionID: TransactionID { facts.terms.value.transactionID }
-    /// The instant of the purchase.
+    /// The instant of the purchase: the earliest that Apple ever gave.
     package var purchasedAt: Instant { facts.terms.value.purchasedAt }
     /// The quantity bought.
     package var quantity: Int { facts.terms.value.quantity }

@@ -121,7 +121,8 @@ extension PurchaseReasons {
         let revocation = state.revokedAt.map {
             step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0)
         }
-        return [step(rule, state.facts.terms.origin, "purchase_date_ms", state.purchasedAt)]
+        let field = state.facts.terms.value.isOriginal ? "original_purchase_date_ms" : "purchase_date_ms"
+        return [step(rule, state.facts.terms.origin, field, state.purchasedAt)]
             + [revocation].compactMap(\.self)
     }
 

@@ -9,6 +9,8 @@ enum FieldSentence {
         case "expires_date_ms", "expires_date": return "Apple says the paid period ends at \(instant(value))."
         case "cancellation_date_ms", "cancellation_date": return "Apple took the purchase back at \(instant(value))."
         case "purchase_date_ms", "purchase_date": return "Apple says it was bought at \(instant(value))."
+        case "original_purchase_date_ms", "original_purchase_date":
+            return "Apple says it was bought first at \(instant(value)), and this row is a copy of it."
         case "grace_period_expires_date_ms", "grace_period_expires_date":
             return "The payment failed, and Apple grants access without payment until \(instant(value))."
         case "in_app_ownership_type":

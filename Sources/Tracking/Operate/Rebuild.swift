@@ -160,9 +160,7 @@ struct RebuildRun {
     /// Deletes the transaction ids of the periods to rewrite: a settlement only adds ids, and a corrected period keeps
     /// only its own.
     private func forgetAliases(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let rewritten = drafts.flatMap { draft in
-            draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts).compactMap(\.id) } ?? []
-        }
+        let rewritten = drafts.flatMap { $0.recordsToWrite.compactMap(\.id) }
         try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
     }
 

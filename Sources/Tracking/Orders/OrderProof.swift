@@ -326,7 +326,7 @@ extension SettlementRun {
         of key: SubscriptionRowKey, _ stored: [PayingTransaction.Bought: PayingTransaction]
     ) -> [PayingTransaction] {
         guard let draft = subscriptions[key], let facts = draft.state?.facts else { return [] }
-        let ends = Set(facts.periods.map(\.expiresAt))
+        let renewals = facts.renewals(by: draft.tolerances)
         let sent = receipts { contents(of: $0).subscriptions.contains(key) }
         return facts.periods.enumerated().compactMap { index, period in
             guard !period.isRefunded, !period.isShared else { return nil }
@@ -335,7 +335,7 @@ extension SettlementRun {
                 .period(period.id ?? -Int64(index) - 1, of: draft.rowID), in: key.environment,
                 productID: period.productID, quantity: period.terms.value.quantity, purchasedAt: period.purchasedAt,
                 owner: draft.ownership.buyer?.customer.number)
-            one.isRenewal = ends.contains(period.purchasedAt)
+            one.isRenewal = renewals[index]
             return completed(
                 one, as: stored[one.bought], isStored: period.id != nil,
                 isClaimable: orderReceipts.isClaimable(subscription: draft.rowID),

@@ -183,6 +183,7 @@ extension PayableOrder {
             quantity: try row.int4IfPresent("quantity").map { Int($0) }, orderedAt: try row.instant("created_at"),
             isOpen: try row.bool("is_open"))
         awaits = try row.textIfPresent("awaits").map { TransactionID($0) }
+        isOwned = try row.bool("is_owned")
     }
 }
 

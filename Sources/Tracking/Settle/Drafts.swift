@@ -89,6 +89,14 @@ struct SubscriptionDraft: Sendable {
         hasInheritedOwner = true
     }
 
+    /// Its periods that are new or changed, as they are written.
+    var recordsToWrite: [PeriodRecord] {
+        state.map { $0.facts.recordsToWrite(since: stored?.facts, policy: tolerances) } ?? []
+    }
+
+    /// The app's tolerances, or the usual ones where no answer was folded in.
+    var tolerances: Policy { policy ?? .standard(for: key.environment) }
+
     /// Whether it gives access that it did not give before, and none of its events says so.
     var gainsAccessSilently: Bool {
         guard let state, state.timeline.span(at: state.asOf)?.entitled == true,

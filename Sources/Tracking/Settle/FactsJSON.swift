@@ -142,12 +142,15 @@ struct PurchaseFactsJSON: Codable {
         var purchasedAtMilliseconds: Int64
         var quantity: Int
         var transactionID: String
+        /// True or absent.
+        var isOriginal: Bool?
         var origin: OriginJSON
 
         enum CodingKeys: String, CodingKey {
             case purchasedAtMilliseconds = "purchased_at_ms"
             case quantity
             case transactionID = "transaction_id"
+            case isOriginal = "is_original"
             case origin
         }
     }
@@ -204,7 +207,8 @@ struct PurchaseFactsJSON: Codable {
         let (bought, revoked) = (facts.terms.value, facts.revocation.value)
         terms = Terms(
             purchasedAtMilliseconds: bought.purchasedAt.milliseconds, quantity: bought.quantity,
-            transactionID: bought.transactionID.text, origin: OriginJSON(facts.terms.origin))
+            transactionID: bought.transactionID.text, isOriginal: bought.isOriginal ? true : nil,
+            origin: OriginJSON(facts.terms.origin))
         revocation = Cancellation(
             cancelledAtMilliseconds: revoked.cancelledAt?.milliseconds, reason: revoked.reason,
             origin: OriginJSON(facts.revocation.origin))
@@ -222,7 +226,7 @@ struct PurchaseFactsJSON: Codable {
             terms: Fact(
                 PurchaseTerms(
                     purchasedAt: Instant(milliseconds: terms.purchasedAtMilliseconds), quantity: terms.quantity,
-                    transactionID: TransactionID(terms.transactionID)),
+                    transactionID: TransactionID(terms.transactionID), isOriginal: terms.isOriginal ?? false),
                 origin: terms.origin.origin),
             revocation: Fact(
                 Revocation(

@@ -168,6 +168,7 @@ extension PeriodWrite: ColumnarRow {
         .instant("as_of", \.record.asOf),
         .text("path", \.record.path),
         .jsonb("older_facts", \.olderFacts),
+        .bool("is_renewal", \.record.isRenewal),
         .microseconds("recorded_at", \.recordedMicroseconds),
     ]
 }

@@ -37,9 +37,7 @@ extension SettlementRun {
     /// Writes the folded subscriptions and purchases, with their owners locked by `lockAffectedCustomers`.
     func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
-        let periods = checked.flatMap { draft in
-            draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts) }?.map { (draft, $0) } ?? []
-        }
+        let periods = checked.flatMap { draft in draft.recordsToWrite.map { (draft, $0) } }
         let ids = try reserveIDs(observations: 0, periods: periods.count { $0.1.id == nil }, in: transaction).periods
         try writePeriods(periods, ids: ids, of: checked, in: transaction)
         try writeSubscriptions(checked, in: transaction)

@@ -39,6 +39,8 @@ package struct ReceiptPurchases: Sendable {
         package let tokenOrderID: String?
         /// Whether its account token is another customer's name, or a family member bought it.
         package let isOfAnother: Bool
+        /// Whether another customer paid for it.
+        package let isShared: Bool
         /// Whether another customer was given it, also where this one owns it now.
         package let isGivenToAnother: Bool
 
@@ -70,9 +72,9 @@ package struct ReceiptPurchases: Sendable {
             fits(order) && (isCredited || orderID == nil && isRevoked)
         }
 
-        /// Whether it is a non-consumable that the customer owns by more than a pointer.
+        /// Whether it is a non-consumable that the customer bought, and owns by more than a pointer.
         fileprivate func isKept(as productID: ProductID) -> Bool {
-            self.productID == productID && isOwned && !isPointed && !isRevoked && isRestorable && !isPeriod
+            self.productID == productID && isOwned && !isPointed && !isShared && !isRevoked && isRestorable && !isPeriod
         }
     }
 
@@ -179,6 +181,7 @@ extension ReceiptPurchases.Item {
         orderID = try row.textIfPresent("pays")
         tokenOrderID = try row.textIfPresent("token_order")
         isOfAnother = try row.bool("is_of_another")
+        isShared = try row.bool("is_shared")
         isGivenToAnother = try row.bool("is_given_to_another")
     }
 }

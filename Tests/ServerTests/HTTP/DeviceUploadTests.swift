@@ -84,6 +84,24 @@ struct DeviceUploadTests {
         }
     }
 
+    @Test("What is bought again for an order of what was owned already pays it, and the device may finish it")
+    func boughtAgain() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("old", "themes", "")], secondsAgo: 86_400))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let launched = try await client.send(
+                .post, "/v1/apps/com.example.app/receipts", secret: served.secret,
+                body: #"{"customer":"kim","receipt":"\#(Sample.receipt())"}"#)
+            #expect(launched.status == .ok)
+            let order = try await order(client, served, of: #""themes""#)
+            store.say(PurchaseRouteTests.bought([("new", "themes", "")]))
+            let receipt = Sample.receipt(1)
+            let answer = try await send(receipt, for: order.id, proof: order.proof(of: receipt), client)
+            let text = String(buffer: answer.body)
+            #expect(text.contains(#""may_finish":["new"]"#) && text.contains(#""cause":"proof""#), "\(text)")
+            #expect(text.contains(#""state":"paid""#) && text.contains(#""result":"succeeded""#), "\(text)")
+        }
+    }
+
     @Test("Unknown orders and wrong proofs get the same answer and store nothing; rubbish is no receipt")
     func refusals() async throws {
         let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))

@@ -7,11 +7,11 @@ import Testing
 /// An order of ann's, who is customer 1.
 private func order(
     _ id: String, at minute: Int64, _ product: ProductID = "coins", quantity: Int? = 1, by customer: Int64 = 1,
-    isOpen: Bool = true, awaits: TransactionID? = nil
+    isOpen: Bool = true, awaits: TransactionID? = nil, isOwned: Bool = false
 ) -> PayableOrder {
     var one = PayableOrder(
         id: id, customer: customer, productID: product, quantity: quantity, orderedAt: .minute(minute), isOpen: isOpen)
-    one.awaits = awaits
+    (one.awaits, one.isOwned) = (awaits, isOwned)
     return one
 }
 
@@ -91,6 +91,17 @@ struct MatchPaymentsTests {
         #expect(paid([links, bought(2, at: 8) { $0.namedFor = ["a"] }], waiting) == "a<2 transaction, b<1 product")
         #expect(paid([links], [order("a", at: 1)]) == "a<1 proof")
         #expect(paid([bought(1, at: -1)], waiting) == "b<1 product")
+    }
+
+    @Test("An order for what was owned already is paid by what no other order needs, by its token and by name")
+    func owned() {
+        let orders = [order("a", at: 0), order("b", at: 5, isOwned: true)]
+        #expect(paid([bought(1, at: 9) { $0.provedFor = ["b"] }], orders) == "a<1 product")
+        #expect(
+            paid([bought(1, at: 9), bought(2, at: 8) { $0.provedFor = ["b"] }], orders) == "a<2 product, b<1 product")
+        #expect(paid([bought(1, at: 9) { $0.provedFor = ["b"] }], [orders[1]]) == "b<1 proof")
+        #expect(paid([bought(1, at: 9) { $0.namedFor = ["b"] }], orders) == "b<1 transaction")
+        #expect(paid([bought(1, at: 9) { $0.tokenNames = .order("b") }], orders) == "b<1 token")
     }
 
     @Test("A quantity does not count where Apple sells one at a time")
@@ -178,7 +189,8 @@ struct MatchPaymentsTests {
                     products.randomElement(using: &random) ?? "coins",
                     quantity: [1, 1, 2, 2, nil].randomElement(using: &random) ?? 1,
                     by: .random(in: 1...2, using: &random), isOpen: Int.random(in: 0..<4, using: &random) > 0,
-                    awaits: Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil)
+                    awaits: Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil,
+                    isOwned: Int.random(in: 0..<5, using: &random) == 0)
             }
             let transactions = (0..<Int64.random(in: 0...4, using: &random)).map { id in
                 let owner: Int64? =

@@ -320,7 +320,7 @@ struct OrderTests {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
             try await test.buys("t", "themes")
-            let order = try await test.place("themes")
+            let order = try await test.place("themes", days: -1)
             #expect(order.state == .delivered)
             #expect(try await test.log(of: order) == "delivered already_owned")
             try await test.buys("t", "themes", asOf: -0.5)

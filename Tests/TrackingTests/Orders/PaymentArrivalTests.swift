@@ -324,12 +324,14 @@ struct PaymentArrivalTests {
         let contents = play.done.last?.sent?.contents ?? []
         let rows = contents.flatMap { index -> [TransactionRow] in
             let one = play.story.purchases[index]
+            let (copy, first) = (play.done.last?.sent?.copies[index], Self.minute(one.minute, in: test))
             return (one.hasTwin ? ["", "t"] : [""]).map { twin in
                 TransactionRow(
                     path: "latest_receipt_info[\(index)]", source: .latestReceiptInfo, asOf: asOf,
-                    transactionID: TransactionID(play.id(index) + twin),
+                    transactionID: TransactionID(play.id(index) + (copy == .restored ? "r" : twin)),
                     originalTransactionID: OriginalTransactionID(play.id(index) + twin), productID: one.product,
-                    quantity: one.quantity, purchasedAt: Self.minute(one.minute, in: test),
+                    quantity: one.quantity, purchasedAt: copy == nil ? first : asOf - .minutes(1),
+                    originalPurchasedAt: copy == nil ? nil : first,
                     cancelledAt: play.refunded.contains(index) ? test.at(-1) : nil,
                     ownership: one.isFamilyShared ? .familyShared : .purchased,
                     appAccountToken: twin.isEmpty ? play.token(of: index)?.appAccountToken : nil)
@@ -353,8 +355,10 @@ struct PaymentArrivalTests {
         let orders = try await test.database.query(
             .test(
                 """
-                SELECT c.name, o.order_id::text AS order_id, o.transaction_id, o.state IN ('delivered', 'refunded') AS is_over
-                FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id) WHERE o.transaction_id IS NOT NULL
+                SELECT c.name, o.order_id::text AS order_id, p.original_transaction_id AS transaction_id,
+                       o.state IN ('delivered', 'refunded') AS is_over
+                FROM ledger.purchase_order o JOIN ledger.customer c USING (customer_id)
+                JOIN ledger.purchase p USING (purchase_id)
                 """))
         for row in orders {
             let (name, order) = (try row.text("name"), try row.text("order_id"))
@@ -364,7 +368,7 @@ struct PaymentArrivalTests {
         let purchases = try await test.database.query(
             .test(
                 """
-                SELECT c.name, p.transaction_id, o.cause IS NOT DISTINCT FROM 'proof' AS is_claimed,
+                SELECT c.name, p.original_transaction_id AS transaction_id, o.cause IS NOT DISTINCT FROM 'proof' AS is_claimed,
                        EXISTS (
                            SELECT FROM ledger.delivery_now d
                            WHERE d.purchase_id = p.purchase_id AND d.state = 'acknowledged') AS is_given,
@@ -403,7 +407,7 @@ struct PaymentArrivalTests {
                     && item.tokenOrderID == nil && !item.isOfAnother
                     // What was carried out before the order pays it no more.
                     && !(item.purchasedAt < order.createdAt
-                        && seen[play.customer]?.given.contains(item.transactionID) == true)
+                        && seen[play.customer]?.given.contains(item.originalTransactionID.text) == true)
             }
             #expect(free == [], "\(play.customer) hears absent about \(order) although \(free) is unpaid")
         }

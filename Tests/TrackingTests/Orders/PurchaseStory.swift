@@ -36,6 +36,16 @@ struct PurchaseStory {
         let order: Int?
         /// The purchase that the caller names, which Apple may list later.
         let named: Int?
+        /// The purchases that the device restored, so that Apple dates them later.
+        var copies: [Int: Copy] = [:]
+    }
+
+    /// How Apple dates a purchase later. It always gives the first date beside that.
+    enum Copy: Hashable, CaseIterable {
+        /// The row has an id of its own.
+        case restored
+        /// The row has the id of the purchase.
+        case redated
     }
 
     enum Step: Hashable {
@@ -95,7 +105,13 @@ struct PurchaseStory {
                 product: product, quantity: chance(3) ? 2 : 1, minute: minute, token: carries ? token : nil,
                 isFamilyShared: chance(10), hasTwin: hasTwin && !carries && chance(2))
         }
-        let uploads = Self.uploads(of: purchases, orders, isByDevicesAlone: isByDevicesAlone, &random)
+        var uploads = Self.uploads(of: purchases, orders, isByDevicesAlone: isByDevicesAlone, &random)
+        let isNamed = Set(uploads.compactMap(\.named))
+        for index in uploads.indices {
+            for one in uploads[index].contents where chance(4) && !purchases[one].hasTwin && !isNamed.contains(one) {
+                uploads[index].copies[one] = Copy.allCases.randomElement(using: &random)
+            }
+        }
         steps = uploads.map { .upload($0) }
         if let again = uploads.randomElement(using: &random), chance(2) { steps.append(.upload(again)) }
         if hasStranger, isByDevicesAlone, let all = uploads.randomElement(using: &random) {
