@@ -166,7 +166,7 @@ package struct SignedTransaction: Sendable, Hashable {
         return fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil }
     }
 
-    /// Returns the price; nil where none is stated, and without an amount where what was paid cannot be told.
+    /// Returns the price; nil where none is stated, and without an amount where what was paid is not known.
     private static func price(_ fields: PayloadFields, quantity: Int?) -> Price? {
         guard fields.states("price") || fields.states("multiSeatInfo") || quantity == nil else { return nil }
         guard let currency = fields.word("currency") else { return Price(milliunits: nil, currency: "") }
