@@ -117,7 +117,7 @@ import Testing
         let after = answer(max(back, 31) + 1, [first, row("2", back, back + 30)], renewal())
         let policy = Policy.standard(for: story.environment, speedup: story.speedup).with(leeway: .zero)
         #expect(kinds(settle([before, after], policy: policy).events).last == story.kinds)
-        // Whoever lapsed bought it; the rest are renewals, whichever answer came first.
+        // What follows a lapse was bought; the rest are renewals, whichever answer came first.
         for (one, other) in [(before, after), (after, before)] {
             let isRenewal = SubscriptionFacts(one).adding(other).renewals(by: policy).last
             #expect(isRenewal == !story.kinds.contains("reactivated"))
@@ -174,7 +174,7 @@ import Testing
             renewals: [false, false, true, true]),
     ]
 
-    @Test("What was bought and what was renewed is told from the rows", arguments: chains)
+    @Test("What was bought and what was renewed follows from the rows", arguments: chains)
     func boughtOrRenewed(_ chain: Chain) {
         let policy = Policy.standard(for: .production)
         let whole = SubscriptionFacts(answer(200, chain.rows))

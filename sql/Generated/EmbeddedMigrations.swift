@@ -991,7 +991,7 @@ COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer ga
 COMMENT ON COLUMN ledger.period.older_facts IS
     'By field: where and when the fact comes from, if not from path and as_of';
 COMMENT ON COLUMN ledger.period.is_renewal IS
-    'Whether Apple charged for it as the subscription went on, and nobody bought it: docs/purchases.md has the rule';
+    'Whether Apple charged for it as the subscription went on, without a purchase: docs/purchases.md has the rule';
 COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
 COMMENT ON COLUMN ledger.period.as_of IS
     'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';

@@ -1,5 +1,5 @@
 extension SubscriptionFacts {
-    /// Returns for each period whether it is a renewal: Apple charged for it as it went on, and nobody bought it. A
+    /// Returns for each period whether it is a renewal: Apple charged for it as it went on, without a purchase. A
     /// renewal pays only the order that its token names, and its delivery says so.
     ///
     /// A first period, an upgrade, what begins while another period runs, and what follows a lapse were bought. Facts of
