@@ -5568,10 +5568,10 @@ FROM (
     SELECT DISTINCT hashtextextended(concat_ws(' ', 'ledger.line_item', n.app_id, n.environment, n.item), 0) AS key
     FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS n(app_id, environment, item, original_transaction_id)
     WHERE NOT EXISTS (
-        SELECT FROM ledger.period p JOIN ledger.subscription s USING (subscription_id)
-        WHERE p.web_order_line_item_id = n.item AND s.app_id = n.app_id
-          AND s.environment = n.environment::ledger.environment
-          AND s.original_transaction_id = n.original_transaction_id)
+        SELECT FROM (SELECT p.subscription_id FROM ledger.period p WHERE p.web_order_line_item_id = n.item OFFSET 0) p
+        JOIN ledger.subscription s USING (subscription_id)
+        WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
+          AND s.original_transaction_id = n.original_transaction_id OFFSET 0)
     ORDER BY key OFFSET 0) k
 
 """#)
@@ -5580,17 +5580,21 @@ FROM (
 -- Settlement: returns the subscriptions that hold line items ($3) of apps ($1) and environments ($2) under another
 -- original transaction id than an answer does ($4); locks nothing. "transaction" and an id stand for a line item where a
 -- period has several transactions.
-SELECT DISTINCT s.subscription_id
+SELECT DISTINCT holder.subscription_id
 FROM unnest($1::int[], $2::text[], $3::text[], $4::text[])
     AS n(app_id, environment, web_order_line_item_id, original_transaction_id)
+-- OFFSET 0: from the line item to its holder. The planner would begin with all subscriptions of the app.
 CROSS JOIN LATERAL (
     SELECT p.subscription_id FROM ledger.period p WHERE p.web_order_line_item_id = n.web_order_line_item_id
     UNION ALL
     SELECT p.subscription_id FROM ledger.transaction_alias a JOIN ledger.period p USING (period_id)
-    WHERE n.web_order_line_item_id LIKE 'transaction %' AND a.transaction_id = substr(n.web_order_line_item_id, 13)) p
-JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
-WHERE s.app_id = n.app_id AND s.environment = n.environment::ledger.environment
-  AND s.original_transaction_id <> n.original_transaction_id
+    WHERE n.web_order_line_item_id LIKE 'transaction %' AND a.transaction_id = substr(n.web_order_line_item_id, 13)
+    OFFSET 0) p
+CROSS JOIN LATERAL (
+    SELECT s.subscription_id FROM ledger.subscription s
+    WHERE s.subscription_id = p.subscription_id AND s.app_id = n.app_id
+      AND s.environment = n.environment::ledger.environment
+      AND s.original_transaction_id <> n.original_transaction_id OFFSET 0) holder
 
 """#)
     /// Settlement: returns the one-time purchases that were skipped as possible duplicates of those named ($1 apps,

@@ -68,6 +68,14 @@ struct QueryPlanTests {
             Queries.findMissedPollers, "1, 'Production', '77'",
             ["subscription_natural_key", "purchase_natural_key", "poll_schedule_pkey"]
         ),
+        (
+            Queries.lockLineItems, "\(small), \(environments), \(items), \(items)",
+            ["period_of_line_item", "subscription_natural_key"]
+        ),
+        (
+            Queries.findLineItemHolders, "\(small), \(environments), \(items), \(items)",
+            ["period_of_line_item", "transaction_alias_by_id", "subscription_pkey"]
+        ),
         (Queries.readLinked, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
         (Queries.markOmissions, "now(), \(ids), '{}', '{}', '{}', '{}', \(ids), \(ids)", ["subscription_pkey"]),
         (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
@@ -90,6 +98,7 @@ struct QueryPlanTests {
     ]
 
     private static let ids = array { "\($0)" }
+    private static let items = array { "9\($0)" }
     private static let times = array { _ in "2026-01-01" }
     private static let small = array { _ in "1" }
     private static let lanes = array { _ in "sweep" }
@@ -158,6 +167,12 @@ struct QueryPlanTests {
             app_id, environment, original_transaction_id, polled_by, version, as_of, checked_at, recorded_at)
         SELECT app_id, 'Production', 't' || receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
         INSERT INTO ledger.receipt_subscription SELECT polled_by, subscription_id FROM ledger.subscription;
+        INSERT INTO ledger.period (
+            subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at, is_upgraded, is_trial,
+            is_intro, path, recorded_at)
+        SELECT subscription_id, '9' || subscription_id, 'monthly', 1, now(), now() + interval '1 month', false, false, false,
+               'latest_receipt_info[0]', now() FROM ledger.subscription;
+        INSERT INTO ledger.transaction_alias (period_id, transaction_id) SELECT period_id, 'a' || period_id FROM ledger.period;
         INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id, polled_by)
         SELECT app_id, 'Production', 'p' || receipt_id, 'lifetime', receipt_id FROM ledger.receipt;
         INSERT INTO ledger.receipt_purchase SELECT purchase_id, purchase_id FROM ledger.purchase;
