@@ -46,11 +46,14 @@ package final class Database: Sendable {
     ///
     /// The server refuses writes here (SQLSTATE 25006). A read may run twice when its connection breaks. The call
     /// returns at once when the caller's task is cancelled.
+    /// - Parameter isShared: whether equal reads of other callers share the statement. It then takes arrays of text, to
+    ///   which each caller gives one element, and its column `place` says to which element a row belongs, from 1. Values
+    ///   that the server refuses fail alone.
     /// - Throws: any kind except `.commitUnknown`; `.cannotConnect` after the connect time-out.
     nonisolated(nonsending) package func query(
-        _ statement: Statement, _ parameters: [Parameter] = []
+        _ statement: Statement, _ parameters: [Parameter] = [], isShared: Bool = false
     ) async throws(DatabaseError) -> [Row] {
-        try await pools.get().reads.query(statement, parameters)
+        try await pools.get().reads.query(statement, parameters, isShared: isShared)
     }
 
     /// Runs `body` in a READ COMMITTED transaction, on the thread of an exclusive connection, and commits; rolls back

@@ -40,6 +40,50 @@ import Testing
         }
     }
 
+    @Test("Reads share a statement and get their own rows; what the server refuses fails alone", arguments: [1, 2])
+    func sharedStatement(_ connections: Int) async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(
+                DatabaseConfiguration(connectionString: connectionString, readConnections: connections)
+            ) { print($0) }
+            let count = Statement(
+                name: "count",
+                sql: """
+                    SELECT n.place, n.word, s.v
+                    FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) WITH ORDINALITY AS n(word, number, place)
+                    JOIN LATERAL (SELECT generate_series(1, n.number::int4) AS v OFFSET 0) s ON true
+                    """)
+            let outcomes = await withTaskGroup(of: (Int, Result<[String], DatabaseError>).self) { group in
+                for id in 0..<5_000 {
+                    group.addTask {
+                        do throws(DatabaseError) {
+                            let number = id % 1_000 == 777 ? "many" : "\(id % 4)"
+                            let rows = try await database.query(
+                                count, [.text("w\(id % 7)"), .text(number)], isShared: true)
+                            var found: [String] = []
+                            for row in rows { found.append("\(try row.text("word")) \(try row.int("v"))") }
+                            return (id, .success(found))
+                        } catch {
+                            return (id, .failure(error))
+                        }
+                    }
+                }
+                return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            }
+            for (id, outcome) in outcomes {
+                switch outcome {
+                case .success(let found):
+                    #expect(found.sorted() == (0..<id % 4).map { "w\(id % 7) \($0 + 1)" }, "read \(id)")
+                case .failure(let error):
+                    #expect(id % 1_000 == 777 && error.sqlState == "22P02", "read \(id): \(error)")
+                }
+            }
+            #expect(outcomes.count == 5_000)
+            #expect(outcomes.values.filter { if case .failure = $0 { true } else { false } }.count == 5)
+            await database.close()
+        }
+    }
+
     @Test("Large answers and large parameters pass each other")
     func largeAnswersAndLargeParametersPassEachOther() async throws {
         try await withTestDatabase { database, _ in

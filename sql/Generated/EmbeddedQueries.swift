@@ -2119,37 +2119,14 @@ ON CONFLICT (app_id, product_id) DO UPDATE
 SET after_purchase = EXCLUDED.after_purchase, after_subscription = EXCLUDED.after_subscription
 
 """#)
-    /// Lookup: returns what is stored of the present entitlements of customer $2 of app $1, and the clocks of their sources:
+    /// Lookup: returns what is stored of the present entitlements of customers ($2) of apps ($1), and the clocks of their
     package static let currentEntitlements = SQLFile("current_entitlements", #"""
--- Lookup: returns what is stored of the present entitlements of customer $2 of app $1, and the clocks of their sources:
--- a row per source, at least one. No row: nothing current is stored. now is the instant of the lookup. PostgreSQL keeps
--- the plan, because the parameters are no arrays.
-SELECT 1::bigint AS place, GREATEST(now(), v.computed_at) AS now, v.sent AS spans, k.subscription_id, k.purchase_id, k.as_of,
-       k.checked_at
-FROM ledger.app a
-JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
-JOIN ledger.current_entitlements v
-    ON v.customer_id = COALESCE(c.merged_into, c.customer_id) AND v.catalog_changed_at = a.catalog_changed_at
-   AND v.computed_at <= now() + interval '1 hour'
-LEFT JOIN LATERAL (
-    SELECT s.subscription_id, NULL::bigint AS purchase_id, ledger.as_of(s, poller) AS as_of,
-           ledger.checked_at(s, poller) AS checked_at
-    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
-    WHERE s.subscription_id = ANY(v.subscriptions)
-    UNION ALL
-    SELECT NULL, p.purchase_id, ledger.as_of(p, poller), ledger.checked_at(p, poller)
-    FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
-    WHERE p.purchase_id = ANY(v.purchases)) k
-    ON true
-WHERE a.bundle_id = $1::text
-
-"""#)
-    /// Lookup: current_entitlements for customers ($2) of apps ($1) in one statement; place is the customer's number, from 1.
-    package static let currentEntitlementsOfMany = SQLFile("current_entitlements_of_many", #"""
--- Lookup: current_entitlements for customers ($2) of apps ($1) in one statement; place is the customer's number, from 1.
+-- Lookup: returns what is stored of the present entitlements of customers ($2) of apps ($1), and the clocks of their
+-- sources: a row per source, at least one; place is the customer's number, from 1. No row: nothing current is stored. now is
+-- the instant of the lookup. PostgreSQL keeps the plan, because the sub-selects hide the lengths of the arrays from it.
 SELECT n.place, GREATEST(now(), v.computed_at) AS now, v.sent AS spans, k.subscription_id, k.purchase_id, k.as_of,
        k.checked_at
-FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
+FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) WITH ORDINALITY AS n(bundle_id, name, place)
 JOIN ledger.app a USING (bundle_id)
 JOIN LATERAL (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id

@@ -5,6 +5,8 @@ import DequeModule
 struct ReadCall: Sendable {
     let statement: Statement
     let parameters: [Parameter]
+    /// Whether equal reads of other callers share its statement.
+    let isShared: Bool
     let caller = PendingCall<[Row], DatabaseError>()
 
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
@@ -22,19 +24,22 @@ struct Attempt {
     var wasStale = false
     /// Whether it was sent again because a cancellation meant for the read before it ended it.
     var wasHit = false
+    /// Whether it is sent by itself because the server refused the statement that it shared.
+    var isAlone = false
 }
 
 /// One connection in pipeline mode: many reads in flight at once, answered in the order they were sent.
 ///
 /// For the server, everything up to a Sync is one transaction: when one read fails, the later ones of its batch do not
 /// run. `receive` returns them to be sent again, which is safe because they are reads. In a borrowed session such a
-/// transaction also carries its own settings. One batch is under way at a time: a pooler that sees one end while the
-/// next is in flight may already lend the session to another client.
+/// transaction also carries its own settings, and one batch is under way at a time: a pooler that sees one end while the
+/// next is in flight may already lend the session to another client. In a session of our own the next one may wait at the
+/// server, which then does not wait for this process.
 struct Pipeline {
     private enum Entry {
         case settings
         case preparation(Statement, serverName: String)
-        case run(Attempt, serverName: String)
+        case run([Attempt], serverName: String)
         case sync
     }
 
@@ -48,9 +53,15 @@ struct Pipeline {
     private var lastCancellation: Moment?
     /// The number of reads in flight.
     private(set) var inFlight = 0
-    /// Whether the next batch may be sent. Reads that arrive while a batch is under way wait for its end: they become
-    /// one larger batch, which costs the server and this thread fewer turns.
-    var isIdle: Bool { entries.isEmpty }
+    /// The Syncs in flight.
+    private var syncs = 0
+    /// How many reads have to wait before the next batch is sent; nil: none may be sent. While a batch is under way, reads
+    /// gather until they are as many as are in flight: larger batches cost the server and this thread fewer turns.
+    var batchMin: Int? {
+        if entries.isEmpty { return 1 }
+        guard case .own = connection.session, syncs < 2 else { return nil }
+        return max(inFlight, 1)
+    }
     /// Whether bytes wait to be written.
     private(set) var needsFlush = false
 
@@ -77,30 +88,29 @@ struct Pipeline {
     }
 
     private mutating func sendNamed(_ attempts: [Attempt]) {
-        let named = attempts.map { ($0, serverName(of: $0.call)) }
-        for (attempt, serverName) in named {
-            if !connection.sendRun(serverName, attempt.call.parameters) { connection.isBroken = true }
-            entries.append(.run(attempt, serverName: serverName))
+        let named = Run.all(of: attempts).map { ($0, serverName(of: $0)) }
+        for (run, serverName) in named {
+            if !connection.sendRun(serverName, run.parameters) { connection.isBroken = true }
+            entries.append(.run(run.attempts, serverName: serverName))
         }
     }
 
     private mutating func sendWhole(_ attempts: [Attempt]) {
         if !connection.sendWhole(connection.settings.statement, []) { connection.isBroken = true }
         entries.append(.settings)
-        for attempt in attempts {
-            let call = attempt.call
-            if !connection.sendWhole(call.statement, call.parameters) { connection.isBroken = true }
-            entries.append(.run(attempt, serverName: ""))
+        for run in Run.all(of: attempts) {
+            if !connection.sendWhole(run.statement, run.parameters) { connection.isBroken = true }
+            entries.append(.run(run.attempts, serverName: ""))
         }
     }
 
     /// Returns the server's name of the statement and prepares it if necessary. A preparation gets its own Sync, so
     /// that no failing read can abort it.
-    private mutating func serverName(of call: ReadCall) -> String {
-        if let known = connection.prepared.serverName(of: call.statement, call.parameters) { return known }
-        let serverName = connection.prepared.begin(call.statement, call.parameters)
-        if !connection.sendPreparation(serverName, call.statement, call.parameters) { connection.isBroken = true }
-        entries.append(.preparation(call.statement, serverName: serverName))
+    private mutating func serverName(of run: Run) -> String {
+        if let known = connection.prepared.serverName(of: run.statement, run.parameters) { return known }
+        let serverName = connection.prepared.begin(run.statement, run.parameters)
+        if !connection.sendPreparation(serverName, run.statement, run.parameters) { connection.isBroken = true }
+        entries.append(.preparation(run.statement, serverName: serverName))
         sync()
         return serverName
     }
@@ -108,6 +118,7 @@ struct Pipeline {
     private mutating func sync() {
         if PQpipelineSync(connection.pointer) != 1 { connection.isBroken = true }
         entries.append(.sync)
+        syncs += 1
     }
 
     /// Writes the pending bytes.
@@ -155,39 +166,72 @@ struct Pipeline {
             let answer = ServerAnswer(result, of: statement.name)
             if case .failure(let error) = answer { failPreparation(statement, serverName, error) }
             if answer.endsConnection { connection.isBroken = true }
-        case .run(let attempt, let serverName):
+        case .run(let attempts, let serverName):
             awaitsEnd = true
-            settle(attempt, serverName, ServerAnswer(result, of: attempt.call.statement.name), at: now, &again)
+            settle(attempts, serverName, ServerAnswer(result, of: attempts[0].call.statement.name), at: now, &again)
         }
     }
 
     private mutating func settle(
-        _ attempt: Attempt, _ serverName: String, _ answer: ServerAnswer, at now: Moment, _ again: inout [Attempt]
+        _ attempts: [Attempt], _ serverName: String, _ answer: ServerAnswer, at now: Moment, _ again: inout [Attempt]
     ) {
-        var attempt = attempt
         switch answer {
-        case .rows(let table): attempt.call.caller.finish(.success(table.rows))
-        case .aborted: again.append(attempt)
-        case .failure(let error) where error.isStalePreparation && !attempt.wasStale:
-            connection.prepared.forget(attempt.call.statement, serverName: serverName)
-            attempt.wasStale = true
-            again.append(attempt)
-        case .failure(let error) where error.kind == .timedOut && wasMeantForPredecessor(at: now) && !attempt.wasHit:
-            attempt.wasHit = true
-            again.append(attempt)
-        case .failure(let error): attempt.call.fail(error)
+        case .rows(let table): finish(attempts, with: table)
+        case .aborted: again.append(contentsOf: attempts)
+        case .failure(let error):
+            if error.isStalePreparation {
+                connection.prepared.forget(attempts[0].call.statement, serverName: serverName)
+            }
+            for attempt in attempts {
+                if let repeated = repeated(attempt, of: attempts.count, after: error, at: now) {
+                    again.append(repeated)
+                } else {
+                    attempt.call.fail(error)
+                }
+            }
         case .lost, .unexpected, .sync: connection.isBroken = true
         }
+    }
+
+    private func finish(_ attempts: [Attempt], with table: ResultTable) {
+        guard attempts[0].call.isShared else { return attempts[0].call.caller.finish(.success(table.rows)) }
+        do throws(DatabaseError) {
+            for (attempt, rows) in zip(attempts, try table.rows(of: attempts.count)) {
+                attempt.call.caller.finish(.success(rows))
+            }
+        } catch {
+            for attempt in attempts { attempt.call.fail(error) }
+        }
+    }
+
+    /// Returns a read as it is sent again after a failure of the statement that `count` reads share; nil: it fails.
+    private func repeated(_ attempt: Attempt, of count: Int, after error: DatabaseError, at now: Moment) -> Attempt? {
+        var attempt = attempt
+        if error.isStalePreparation, !attempt.wasStale {
+            attempt.wasStale = true
+        } else if error.kind == .timedOut {
+            guard wasMeantForPredecessor(at: now), !attempt.wasHit else { return nil }
+            attempt.wasHit = true
+        } else if count > 1 {
+            attempt.isAlone = true
+        } else {
+            return nil
+        }
+        return attempt
     }
 
     /// Fails every read of a statement that does not parse: all of its callers would get the same error.
     private mutating func failPreparation(_ statement: Statement, _ serverName: String, _ error: DatabaseError) {
         connection.prepared.forget(statement, serverName: serverName)
-        for case .run(let attempt, serverName) in entries { attempt.call.fail(error) }
+        for case .run(let attempts, serverName) in entries { for attempt in attempts { attempt.call.fail(error) } }
     }
 
     private mutating func next(at now: Moment) {
-        if case .run = entries.popFirst() { inFlight -= 1 }
+        switch entries.popFirst() {
+        case .run(let attempts, _): inFlight -= attempts.count
+        case .sync: syncs -= 1
+        case .settings, .preparation, nil: break
+        }
         begin(at: now)
     }
 
@@ -210,8 +254,8 @@ extension Pipeline {
         guard !entries.isEmpty else { return }
         let elapsed = now - firstSince
         if elapsed > statementTimeout + Connection.slack * 2 {
-            if case .run(let attempt, _) = entries.first {
-                attempt.call.fail(.statementTimedOut(attempt.call.statement.name))
+            if case .run(let attempts, _) = entries.first {
+                for attempt in attempts { attempt.call.fail(.statementTimedOut(attempt.call.statement.name)) }
             }
             connection.isBroken = true
         } else if elapsed > statementTimeout + Connection.slack, !wasCancelled {
@@ -221,9 +265,14 @@ extension Pipeline {
         }
     }
 
+    /// The reads in flight.
+    private var attempts: [Attempt] {
+        entries.flatMap { entry -> [Attempt] in if case .run(let attempts, _) = entry { attempts } else { [] } }
+    }
+
     /// Fails the callers that have waited since `moment` or longer; their reads go on and the results are dropped.
     func expire(since moment: Moment, _ limit: Duration) {
-        for case .run(let attempt, _) in entries where attempt.waitStart <= moment {
+        for attempt in attempts where attempt.waitStart <= moment {
             attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
         }
     }
@@ -231,7 +280,7 @@ extension Pipeline {
     /// Returns the reads in flight when the connection broke; each is sent again once.
     func lose(at now: Moment) -> [Attempt] {
         var again: [Attempt] = []
-        for case .run(var attempt, _) in entries where !attempt.call.caller.isFinished {
+        for var attempt in attempts where !attempt.call.caller.isFinished {
             if attempt.wasLost {
                 attempt.call.fail(.connectionLost(during: attempt.call.statement.name, connection.complaint))
             } else {
@@ -241,5 +290,42 @@ extension Pipeline {
             }
         }
         return again
+    }
+}
+
+/// Reads that one statement answers: a single one, or those that share it.
+private struct Run {
+    let attempts: [Attempt]
+    let statement: Statement
+    /// A shared statement takes arrays of text, with an element of each read.
+    let parameters: [Parameter]
+
+    private init(_ attempts: [Attempt]) {
+        let first = attempts[0].call
+        self.attempts = attempts
+        statement = first.statement
+        parameters =
+            first.isShared
+            ? first.parameters.indices.map { index in
+                Parameter(
+                    TypeIdentifier.texts,
+                    BinaryForm.array(of: TypeIdentifier.text, attempts.map { $0.call.parameters[index].bytes }))
+            } : first.parameters
+    }
+
+    /// Puts the reads of a batch together.
+    static func all(of attempts: [Attempt]) -> [Run] {
+        var groups: [[Attempt]] = []
+        var places: [String: Int] = [:]
+        for attempt in attempts {
+            let name = attempt.call.isShared && !attempt.isAlone ? attempt.call.statement.name : nil
+            if let place = name.flatMap({ places[$0] }) {
+                groups[place].append(attempt)
+            } else {
+                if let name { places[name] = groups.count }
+                groups.append([attempt])
+            }
+        }
+        return groups.map(Run.init)
     }
 }

@@ -136,7 +136,7 @@ final class ReadLoop {
     }
 
     private func dispatch(at now: Moment) {
-        while let index = idlePlace {
+        while let (index, batchMin) = nextPlace, pool.waiting.count + again.count >= batchMin {
             let batch = nextBatch(atMost: Self.batchMax)
             guard !batch.isEmpty, case .up(var pipeline) = places[index] else { return }
             places[index] = .opening
@@ -154,11 +154,12 @@ final class ReadLoop {
         return batch.filter { !$0.call.caller.isFinished }
     }
 
-    /// The slot of a connection without a batch under way.
-    private var idlePlace: Int? {
-        places.firstIndex { place in
-            if case .up(let pipeline) = place { pipeline.isIdle } else { false }
-        }
+    /// The connection that takes the next batch first, and how many reads have to wait for that.
+    private var nextPlace: (index: Int, batchMin: Int)? {
+        places.enumerated().compactMap { index, place -> (index: Int, batchMin: Int)? in
+            guard case .up(let pipeline) = place, let batchMin = pipeline.batchMin else { return nil }
+            return (index, batchMin)
+        }.min { $0.batchMin < $1.batchMin }
     }
 
     private func sleep(from now: Moment) {
@@ -182,9 +183,9 @@ final class ReadLoop {
     /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second. Without
     /// any, callers of transactions may still wait for this thread to see their limit.
     private func sleepLimit(from now: Moment) -> Duration {
-        let isBusy = places.allSatisfy { if case .up(let pipeline) = $0 { !pipeline.isIdle } else { false } }
-        let waiting = pool.park(isBusy: isBusy)
-        if waiting > 0, idlePlace != nil { return .zero }
+        let batchMin = isUp ? nextPlace.map { max($0.batchMin - again.count, 1) } : 1
+        let waiting = pool.park(until: batchMin)
+        if isUp, let batchMin, waiting >= batchMin { return .zero }
         if waiting == 0, isIdle { return min(.seconds(1), pool.connectLimit) }
         var limit = Duration.milliseconds(100)
         for case .down(let until) in places { limit = min(limit, max(until - now, .milliseconds(1))) }

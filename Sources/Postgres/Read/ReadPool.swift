@@ -11,8 +11,8 @@ final class ReadPool: Sendable {
     private struct Memory {
         var line: WaitQueue<ReadCall>
         var opened: [Opened] = []
-        /// Whether the thread sleeps and must be woken for a new caller.
-        var isParked = false
+        /// How many waiting callers wake the thread; nil: none, because it is awake or can send nothing.
+        var wakesAt: Int?
         var isLeaving = false
     }
 
@@ -44,10 +44,10 @@ final class ReadPool: Sendable {
     }
 
     nonisolated(nonsending) func query(
-        _ statement: Statement, _ parameters: [Parameter]
+        _ statement: Statement, _ parameters: [Parameter], isShared: Bool
     ) async throws(DatabaseError) -> [Row] {
         if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
-        let call = ReadCall(statement: statement, parameters: parameters)
+        let call = ReadCall(statement: statement, parameters: parameters, isShared: isShared)
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<[Row], DatabaseError>, Never>) in
                 call.caller.suspend(continuation)
@@ -62,15 +62,16 @@ final class ReadPool: Sendable {
 
     private func join(_ call: ReadCall) {
         do {
-            let (ticket, isParked) = try memory.withLock { memory throws(DatabaseError) in
+            let (ticket, isEnough) = try memory.withLock { memory throws(DatabaseError) in
                 let ticket = try memory.line.join(call, at: ContinuousClock.now)
-                defer { memory.isParked = false }
-                return (ticket, memory.isParked)
+                guard let enough = memory.wakesAt, memory.line.count >= enough else { return (ticket, false) }
+                memory.wakesAt = nil
+                return (ticket, true)
             }
             call.caller.ticket = ticket
             // A cancellation that came before the ticket was known could not leave the queue.
             if call.caller.isFinished { leave(ticket) }
-            if isParked { wakeUp.ring() }
+            if isEnough { wakeUp.ring() }
         } catch {
             call.fail(error)
         }
@@ -118,11 +119,11 @@ extension ReadPool {
         }
     }
 
-    /// Marks the thread as about to sleep and returns the number of waiting reads; when it is not zero the sleep should
-    /// be short. A thread that `isBusy` can send nothing before an answer comes, so a read does not wake it.
-    func park(isBusy: Bool) -> Int {
+    /// Marks the thread as about to sleep until so many reads wait, and returns how many do; when it is not zero the sleep
+    /// should be short. Where it is nil the thread can send nothing before an answer comes, so no read wakes it.
+    func park(until enough: Int?) -> Int {
         memory.withLock { memory in
-            memory.isParked = !isBusy && memory.line.count == 0
+            memory.wakesAt = enough.flatMap { memory.line.count < $0 ? $0 : nil }
             return memory.line.count
         }
     }

@@ -166,6 +166,17 @@ final class ResultTable: @unchecked Sendable {
         return count == 0 ? [] : (0..<count).map { Row(table: self, index: $0) }
     }
 
+    /// The rows of each of `count` callers, by the column `place`.
+    func rows(of count: Int) throws(DatabaseError) -> [[Row]] {
+        var callers = [[Row]](repeating: [], count: count)
+        for row in rows {
+            let place = try row.int8("place")
+            guard 1...Int64(count) ~= place else { throw row.failure("Column 'place' is \(place) of \(count)") }
+            callers[Int(place) - 1].append(row)
+        }
+        return callers
+    }
+
     var columns: [String] {
         (0..<PQnfields(pointer)).map { column in PQfname(pointer, column).map { String(cString: $0) } ?? "" }
     }

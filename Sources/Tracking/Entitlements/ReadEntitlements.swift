@@ -57,7 +57,7 @@ extension LedgerCustomers {
         let isNow = time == nil && knownAt == nil
         if isNow {
             let rows = try await reads.query(
-                Queries.currentEntitlements, [.text(customer.bundleID.text), .text(customer.id.text)])
+                Queries.currentEntitlements, [.text(customer.bundleID.text), .text(customer.id.text)], isShared: true)
             if let stored = try StoredEntitlements(rows) { return stored.answer }
         }
         return try await fromHistory(
@@ -87,7 +87,7 @@ extension LedgerCustomers {
         of customers: [CustomerName], fromPrimary: Bool
     ) async throws -> [CustomerEntitlements?] {
         let rows = try await read(
-            Queries.currentEntitlementsOfMany, Self.parameters(customers), fromPrimary: fromPrimary)
+            Queries.currentEntitlements, Self.parameters(customers), fromPrimary: fromPrimary)
         return try StoredEntitlements.read(rows, of: customers.count, onlyNow: true).map { $0?.answer }
     }
 

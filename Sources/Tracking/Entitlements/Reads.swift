@@ -28,21 +28,21 @@ final class Reads: Sendable {
         memory = Mutex(Memory(standby: standby == nil ? .none : .following))
     }
 
-    /// Runs a read-only statement.
+    /// Runs a read-only statement, which with `isShared` answers equal reads of other callers too.
     /// - Throws: The error of the last database that could be asked.
     nonisolated(nonsending) func query(
-        _ file: SQLFile, _ parameters: [Parameter] = []
+        _ file: SQLFile, _ parameters: [Parameter] = [], isShared: Bool = false
     ) async throws(DatabaseError) -> [Row] {
         let statement = Statement(file)
-        guard let standby else { return try await primary.query(statement, parameters) }
+        guard let standby else { return try await primary.query(statement, parameters, isShared: isShared) }
         if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
         let order = memory.withLock { $0.standby.order(isPrimaryAway: $0.isPrimaryAway) }
         var failure = DatabaseError.noDatabase
         for source in order {
             do throws(DatabaseError) {
                 switch source {
-                case .primary: return try await primary.query(statement, parameters)
-                case .standby: return try await standby.query(statement, parameters)
+                case .primary: return try await primary.query(statement, parameters, isShared: isShared)
+                case .standby: return try await standby.query(statement, parameters, isShared: isShared)
                 }
             } catch {
                 guard error.isWorthAnother(than: source) else { throw error }

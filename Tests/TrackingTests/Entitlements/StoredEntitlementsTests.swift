@@ -253,7 +253,7 @@ extension StoredEntitlementsTests {
         let parameters: [Parameter] = [.texts(names.map(\.bundleID.text)), .texts(names.map(\.id.text))]
         do {
             return try await test.database.transaction { transaction -> Int in
-                let rows = try transaction.query(Queries.currentEntitlementsOfMany, parameters)
+                let rows = try transaction.query(Queries.currentEntitlements, parameters)
                 let clock = try transaction.query(.test("SELECT now() AS now"))
                 let now = try #require(clock.first).timestamptz("now")
                 let stored = try StoredEntitlements.read(rows, of: names.count)
@@ -265,7 +265,7 @@ extension StoredEntitlementsTests {
                 for (name, stored) in zip(names, stored) {
                     let alone = try StoredEntitlements(
                         try transaction.query(
-                            Queries.currentEntitlements, [.text(name.bundleID.text), .text(name.id.text)]))
+                            Queries.currentEntitlements, [.texts([name.bundleID.text]), .texts([name.id.text])]))
                     #expect(alone?.entitlements(at: now) == stored?.entitlements(at: now), "alone after \(step)")
                 }
                 let byStored = try found(nil)

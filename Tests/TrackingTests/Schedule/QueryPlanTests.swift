@@ -86,11 +86,7 @@ struct QueryPlanTests {
         (Queries.readHeld, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
         (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
         (
-            Queries.currentEntitlements, "'app.1', 'c77'",
-            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey", "poll_schedule_pkey"]
-        ),
-        (
-            Queries.currentEntitlementsOfMany, "'{app.1,app.2}', '{c77,c78}'",
+            Queries.currentEntitlements, "'{app.1,app.2}', '{c77,c78}'",
             ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey", "poll_schedule_pkey"]
         ),
         (Queries.lockAffectedCustomers, "\(ids), \(ids)", ["customer_pkey"]),
