@@ -18,6 +18,9 @@ struct FeedBenchmark: AsyncParsableCommand {
     @Option(help: "Seconds that are counted.")
     var seconds = 20
 
+    @Option(help: "Notifications a second that bring the events instead; the store answers in 100 ms.")
+    var notified = 0
+
     private static let port = 8_192
     /// Seconds until the worker and the reader are at their pace.
     private static let warmUpSeconds = 4
@@ -25,6 +28,7 @@ struct FeedBenchmark: AsyncParsableCommand {
     func run() async throws { try await World.with(measure) }
 
     private func measure(_ world: World) async throws {
+        if notified > 0 { return try await measureNotified(world) }
         try await world.startSimulator(customers: rate * (seconds + 2 * Self.warmUpSeconds))
         try await world.run(["import", try await world.saveReceipts().path])
         try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(rate / 10)"])
@@ -40,6 +44,49 @@ struct FeedBenchmark: AsyncParsableCommand {
         print(
             line("events, from committed to received", received.map { $0.at - (committed[$0.position] ?? $0.recorded) })
         )
+    }
+
+    /// Has customers turn renewal off, and waits for the event that the check after each notification brings.
+    private func measureNotified(_ world: World) async throws {
+        let token = try await world.run(["app", "notifications", World.app.text]).split(separator: "/").last ?? ""
+        let root = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-root.pem").path
+        world.settings = [
+            "PERENNIAL_APPSTORE_ROOT_FILE": root, "PERENNIAL_NOTIFICATION_WAIT_SECONDS": "0",
+        ].merging(World.pretendServerAPI) { $1 }
+        let address =
+            "http://127.0.0.1:\(Self.port)/v1/notifications/\(token.trimmingCharacters(in: .whitespacesAndNewlines))"
+        try await world.startSimulator(
+            customers: 2 * notified * seconds, isStill: false,
+            arguments: ["--plain", "--latency-ms", "100", "--signing-root-file", root, "--notify", address])
+        try await world.run(["import", try await world.saveReceipts().path])
+        let key =
+            try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
+        try world.start("server", ["serve", "--http-port", "\(Self.port)"])
+        try await world.run(["worker", "--once"])
+        let rows = try await world.database.query(
+            Statement(
+                name: "renewing",
+                sql: """
+                    SELECT c.name FROM ledger.subscription s
+                    JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known)
+                    JOIN ledger.customer c USING (customer_id)
+                    WHERE s.will_renew AND s.expires_at > now() + interval '1 day' ORDER BY c.name
+                    """))
+        let customers = try rows.prefix(notified * seconds).map { try $0.text("name") }
+        try await world.skipSummaries()
+        try world.start("worker", ["worker"])
+        async let received = FeedReader(port: Self.port, key: String(key)).events(seconds: Double(seconds) + 6)
+        try await Task.sleep(for: .seconds(Self.warmUpSeconds))
+        let start = ContinuousClock.now
+        var posted: [String: Double] = [:]
+        for (number, customer) in customers.enumerated() {
+            try await Task.sleep(until: start + .seconds(Double(number) / Double(notified)))
+            posted[customer] = Date.now.timeIntervalSince1970
+            try await world.act("disable_renewal", as: customer)
+        }
+        print("notifications: \(posted.count) in \(((ContinuousClock.now - start) / .seconds(1)).shown) s")
+        let waits = try await received.compactMap { event in posted[event.customer].map { event.at - $0 } }
+        print(line("events, from what happened to received", waits))
     }
 
     /// When each event was committed, by its position: the cluster of the benchmarks keeps that.
@@ -69,11 +116,10 @@ struct FeedReader {
         struct Event: Decodable {
             let position: Int64
             let recordedAt: String
-            let subscription: String?
+            let customer: String?
 
             private enum CodingKeys: String, CodingKey {
-                case position
-                case subscription = "original_transaction_id"
+                case position, customer
                 case recordedAt = "recorded_at"
             }
         }
@@ -87,8 +133,8 @@ struct FeedReader {
         let position: Int64
         let recorded: Double
         let at: Double
-        /// Apple's id of the subscription or purchase.
-        let subscription: String
+        /// The customer, by the app operator's own id.
+        let customer: String
     }
 
     /// What arrived within some seconds, once what is old was read.
@@ -106,7 +152,7 @@ struct FeedReader {
             received += try page.events.map { event in
                 let recorded = try Date(event.recordedAt, strategy: Self.instants).timeIntervalSince1970
                 return Received(
-                    position: event.position, recorded: recorded, at: now, subscription: event.subscription ?? "")
+                    position: event.position, recorded: recorded, at: now, customer: event.customer ?? "")
             }
         }
         return received

@@ -83,6 +83,9 @@ struct LookupBenchmark: AsyncParsableCommand {
             print("  its price: \((used - before).shown) µs")
             before = used
         }
+        try await price(
+            "a handler of swift-nio, constant JSON", of: "layers", port: Self.port + 2,
+            requests("/constant/", end: "", key: key))
         for (name, path) in LookupLayers.routes {
             try await price(name, of: "layers", port: Self.port + 1, requests(path, end: "", key: key))
         }

@@ -3,6 +3,8 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
+import NIOPosix
 import Postgres
 import Server
 import Subscriptions
@@ -12,7 +14,7 @@ import Tracking
 struct LookupLayers: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "layers", shouldDisplay: false)
 
-    @Option(help: "The port to listen on.")
+    @Option(help: "The port to listen on; the one behind it answers without the framework.")
     var port: Int
 
     /// What each route adds to the one before it, with its path; a customer's name follows.
@@ -25,6 +27,16 @@ struct LookupLayers: AsyncParsableCommand {
         name: "key", sql: "SELECT c.customer_id FROM ledger.customer c WHERE c.app_id = 1 AND c.name = $1::text")
 
     func run() async throws {
+        let bare = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.backlog, value: 256)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(BareAnswers())
+                }
+            }
+            .bind(host: "127.0.0.1", port: port + 1).get()
         let database = Database(DatabaseConfiguration(connectionString: try World.value("DATABASE_URL"))) { print($0) }
         let customers = SubscriptionLedger(database: database).customers
         let router = Router()
@@ -45,11 +57,29 @@ struct LookupLayers: AsyncParsableCommand {
             router: router, server: server, configuration: .init(address: .hostname("127.0.0.1", port: port)),
             logger: logger
         ).run()
+        try await bare.close()
     }
 
+    fileprivate static let body = ByteBuffer(
+        string: #"{"app":"com.example.tracker","at":"2026-11-26T10:00:00.000Z","customer":"f0000001","stale":false}"#)
+
     private static var constant: Response {
-        let text = #"{"app":"com.example.tracker","at":"2026-11-26T10:00:00.000Z","customer":"f0000001","stale":false}"#
-        return Response(
-            status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(string: text)))
+        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: body))
+    }
+}
+
+/// The same constant JSON without the framework: neither tasks nor streams of parts, one handler on the event loop.
+private final class BareAnswers: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .end = unwrapInboundIn(data) else { return }
+        let body = LookupLayers.body
+        let headers: HTTPHeaders = ["Content-Type": "application/json", "Content-Length": "\(body.readableBytes)"]
+        let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: headers)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
 }

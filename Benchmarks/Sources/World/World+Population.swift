@@ -19,17 +19,18 @@ extension World {
         try await run(["app", "add", "--bundle-id", bundleID, "--shared-secret-file", secret, "--rate", "0"])
     }
 
-    /// Starts a pretend App Store whose customers stay as they are; `nice` lowers its priority, for Apple's machines are
-    /// elsewhere.
-    func startSimulator(customers: Int, arguments: [String] = [], nice: Int = 0) async throws {
+    /// Starts a pretend App Store whose customers stay as they are, unless they do not stand still; `nice` lowers its
+    /// priority, for Apple's machines are elsewhere.
+    func startSimulator(
+        customers: Int, isStill: Bool = true, arguments: [String] = [], nice: Int = 0
+    ) async throws {
         let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret").path
         try start(
             "simulator",
             [
                 "simulator", "--port", "\(Self.simulatorPort)", "--customers", "\(customers)", "--sandbox-customers",
-                "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--still", "--shared-secret-file",
-                secret,
-            ] + arguments, nice: nice)
+                "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--shared-secret-file", secret,
+            ] + (isStill ? ["--still"] : []) + arguments, nice: nice)
         for _ in 0..<100 {
             if (try? await fetch("/simulator/receipts?from=0&count=1")) != nil { return }
             try await Task.sleep(for: .milliseconds(100))
@@ -91,6 +92,11 @@ extension World {
             connectionString, "--set=others=\(others)", "--file", "\(try Self.value("BENCHMARKS"))/lib/fill_beside.sql",
         ])
         try waitForDisk(true)
+    }
+
+    /// Has a customer of the running store do something.
+    func act(_ action: String, as customer: String) async throws {
+        _ = try await fetch("/simulator/customers/\(customer)/actions", posting: #"{"action":"\#(action)"}"#)
     }
 
     /// Lets every answer of the running store come later.
