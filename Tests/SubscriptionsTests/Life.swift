@@ -33,7 +33,8 @@ struct Life {
         pending = [(0, Subscriptions.Renewal(productID: product, renewsToProductID: product, willRenew: true))]
         let isTrial = Int.random(in: 0..<3, using: &random) == 0
         book(
-            product, at: 0, kinds: isTrial ? "trial.started" : "subscription.started", isTrial: isTrial, using: &random)
+            product, at: 0, kinds: isTrial && !isFamily ? "trial.started" : "subscription.started", isTrial: isTrial,
+            using: &random)
         say("active", entitled: true)
         for _ in 0..<turns { turn(using: &random) }
     }

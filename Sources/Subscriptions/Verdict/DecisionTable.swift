@@ -99,7 +99,7 @@ extension Policy {
 }
 
 extension Period {
-    /// How its end is told, if it was taken back: as a refund only where Apple's words are known.
+    /// What its end is called, if it was taken back: a refund only where Apple's words are known.
     fileprivate var revokedBy: Rule {
         if isShared { return .familyRevoked }
         let isKnown = [nil, "0", "1"].contains(revocation.value.reason)
