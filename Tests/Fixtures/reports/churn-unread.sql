@@ -10,6 +10,6 @@ SELECT subscription_id, 'monthly', 1, '2025-02-10Z', '2025-05-10Z', p.cancelled:
        '2025-02-10Z'
 FROM (VALUES ('K', '2025-03-05Z'), ('L', '2025-03-05Z'), ('M', NULL)) AS p (otid, cancelled)
 JOIN ledger.subscription ON original_transaction_id = p.otid;
-SELECT pg_temp.tell('K', '2025-03-05Z', '2025-02-10|2025-03-05|active||monthly||', '2025-03-05||revoked|refund|monthly||');
-SELECT pg_temp.tell('L', '2025-03-05Z', '2025-02-10|2025-03-05|active||monthly||', '2025-03-05||revoked|other|monthly||');
-SELECT pg_temp.tell('M', '2025-03-05Z', '2025-02-10|2025-05-10|active||monthly||', '2025-05-10||expired|voluntary|monthly||');
+SELECT public.tell('K', '2025-03-05Z', '2025-02-10|2025-03-05|active||monthly||', '2025-03-05||revoked|refund|monthly||');
+SELECT public.tell('L', '2025-03-05Z', '2025-02-10|2025-03-05|active||monthly||', '2025-03-05||revoked|other|monthly||');
+SELECT public.tell('M', '2025-03-05Z', '2025-02-10|2025-05-10|active||monthly||', '2025-05-10||expired|voluntary|monthly||');

@@ -14,12 +14,13 @@ FROM ledger.app CROSS JOIN (VALUES
     ('Q', '{"plan": "monthly", "payment_number": 3, "payments": 12}'),
     ('R', '{"plan": "monthly", "payment_number": 3, "payments": 12}')) AS s (otid, sale);
 INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
-                           is_intro, ownership, price_milliunits, price_currency, sale, path, recorded_at)
+                           is_intro, ownership, price_milliunits, price_currency, sale, path, recorded_at,
+                           cancellation_recorded_at)
 SELECT subscription_id, p.product, COALESCE(p.seats, 1), p.since::timestamptz, '2026-03-30Z', p.refunded::timestamptz, false, false,
        false, 'PURCHASED', p.price, p.currency,
        CASE WHEN p.seats IS NULL THEN '{"plan": "MONTHLY", "payment_number": 3, "payments": 12}'
             ELSE jsonb_build_object('seats', p.seats, 'revoked_seats', p.revoked, 'one_of_several', true) END,
-       'row', p.since::timestamptz
+       'row', p.since::timestamptz, COALESCE(p.refunded::timestamptz, CASE WHEN p.revoked > 0 THEN '2026-03-10Z'::timestamptz END)
 FROM (VALUES
     ('K', 'monthly', 6, 0, '2026-02-28Z', 29940, 'USD', NULL), ('K', 'monthly', 3, 0, '2026-02-28Z', 14970, 'USD', NULL),
     ('L', 'monthly', 6, 1, '2026-02-28Z', 29940, 'USD', NULL), ('L', 'monthly', 3, 0, '2026-03-10Z', 14970, 'USD', NULL),

@@ -26,16 +26,16 @@ SELECT ledger.record_price(app_id, 'yearly', '', tstzrange(NULL, NULL), 96000, '
 SELECT ledger.record_price(app_id, 'monthly', 'DEU', tstzrange(NULL, NULL), 9000, 'EUR', '2025-01-01Z') FROM ledger.app;
 SELECT ledger.record_price(app_id, 'monthly', '', tstzrange('2026-03-01Z', NULL), 12000, 'USD', '2026-02-15Z') FROM ledger.app;
 
-CREATE FUNCTION pg_temp.id(otid text) RETURNS bigint LANGUAGE sql AS
+CREATE FUNCTION public.id(otid text) RETURNS bigint LANGUAGE sql AS
     'SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = otid';
 
 -- Puts a timeline in the place of what was said before: rows of from, to, state, reason, product, flags, allowed_until.
-CREATE FUNCTION pg_temp.tell(otid text, at timestamptz, VARIADIC spans text[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION public.tell(otid text, at timestamptz, VARIADIC spans text[]) RETURNS void LANGUAGE sql AS $$
     UPDATE ledger.subscription_span SET known = tstzrange(lower(known), at)
-    WHERE subscription_id = pg_temp.id(otid) AND upper_inf(known);
+    WHERE subscription_id = public.id(otid) AND upper_inf(known);
     INSERT INTO ledger.subscription_span
         (subscription_id, valid, known, state, reason, entitled, product_id, flags, allowed_until, version)
-    SELECT pg_temp.id(otid), tstzrange((f[1] || 'Z')::timestamptz, (NULLIF(f[2], '') || 'Z')::timestamptz),
+    SELECT public.id(otid), tstzrange((f[1] || 'Z')::timestamptz, (NULLIF(f[2], '') || 'Z')::timestamptz),
            tstzrange(at, NULL), f[3]::ledger.state, NULLIF(f[4], '')::ledger.reason,
            f[3] IN ('active', 'grace_period', 'awaiting_renewal'), f[5],
            string_to_array(COALESCE(f[6], ''), ','), (NULLIF(f[7], '') || 'Z')::timestamptz, 1
@@ -43,7 +43,7 @@ CREATE FUNCTION pg_temp.tell(otid text, at timestamptz, VARIADIC spans text[]) R
 $$;
 
 -- Tells an event and puts it into the feed.
-CREATE FUNCTION pg_temp.report(
+CREATE FUNCTION public.report(
     otid text, of_version bigint, of_kind text, product text, occurred timestamptz, recorded timestamptz, more jsonb)
 RETURNS void LANGUAGE sql AS $$
     WITH new AS (
@@ -71,7 +71,7 @@ FROM ledger.app CROSS JOIN (VALUES
 -- Learnt a minute after it was bought, unless said otherwise.
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
                            is_upgraded, is_trial, is_intro, ownership, path, recorded_at)
-SELECT pg_temp.id(p.otid), p.line, p.product_id, 1, (p.since || 'Z')::timestamptz, (p.until || 'Z')::timestamptz, false,
+SELECT public.id(p.otid), p.line, p.product_id, 1, (p.since || 'Z')::timestamptz, (p.until || 'Z')::timestamptz, false,
        p.offer = 'trial', p.offer = 'intro', CASE p.offer WHEN 'family' THEN 'FAMILY_SHARED' ELSE 'PURCHASED' END, 'row',
        COALESCE((p.learnt || 'Z')::timestamptz, (p.since || 'Z')::timestamptz + interval '1 minute')
 FROM (VALUES
@@ -111,63 +111,63 @@ UPDATE ledger.period SET cancelled_at = '2026-01-25Z', is_upgraded = true, cance
 WHERE web_order_line_item_id = 'C1';
 UPDATE ledger.period SET expires_at = '2026-03-20Z', facts_recorded_at = '2026-03-05Z' WHERE web_order_line_item_id = 'J1';
 
-SELECT pg_temp.tell('A', '2026-01-01 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
+SELECT public.tell('A', '2026-01-01 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
                     '2026-01-08||expired|unknown|monthly||2026-02-07');
-SELECT pg_temp.tell('A', '2026-01-08 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
+SELECT public.tell('A', '2026-01-08 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
                     '2026-01-08|2026-02-08|active||monthly||', '2026-02-08||expired|unknown|monthly||2026-03-10');
-SELECT pg_temp.tell('A', '2026-02-08 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
+SELECT public.tell('A', '2026-02-08 00:01Z', '2026-01-01|2026-01-08|active||monthly|trial|',
                     '2026-01-08|2026-03-08|active||monthly||', '2026-03-08||expired|voluntary|monthly||');
-SELECT pg_temp.tell('B', '2026-01-05 00:01Z', '2026-01-05|2026-02-05|active||monthly||',
+SELECT public.tell('B', '2026-01-05 00:01Z', '2026-01-05|2026-02-05|active||monthly||',
                     '2026-02-05||expired|unknown|monthly||2026-03-07');
-SELECT pg_temp.tell('B', '2026-01-21Z', '2026-01-05|2026-01-20|active||monthly||', '2026-01-20||revoked|refund|monthly||');
-SELECT pg_temp.tell('B', '2026-03-10 00:01Z', '2026-01-05|2026-01-20|active||monthly||',
+SELECT public.tell('B', '2026-01-21Z', '2026-01-05|2026-01-20|active||monthly||', '2026-01-20||revoked|refund|monthly||');
+SELECT public.tell('B', '2026-03-10 00:01Z', '2026-01-05|2026-01-20|active||monthly||',
                     '2026-01-20|2026-03-10|revoked|refund|monthly||', '2026-03-10|2026-04-10|active||monthly||',
                     '2026-04-10||expired|unknown|monthly||2026-05-10');
-SELECT pg_temp.tell('C', '2026-01-10 00:01Z', '2026-01-10|2026-02-10|active||monthly||',
+SELECT public.tell('C', '2026-01-10 00:01Z', '2026-01-10|2026-02-10|active||monthly||',
                     '2026-02-10||expired|unknown|monthly||2026-03-12');
-SELECT pg_temp.tell('C', '2026-01-25 00:01Z', '2026-01-10|2026-01-25|active||monthly||',
+SELECT public.tell('C', '2026-01-25 00:01Z', '2026-01-10|2026-01-25|active||monthly||',
                     '2026-01-25|2027-01-25|active||yearly||', '2027-01-25||expired|unknown|yearly||2027-02-24');
-SELECT pg_temp.tell('D', '2026-01-15 00:01Z', '2026-01-15|2026-01-22|active||monthly|trial|',
+SELECT public.tell('D', '2026-01-15 00:01Z', '2026-01-15|2026-01-22|active||monthly|trial|',
                     '2026-01-22||expired|voluntary|monthly|trial|');
-SELECT pg_temp.tell('E', '2026-01-20 00:01Z', '2026-01-20|2026-02-20|active||monthly||',
+SELECT public.tell('E', '2026-01-20 00:01Z', '2026-01-20|2026-02-20|active||monthly||',
                     '2026-02-20||expired|unknown|monthly||2026-03-22');
-SELECT pg_temp.tell('E', '2026-02-20 00:01Z', '2026-01-20|2026-02-20|active||monthly||',
+SELECT public.tell('E', '2026-02-20 00:01Z', '2026-01-20|2026-02-20|active||monthly||',
                     '2026-02-20|2026-03-08|grace_period||monthly||', '2026-03-08||billing_retry||monthly||2026-04-07');
-SELECT pg_temp.tell('E', '2026-02-25Z', '2026-01-20|2026-03-20|active||monthly||',
+SELECT public.tell('E', '2026-02-25Z', '2026-01-20|2026-03-20|active||monthly||',
                     '2026-03-20||expired|unknown|monthly||2026-04-19');
-SELECT pg_temp.tell('E', '2026-03-20 00:01Z', '2026-01-20|2026-03-20|active||monthly||',
+SELECT public.tell('E', '2026-03-20 00:01Z', '2026-01-20|2026-03-20|active||monthly||',
                     '2026-03-20||billing_retry||monthly||');
-SELECT pg_temp.tell('F', '2026-01-01 00:01Z', '2026-01-01|2027-01-01|active||monthly|family_shared|',
+SELECT public.tell('F', '2026-01-01 00:01Z', '2026-01-01|2027-01-01|active||monthly|family_shared|',
                     '2027-01-01||expired|unknown|monthly||2027-01-31');
-SELECT pg_temp.tell('G', '2025-01-10 00:01Z', '2025-01-10|2026-01-10|active||yearly||',
+SELECT public.tell('G', '2025-01-10 00:01Z', '2025-01-10|2026-01-10|active||yearly||',
                     '2026-01-10||expired|unknown|yearly||2026-02-09');
-SELECT pg_temp.tell('G', '2026-01-10 00:01Z', '2025-01-10|2027-01-10|active||yearly||',
+SELECT public.tell('G', '2026-01-10 00:01Z', '2025-01-10|2027-01-10|active||yearly||',
                     '2027-01-10||expired|unknown|yearly||2027-02-09');
-SELECT pg_temp.tell('H', '2026-02-01 00:01Z', '2026-02-01|2026-03-01|active||monthly|intro|',
+SELECT public.tell('H', '2026-02-01 00:01Z', '2026-02-01|2026-03-01|active||monthly|intro|',
                     '2026-03-01||expired|unknown|monthly||2026-03-31');
-SELECT pg_temp.tell('H', '2026-03-01 00:01Z', '2026-02-01|2026-03-01|active||monthly|intro|',
+SELECT public.tell('H', '2026-03-01 00:01Z', '2026-02-01|2026-03-01|active||monthly|intro|',
                     '2026-03-01|2026-04-01|active||monthly||', '2026-04-01||expired|unknown|monthly||2026-05-01');
-SELECT pg_temp.tell('J', '2026-02-10 00:01Z', '2026-02-10|2026-03-10|active||monthly||',
+SELECT public.tell('J', '2026-02-10 00:01Z', '2026-02-10|2026-03-10|active||monthly||',
                     '2026-03-10||expired|voluntary|monthly||');
-SELECT pg_temp.tell('J', '2026-03-05Z', '2026-02-10|2026-03-20|active||monthly||',
+SELECT public.tell('J', '2026-03-05Z', '2026-02-10|2026-03-20|active||monthly||',
                     '2026-03-20||expired|voluntary|monthly||');
-SELECT pg_temp.tell('S', '2026-01-01 00:01Z', '2026-01-01|2026-02-01|active||monthly||',
+SELECT public.tell('S', '2026-01-01 00:01Z', '2026-01-01|2026-02-01|active||monthly||',
                     '2026-02-01||expired|voluntary|monthly||');
 
 -- The names of the periods that events are about.
 INSERT INTO ledger.transaction_alias (period_id, transaction_id)
 SELECT period_id, web_order_line_item_id FROM ledger.period WHERE web_order_line_item_id IS NOT NULL;
-SELECT pg_temp.report('A', 1, 'trial.started', 'monthly', '2026-01-01Z', '2026-01-01 00:01Z', '{}');
-SELECT pg_temp.report('A', 2, 'trial.converted', 'monthly', '2026-01-08Z', '2026-01-08 00:01Z', '{"transaction_id": "A1"}');
-SELECT pg_temp.report('D', 1, 'trial.started', 'monthly', '2026-01-15Z', '2026-01-15 00:01Z', '{}');
-SELECT pg_temp.report('D', 2, 'trial.expired', 'monthly', '2026-01-22Z', '2026-01-22 00:01Z', '{"reason": "voluntary"}');
-SELECT pg_temp.report('B', 2, 'refund.granted', 'monthly', '2026-01-20Z', '2026-01-21Z', '{"reason": "0"}');
-SELECT pg_temp.report('B', 3, 'subscription.reactivated', 'monthly', '2026-03-10Z', '2026-03-10 00:01Z',
+SELECT public.report('A', 1, 'trial.started', 'monthly', '2026-01-01Z', '2026-01-01 00:01Z', '{}');
+SELECT public.report('A', 2, 'trial.converted', 'monthly', '2026-01-08Z', '2026-01-08 00:01Z', '{"transaction_id": "A1"}');
+SELECT public.report('D', 1, 'trial.started', 'monthly', '2026-01-15Z', '2026-01-15 00:01Z', '{}');
+SELECT public.report('D', 2, 'trial.expired', 'monthly', '2026-01-22Z', '2026-01-22 00:01Z', '{"reason": "voluntary"}');
+SELECT public.report('B', 2, 'refund.granted', 'monthly', '2026-01-20Z', '2026-01-21Z', '{"reason": "0"}');
+SELECT public.report('B', 3, 'subscription.reactivated', 'monthly', '2026-03-10Z', '2026-03-10 00:01Z',
                       '{"transaction_id": "B2"}');
-SELECT pg_temp.report('E', 2, 'billing.grace_entered', 'monthly', '2026-02-20Z', '2026-02-20 00:01Z', '{}');
-SELECT pg_temp.report('E', 3, 'subscription.recovered', 'monthly', '2026-02-20Z', '2026-02-25Z', '{"transaction_id": "E2"}');
-SELECT pg_temp.report('E', 4, 'billing.retry_entered', 'monthly', '2026-03-20Z', '2026-03-20 00:01Z', '{}');
-SELECT pg_temp.report('J', 2, 'subscription.extended', 'monthly', '2026-03-05Z', '2026-03-05Z', '{}');
+SELECT public.report('E', 2, 'billing.grace_entered', 'monthly', '2026-02-20Z', '2026-02-20 00:01Z', '{}');
+SELECT public.report('E', 3, 'subscription.recovered', 'monthly', '2026-02-20Z', '2026-02-25Z', '{"transaction_id": "E2"}');
+SELECT public.report('E', 4, 'billing.retry_entered', 'monthly', '2026-03-20Z', '2026-03-20 00:01Z', '{}');
+SELECT public.report('J', 2, 'subscription.extended', 'monthly', '2026-03-05Z', '2026-03-05Z', '{}');
 
 INSERT INTO ledger.purchase
     (app_id, environment, original_transaction_id, product_id, transaction_id, facts, quantity, purchased_at, version, as_of,
@@ -194,13 +194,13 @@ FROM (VALUES ('bea', '2026-01-05 00:00:30Z', 'DEU', NULL, NULL), ('eve', '2026-0
              ('pat', '2026-02-03 00:00:30Z', NULL, 25000, 'GBP')) AS u (name, at, storefront, price, currency)
 JOIN ledger.customer c USING (name) JOIN ledger.receipt r ON r.data = u.name::bytea;
 INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
-SELECT receipt_id, pg_temp.id(l.otid) FROM (VALUES ('bea', 'B'), ('eve', 'E')) AS l (name, otid)
+SELECT receipt_id, public.id(l.otid) FROM (VALUES ('bea', 'B'), ('eve', 'E')) AS l (name, otid)
 JOIN ledger.receipt r ON r.data = l.name::bytea;
 INSERT INTO ledger.receipt_purchase (receipt_id, purchase_id)
 SELECT r.receipt_id, p.purchase_id FROM ledger.receipt r, ledger.purchase p
 WHERE r.data = 'pat' AND p.original_transaction_id = 'P';
 INSERT INTO ledger.ownership (subscription_id, purchase_id, customer_id, valid, known)
-SELECT pg_temp.id(o.otid), NULL, c.customer_id, tstzrange(NULL, NULL), tstzrange('2026-01-20Z', NULL)
+SELECT public.id(o.otid), NULL, c.customer_id, tstzrange(NULL, NULL), tstzrange('2026-01-20Z', NULL)
 FROM (VALUES ('bea', 'B'), ('eve', 'E')) AS o (name, otid) JOIN ledger.customer c USING (name)
 UNION ALL
 SELECT NULL, p.purchase_id, c.customer_id, tstzrange(NULL, NULL), tstzrange('2026-02-03Z', NULL)

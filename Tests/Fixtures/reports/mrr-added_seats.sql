@@ -6,7 +6,7 @@ INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
 SELECT app_id, 'Production', 'K' FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, expires_at, is_upgraded, is_trial, is_intro,
                            ownership, price_milliunits, price_currency, sale, path, recorded_at)
-SELECT pg_temp.id('K'), 'group', p.seats, p.since::timestamptz, '2025-12-02Z', false, false, false, 'PURCHASED', p.price, 'USD',
+SELECT public.id('K'), 'group', p.seats, p.since::timestamptz, '2025-12-02Z', false, false, false, 'PURCHASED', p.price, 'USD',
        jsonb_build_object('plan', 'BILLED_UPFRONT', 'seats', p.seats, 'one_of_several', true), 'row', p.since::timestamptz
 FROM (VALUES (26, '2025-11-02Z', 116267), (8, '2025-11-24 14:00Z', 38423)) AS p (seats, since, price);
-SELECT pg_temp.tell('K', '2025-11-24 14:00Z', '2025-11-02|2025-12-02|active||group||', '2025-12-02||expired|voluntary|group||');
+SELECT public.tell('K', '2025-11-24 14:00Z', '2025-11-02|2025-12-02|active||group||', '2025-12-02||expired|voluntary|group||');

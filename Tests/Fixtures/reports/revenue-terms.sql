@@ -8,7 +8,7 @@ INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
 SELECT app_id, 'Production', unnest('{K,L,M,U,W}'::text[]) FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
                            is_intro, ownership, price_milliunits, price_currency, revocation_percentage, sale, path, recorded_at)
-SELECT pg_temp.id(p.otid), p.product, 1, p.since::timestamptz, p.since::timestamptz + p.lasts::interval, p.replaced::timestamptz,
+SELECT public.id(p.otid), p.product, 1, p.since::timestamptz, p.since::timestamptz + p.lasts::interval, p.replaced::timestamptz,
        p.replaced IS NOT NULL, false, false, 'PURCHASED', p.price, CASE WHEN p.price IS NOT NULL THEN 'USD' END, p.share,
        p.sale::jsonb, 'row', p.since::timestamptz
 FROM (VALUES

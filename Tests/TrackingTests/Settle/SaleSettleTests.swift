@@ -225,7 +225,7 @@ struct SaleSettleTests {
                 }
                 let started = "SELECT count(*) AS n FROM ledger.event WHERE kind = 'subscription.started'"
                 try await test.expectRows(started, [[1]])
-                try await test.expectSound()
+                #expect(try await test.violations().map { "\($0)" } == [])
             }
         }
     }
