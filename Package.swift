@@ -60,10 +60,11 @@ let package = Package(
     ],
     targets: [
         .target(name: "Subscriptions", swiftSettings: optimizedSettings),
+        .target(name: "JSON", swiftSettings: optimizedSettings),
         .target(
             name: "AppStore",
             dependencies: [
-                "Subscriptions", asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509,
+                "Subscriptions", "JSON", asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509,
             ],
             swiftSettings: optimizedSettings),
         .target(
@@ -74,14 +75,14 @@ let package = Package(
         .target(
             name: "Tracking",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "SQL", crypto, deque, logging, metrics, nioCore,
+                "Subscriptions", "JSON", "AppStore", "Postgres", "SQL", crypto, deque, logging, metrics, nioCore,
                 nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
             ],
             swiftSettings: optimizedSettings),
         .target(
             name: "Server",
             dependencies: [
-                "Subscriptions", "AppStore", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
+                "Subscriptions", "JSON", "AppStore", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
                 serviceLifecycle, logging, metrics,
             ],
             exclude: ["HTTP/openapi.yaml", "Admin/Templates"],
@@ -99,7 +100,7 @@ let package = Package(
         .executableTarget(
             name: "perennial",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "SQL", "Tracking", "Server", "AppStoreSimulator",
+                "Subscriptions", "JSON", "AppStore", "Postgres", "SQL", "Tracking", "Server", "AppStoreSimulator",
                 argumentParser, asyncHTTPClient, configuration, logging, metrics, nioPosix, serviceLifecycle,
                 unixSignals, yams,
             ],
@@ -126,10 +127,11 @@ let package = Package(
         .testTarget(
             name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom", "TestSupport"],
             swiftSettings: settings),
+        .testTarget(name: "JSONTests", dependencies: ["JSON"], swiftSettings: settings),
         .testTarget(
             name: "AppStoreTests",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "SeededRandom", "Subscriptions", asn1, asyncHTTPClient, crypto,
+                "AppStore", "JSON", "AppStoreSimulator", "SeededRandom", "Subscriptions", asn1, asyncHTTPClient, crypto,
                 hummingbird, nioCore,
             ],
             swiftSettings: settings),
@@ -142,7 +144,7 @@ let package = Package(
             dependencies: ["Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix],
             swiftSettings: settings),
         .testTarget(
-            name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix, yams],
+            name: "ServerTests", dependencies: ["Server", "JSON", "TestSupport", hummingbirdTesting, nioPosix, yams],
             swiftSettings: settings),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", crypto, nioCore, nioPosix],
@@ -151,12 +153,14 @@ let package = Package(
             name: "PerennialClientTests", dependencies: ["PerennialClient", "SeededRandom", crypto],
             swiftSettings: settings),
         .testTarget(
-            name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "SeededRandom", "TestSupport"],
+            name: "PerennialTests",
+            dependencies: ["perennial", "JSON", "AppStoreSimulator", "SeededRandom", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "perennial", "Tracking", "Server", "AppStoreSimulator", "PerennialClient", "PerennialClientProbe",
+                "perennial", "JSON", "Tracking", "Server", "AppStoreSimulator", "PerennialClient",
+                "PerennialClientProbe",
                 "SeededRandom", "TestSupport", asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL,
                 serviceLifecycle,
             ],

@@ -1,4 +1,5 @@
 import ArgumentParser
+import JSON
 import Server
 import Subscriptions
 import Tracking
@@ -207,7 +208,7 @@ extension CatalogFile {
         case .array(let values): "[\(values.map(flow).joined(separator: ", "))]"
         case .object(let members):
             "{\(members.sorted { $0.key < $1.key }.map { "\($0.key): \(flow($0.value))" }.joined(separator: ", "))}"
-        case .null, .bool, .integer, .string: value.rendered()
+        case .null, .bool, .integer, .number, .string: value.rendered()
         }
     }
 }

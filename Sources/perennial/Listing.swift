@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
+import JSON
 import Postgres
-import SQL
 import Server
+import SQL
 import Subscriptions
 import Tracking
 
@@ -89,7 +90,7 @@ struct Listing {
         rows.contains { $0[column] != .null }
             && rows.allSatisfy { row in
                 switch row[column] {
-                case .null, .integer: true
+                case .null, .integer, .number: true
                 case .bool, .string, .array, .object: false
                 }
             }
@@ -104,7 +105,7 @@ struct Listing {
     private static func csvText(_ value: JSONValue) -> String {
         switch value {
         case .string, .array: text(value).spreadsheetText
-        case .null, .bool, .integer, .object: text(value)
+        case .null, .bool, .integer, .number, .object: text(value)
         }
     }
 
@@ -113,7 +114,7 @@ struct Listing {
         case .null: "-"
         case .bool(let truth): truth ? "yes" : "no"
         case .integer(let number): String(number)
-        case .string(let text): text
+        case .number(let text), .string(let text): text
         case .array(let values): values.map(text).joined(separator: " ")
         case .object: value.rendered()
         }

@@ -1,9 +1,10 @@
 import ArgumentParser
+import JSON
 import Server
-import Tracking
-
 import struct Subscriptions.BundleID
+
 import enum Subscriptions.OrderState
+import Tracking
 
 extension OrderState: ExpressibleByArgument {}
 

@@ -1,10 +1,11 @@
 import ArgumentParser
 import Foundation
+import JSON
 import Logging
 import Postgres
-import SQL
 import Server
 import ServiceLifecycle
+import SQL
 import Subscriptions
 import Tracking
 

@@ -1,6 +1,7 @@
 import AppStore
 import ArgumentParser
 import Foundation
+import JSON
 import Server
 import Subscriptions
 import Tracking

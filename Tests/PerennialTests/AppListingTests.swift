@@ -1,8 +1,9 @@
 import Crypto
+import JSON
 import Server
 import Subscriptions
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial

@@ -1,10 +1,11 @@
 import Foundation
+import JSON
 import Postgres
-import SQL
 import SeededRandom
 import Server
-import TestSupport
+import SQL
 import Testing
+import TestSupport
 
 @testable import perennial
 
@@ -47,10 +48,10 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
         }
     }
 
-    private static func number(_ value: Server.JSONValue) -> Decimal {
+    private static func number(_ value: JSONValue) -> Decimal {
         switch value {
         case .integer(let number): Decimal(number)
-        case .string(let text): Decimal(string: text) ?? 0
+        case .number(let text), .string(let text): Decimal(string: text) ?? 0
         case .null, .bool, .array, .object: 0
         }
     }
@@ -112,7 +113,7 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
                 }
                 let cohorts = try await listing("retention", ["time_zone": zone, "by": "product"], in: database)
                 let values = try await listing("lifetime_value", ["time_zone": zone, "by": "product"], in: database)
-                func sizes(_ listing: Listing) throws -> [String: Server.JSONValue] {
+                func sizes(_ listing: Listing) throws -> [String: JSONValue] {
                     let places = try ["since", "product_id", "subscriptions"].map {
                         try #require(listing.columns.firstIndex(of: $0))
                     }

@@ -1,7 +1,8 @@
+import JSON
 import Postgres
 import SQL
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import perennial
 

@@ -1,8 +1,9 @@
 import Foundation
+import JSON
 import Postgres
 import SQL
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial

@@ -1,8 +1,9 @@
+import JSON
 import Postgres
-import SQL
 import Server
-import TestSupport
+import SQL
 import Testing
+import TestSupport
 
 @testable import perennial
 

@@ -1,9 +1,10 @@
 import Foundation
+import JSON
 import Postgres
-import SQL
 import Server
-import TestSupport
+import SQL
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial

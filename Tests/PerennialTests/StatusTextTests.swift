@@ -1,10 +1,11 @@
 import Crypto
 import Foundation
+import JSON
 import Postgres
 import Server
 import Subscriptions
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial

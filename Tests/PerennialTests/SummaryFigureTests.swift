@@ -1,9 +1,10 @@
 import Foundation
+import JSON
 import Postgres
-import SQL
 import Server
-import TestSupport
+import SQL
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial
@@ -64,12 +65,12 @@ struct SummaryFigureTests {
         }
     }
 
-    private static func text(_ value: Server.JSONValue) -> String {
+    private static func text(_ value: JSONValue) -> String {
         switch value {
         case .null: "null"
         case .bool(let truth): "\(truth)"
         case .integer(let number): "\(number)"
-        case .string(let text): text.contains(".") ? (Double(text).map { "\($0)" } ?? text) : text
+        case .number(let text), .string(let text): text.contains(".") ? (Double(text).map { "\($0)" } ?? text) : text
         case .array, .object: "?"
         }
     }

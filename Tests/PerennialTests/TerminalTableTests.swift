@@ -1,7 +1,8 @@
 import Foundation
+import JSON
 import Server
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import perennial
 

@@ -1,10 +1,11 @@
 import Foundation
+import JSON
 import Postgres
-import SQL
 import Server
+import SQL
 import Subscriptions
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial
@@ -21,7 +22,7 @@ import Tracking
             case .object(let fields):
                 for (name, field) in fields { find(in: field, at: path.isEmpty ? name : "\(path).\(name)") }
             case .null, .bool: break
-            case .string, .integer:
+            case .string, .integer, .number:
                 guard path.hasSuffix("_id") || path.hasSuffix("next_check_of_receipt") else { return }
                 paths.insert(path)
                 if case .integer = value { numbers.append(path) }

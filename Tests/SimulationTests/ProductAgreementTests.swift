@@ -1,10 +1,11 @@
 import AppStoreSimulator
 import Foundation
+import JSON
 import Postgres
-import SQL
 import Server
-import TestSupport
+import SQL
 import Testing
+import TestSupport
 import Tracking
 
 @testable import perennial
@@ -130,7 +131,7 @@ struct ProductAgreementTests {
         return prices
     }
 
-    private typealias Named = [String: Server.JSONValue]
+    private typealias Named = [String: JSONValue]
 
     private func rows(_ report: String, _ given: [String: String], in database: Database) async throws -> [Named] {
         let file = try #require(Reports.all.first { $0.name == report })
@@ -141,7 +142,7 @@ struct ProductAgreementTests {
     }
 }
 
-extension [String: Server.JSONValue] {
+extension [String: JSONValue] {
     /// The number in a column; 0 where there is none.
     fileprivate func integer(_ column: String) -> Int {
         if case .integer(let number) = self[column] { Int(number) } else { 0 }
@@ -150,7 +151,7 @@ extension [String: Server.JSONValue] {
     fileprivate func decimal(_ column: String) -> Decimal {
         switch self[column] {
         case .integer(let number): Decimal(number)
-        case .string(let text): Decimal(string: text) ?? 0
+        case .number(let text), .string(let text): Decimal(string: text) ?? 0
         case nil, .null, .bool, .array, .object: 0
         }
     }

@@ -26,24 +26,26 @@ struct Wall {
     /// Every room has its row, so a new room is a decision; the executable may see everything.
     static let rooms: [String: Wall] = [
         "Sources/Subscriptions": Wall([]),
+        "Sources/JSON": Wall([]),
         "sql": Wall([]),
         "Sources/CLibPQ": Wall([]),
         "Sources/AppStore": Wall(
-            ["Subscriptions", "AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"],
+            ["Subscriptions", "JSON", "AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"],
             plus: foundation.union(toolchain)),
         "Sources/Postgres": Wall(["CLibPQ", "DequeModule"], plus: foundation.union(toolchain).union(system)),
         "Sources/Tracking": Wall(
             [
-                "Subscriptions", "AppStore", "Postgres", "SQL", "Crypto", "DequeModule", "ServiceLifecycle", "Logging",
+                "Subscriptions", "JSON", "AppStore", "Postgres", "SQL", "Crypto", "DequeModule", "ServiceLifecycle",
+                "Logging",
                 "Metrics",
             ],
             plus: foundation.union(toolchain)),
         "Sources/Tracking/Webhooks": Wall(
-            ["Subscriptions", "Postgres", "SQL", "AppStore", "Crypto", "Logging"], families: ["NIO"],
+            ["Subscriptions", "JSON", "Postgres", "SQL", "AppStore", "Crypto", "Logging"], families: ["NIO"],
             plus: foundation.union(toolchain)),
         "Sources/Server": Wall(
             [
-                "Subscriptions", "AppStore", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
+                "Subscriptions", "JSON", "AppStore", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
                 "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "CoreMetrics",
                 "Mustache",
             ], plus: foundation.union(toolchain)),

@@ -1,5 +1,6 @@
 package import AsyncHTTPClient
 package import Foundation
+import JSON
 import NIOCore
 package import NIOHTTP1
 import Subscriptions
@@ -83,20 +84,12 @@ struct LiveCheck: Sendable {
     /// Always requests full histories: otherwise an expired sandbox subscription may return an old row instead of the
     /// newest.
     private func body(_ password: String?) -> ByteBuffer {
-        let secret = password.map { #""password":\#(JSONEscapes.quoted($0)),"# } ?? ""
-        let end = #",\#(secret)"exclude-old-transactions":false}"#
-        var body = ByteBufferAllocator().buffer(capacity: request.receipt.utf8.count + end.utf8.count + 20)
-        body.writeString(#"{"receipt-data":"#)
-        // A receipt is a long text with nothing to escape: it is copied once.
-        if JSONEscapes.isPlain(request.receipt) {
-            body.writeString("\"")
-            body.writeString(request.receipt)
-            body.writeString("\"")
-        } else {
-            body.writeString(JSONEscapes.quoted(request.receipt))
-        }
-        body.writeString(end)
-        return body
+        ByteBuffer(
+            bytes: JSONText {
+                $0.member("receipt-data", request.receipt)
+                if let password { $0.member("password", password) }
+                $0.member("exclude-old-transactions", false)
+            }.bytes)
     }
 
     private func genuineOutline(of result: CallResult) -> AnswerOutline? {

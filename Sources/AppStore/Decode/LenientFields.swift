@@ -1,3 +1,4 @@
+import JSON
 import Subscriptions
 
 /// The members of one object, read as Apple documents them, whatever type they arrived as.

@@ -1,3 +1,4 @@
+import JSON
 package import Subscriptions
 import Synchronization
 
@@ -41,7 +42,8 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
 
     /// Decodes a body. Throws if it is not one complete JSON object; such a body says nothing about the receipt.
     package init(parsing body: [UInt8]) throws(AnswerUnreadable) {
-        let text = try JSONReader.read(body)
+        let text: JSONDocument
+        do throws(NotJSON) { text = try JSONDocument(body) } catch { throw AnswerUnreadable(error.reason) }
         guard text.nodes[JSONDocument.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
         let top = LenientFields(text, at: JSONDocument.root)
         status = top.integer(.status).flatMap { Int(exactly: $0) }

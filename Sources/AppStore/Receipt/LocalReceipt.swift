@@ -1,3 +1,4 @@
+import JSON
 package import Subscriptions
 
 /// The contents of a receipt, read without asking Apple and without checking any signature.

@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 
 /// A receipt in the form Apple requires: standard Base64, padded, on one line. Two spellings of the same bytes are
 /// equal.

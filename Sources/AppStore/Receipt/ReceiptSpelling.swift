@@ -1,3 +1,5 @@
+import JSON
+
 /// A receipt text with the usual damage repaired: one or two readings of Base64 remain, to be decoded strictly.
 struct ReceiptSpelling {
     /// Readings in the standard alphabet without white space, the likelier first. Two only if spaces are ambiguous.
@@ -80,11 +82,6 @@ struct ReceiptSpelling {
         guard let end = start.lastIndex(where: { !$0.isWhiteSpace && $0 != 0 }) else { return [] }
         return Array(start[...end])
     }
-}
-
-extension UInt8 {
-    /// Whether this is a space, tab, line feed, vertical tab, form feed or carriage return.
-    var isWhiteSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }
 
 /// Removes wrappings that other programs put around the Base64 of a receipt.

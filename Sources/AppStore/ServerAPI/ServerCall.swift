@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import NIOCore
 import NIOHTTP1
 package import Subscriptions
@@ -120,8 +121,7 @@ extension ServerReply {
             self = .accepted
             return
         }
-        let document = try? JSONReader.read(result.body)
-        let object = document.flatMap { $0.nodes[JSONDocument.root].isObject ? $0 : nil }
+        let object = JSONDocument(object: result.body)
         if status == 200 {
             guard result.failure == nil, let object else {
                 self = .failed(result.failure ?? Self.noObject, detail: result.failureDetail)
@@ -134,9 +134,7 @@ extension ServerReply {
             self = .unauthorized
             return
         }
-        let code = object.flatMap { object in
-            object.members(JSONDocument.root)["errorCode"].flatMap(object.digits).flatMap { Int(exactly: $0) }
-        }
+        let code = object.flatMap { JSONObject($0)?.digits("errorCode") }.flatMap { Int(exactly: $0) }
         if let code, let meaning = ServerErrorMeaning(code) {
             self = .error(code: code, meaning)
         } else if status == 429 {

@@ -1,5 +1,6 @@
 package import AsyncHTTPClient
 import Foundation
+import JSON
 import Subscriptions
 
 extension ServerAPIClient {
@@ -127,8 +128,7 @@ struct ServerCheck: Sendable {
         in environment: StoreEnvironment, until end: ContinuousClock.Instant, _ reading: inout Reading
     ) async throws(Ended) -> [UInt8] {
         if let text = request.signedText {
-            let quoted = JSONEscapes.quoted(String(decoding: text, as: UTF8.self))
-            return Array(#"{"signedTransactionInfo":\#(quoted)}"#.utf8)
+            return JSONText { $0.member("signedTransactionInfo", String(decoding: text, as: UTF8.self)) }.bytes
         }
         do throws(Ended) {
             try await reserve(.transaction, in: environment, until: end)
@@ -192,10 +192,10 @@ struct ServerCheck: Sendable {
                 continue
             }
             let page = try document(of: reply)
-            let members = page.members(JSONDocument.root)
+            let members = JSONObject(page)
             pages.append(page.bytes)
-            let next = members["revision"].flatMap(page.scalar)
-            let hasMore = members["hasMore"].flatMap(page.scalar) == "true"
+            let next = members?.text("revision")
+            let hasMore = members?.text("hasMore") == "true"
             if !hasMore || pages.count == options.pagesMax || ContinuousClock.now + Self.pageTime > end {
                 gathered.pages = pages
                 return

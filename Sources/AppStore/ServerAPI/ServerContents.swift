@@ -1,3 +1,4 @@
+import JSON
 package import Subscriptions
 
 /// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history.
@@ -76,62 +77,49 @@ package struct ServerContents: Sendable, Hashable {
 
     /// Reads the JSON text; nil for another text.
     package init?(reading json: [UInt8]) {
-        guard let text = try? JSONReader.read(json) else { return nil }
-        let members = text.members(JSONDocument.root)
-        guard let asked = members["asked"].flatMap(text.scalar),
-            let environment = members["environment"].flatMap(text.scalar).flatMap(StoreEnvironment.init(rawValue:))
-        else {
-            return nil
-        }
+        guard let all = JSONObject(json), let asked = all.text("asked"),
+            let environment = all.text("environment").flatMap(StoreEnvironment.init(rawValue:))
+        else { return nil }
         self.asked = asked
         self.environment = environment
-        named = members["transaction"].flatMap { text.members($0)["signedTransactionInfo"] }.flatMap(text.scalar).map {
+        named = all.object("transaction")?.text("signedTransactionInfo").map {
             Text(path: "transaction.signedTransactionInfo", compact: Array($0.utf8))
         }
-        from = members["from"].flatMap(text.scalar)
-        let pages = members["history"].map(text.elements)
-        let answers = [members["statuses"]].compactMap(\.self) + (pages ?? [])
-        subjects = answers.map { Subject(text, at: $0) }
-        statuses = members["statuses"].map { Self.statuses(text, in: $0) }
+        from = all.text("from")
+        let pages = all.states("history") ? all.objects("history") : nil
+        let stated = all.object("statuses")
+        subjects = ([stated].compactMap(\.self) + (pages ?? [])).map(Subject.init)
+        statuses = stated.map(Self.statuses)
         transactions = pages?.enumerated().flatMap { place, page in
-            Self.texts(text, text.members(page)["signedTransactions"], at: "history[\(place)].signedTransactions")
-        }
-        let last = pages?.last.map(text.members)
-        revision = last?["revision"].flatMap(text.scalar)
-        goesOn = last?["hasMore"].flatMap(text.scalar) == "true"
-    }
-
-    private static func statuses(_ text: JSONDocument, in answer: Int) -> [Status] {
-        let groups = text.members(answer)["data"].map(text.elements) ?? []
-        return groups.enumerated().flatMap { group, index in
-            let rows = text.members(index)["lastTransactions"].map(text.elements) ?? []
-            return rows.enumerated().map { row, index in
-                let members = text.members(index)
-                let path = "statuses.data[\(group)].lastTransactions[\(row)]"
-                func signed(_ name: String) -> Text? {
-                    members[name].flatMap(text.scalar).map { Text(path: "\(path).\(name)", compact: Array($0.utf8)) }
-                }
-                return Status(
-                    originalTransactionID: members["originalTransactionId"].flatMap(text.scalar),
-                    status: members["status"].flatMap(text.digits).flatMap { Int(exactly: $0) },
-                    transaction: signed("signedTransactionInfo"), renewal: signed("signedRenewalInfo"))
+            page.texts("signedTransactions").enumerated().map { number, text in
+                Text(path: "history[\(place)].signedTransactions[\(number)]", compact: Array(text.utf8))
             }
         }
+        revision = pages?.last?.text("revision")
+        goesOn = pages?.last?.text("hasMore") == "true"
     }
 
-    private static func texts(_ text: JSONDocument, _ list: Int?, at path: String) -> [Text] {
-        (list.map(text.elements) ?? []).enumerated().compactMap { place, index in
-            text.scalar(index).map { Text(path: "\(path)[\(place)]", compact: Array($0.utf8)) }
+    private static func statuses(_ answer: JSONObject) -> [Status] {
+        answer.objects("data").enumerated().flatMap { group, entry in
+            entry.objects("lastTransactions").enumerated().map { row, members in
+                let path = "statuses.data[\(group)].lastTransactions[\(row)]"
+                func signed(_ name: String) -> Text? {
+                    members.text(name).map { Text(path: "\(path).\(name)", compact: Array($0.utf8)) }
+                }
+                return Status(
+                    originalTransactionID: members.text("originalTransactionId"),
+                    status: members.digits("status").flatMap { Int(exactly: $0) },
+                    transaction: signed("signedTransactionInfo"), renewal: signed("signedRenewalInfo"))
+            }
         }
     }
 }
 
 extension ServerContents.Subject {
-    fileprivate init(_ text: JSONDocument, at index: Int) {
-        let members = text.members(index)
-        bundleID = members["bundleId"].flatMap(text.scalar)
-        environment = members["environment"].flatMap(text.scalar)
-        appleAppID = members["appAppleId"].flatMap(text.digits)
+    fileprivate init(_ answer: JSONObject) {
+        bundleID = answer.text("bundleId")
+        environment = answer.text("environment")
+        appleAppID = answer.digits("appAppleId")
     }
 }
 
@@ -201,18 +189,14 @@ struct GatheredAnswers: Sendable {
 
     /// The JSON text that ``ServerContents`` reads.
     var json: [UInt8] {
-        var parts = [
-            Array(#""asked":\#(JSONEscapes.quoted(transactionID))"#.utf8),
-            Array(#""environment":"\#(environment.rawValue)""#.utf8),
-        ]
-        if let from { parts.append(Array(#""from":\#(JSONEscapes.quoted(from))"#.utf8)) }
-        if let statuses { parts.append(Array(#""statuses":"#.utf8) + statuses) }
-        if let pages {
-            parts.append(
-                Array(#""history":["#.utf8) + pages.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")])
-        }
-        if let named { parts.append(Array(#""transaction":"#.utf8) + named) }
-        return [UInt8(ascii: "{")] + parts.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "}")]
+        JSONText {
+            $0.member("asked", transactionID)
+            $0.member("environment", environment.rawValue)
+            if let from { $0.member("from", from) }
+            if let statuses { $0.member("statuses", json: statuses) }
+            if let pages { $0.member("history", each: pages) { $0.write(json: $1[...]) } }
+            if let named { $0.member("transaction", json: named) }
+        }.bytes
     }
 }
 
@@ -277,18 +261,12 @@ struct SubjectClaims {
     let lineItem: String?
 
     init(of payload: [UInt8]) {
-        guard let text = try? JSONReader.read(payload) else {
-            (bundleID, environment, ids, originalID, lineItem) = (nil, nil, [], nil, nil)
-            return
-        }
-        let members = text.members(JSONDocument.root)
-        bundleID = members["bundleId"].flatMap(text.scalar)
-        environment = members["environment"].flatMap(text.scalar)
-        originalID = members["originalTransactionId"].flatMap(text.scalar)
-        lineItem = members["webOrderLineItemId"].flatMap(text.scalar)
+        let claims = JSONObject(payload)
+        bundleID = claims?.text("bundleId")
+        environment = claims?.text("environment")
+        originalID = claims?.text("originalTransactionId")
+        lineItem = claims?.text("webOrderLineItemId")
         ids = Set(
-            ["transactionId", "originalTransactionId", "appTransactionId"].compactMap {
-                members[$0].flatMap(text.scalar)
-            })
+            ["transactionId", "originalTransactionId", "appTransactionId"].compactMap { claims?.text($0) })
     }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import JSON
 import Subscriptions
 import Synchronization
 
@@ -25,16 +26,14 @@ package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomDeb
     /// would make Apple refuse it.
     func token(at now: Date) throws -> ServerToken {
         let issuedAt = Int64(now.timeIntervalSince1970) - ServerToken.earlierSeconds
-        let header = #"{"alg":"ES256","kid":\#(JSONEscapes.quoted(id)),"typ":"JWT"}"#
-        let claims =
-            #"{"iss":\#(JSONEscapes.quoted(issuer)),"iat":\#(issuedAt),"#
-            + #""exp":\#(issuedAt + ServerToken.earlierSeconds + ServerToken.lifeSeconds),"#
-            + #""aud":"appstoreconnect-v1","bid":\#(JSONEscapes.quoted(bundleID))}"#
-        let signed = [header, claims].map { Base64URL.encoded(Array($0.utf8)) }.joined(separator: ".")
-        let key = try P256.Signing.PrivateKey(pemRepresentation: pem)
-        let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
+        let header: JSONValue = ["alg": "ES256", "kid": .string(id), "typ": "JWT"]
+        let claims: JSONValue = [
+            "iss": .string(issuer), "iat": .integer(issuedAt),
+            "exp": .integer(issuedAt + ServerToken.earlierSeconds + ServerToken.lifeSeconds),
+            "aud": "appstoreconnect-v1", "bid": .string(bundleID),
+        ]
         return ServerToken(
-            text: "\(signed).\(Base64URL.encoded(Array(signature)))",
+            text: try CompactText.signed(header, claims, with: P256.Signing.PrivateKey(pemRepresentation: pem)),
             endsAt: now.addingTimeInterval(TimeInterval(ServerToken.lifeSeconds)))
     }
 

@@ -1,3 +1,5 @@
+import JSON
+
 /// What is kept of signed texts once they are old: every claim, also those that no code reads yet, with all that is nested
 /// in it. What must go is listed; certificates and signatures go with the texts that they belong to.
 enum KeptClaims {
@@ -12,49 +14,30 @@ enum KeptClaims {
     ///
     /// - Parameter others: Claims of the outermost object's members that go too, because they are kept elsewhere.
     static func kept(of payload: [UInt8], without others: Set<String> = []) -> [UInt8]? {
-        guard let text = try? JSONReader.read(payload), text.nodes[JSONDocument.root].isObject else { return nil }
-        var kept: [UInt8] = []
-        append(JSONDocument.root, of: text, without: dropped.union(others), to: &kept)
-        return kept
+        guard let text = JSONDocument(object: payload) else { return nil }
+        var kept = JSONText()
+        write(JSONDocument.root, of: text, without: dropped.union(others), to: &kept)
+        return kept.bytes
     }
 
-    /// Appends a value without the members that go. A signed text within it stays as its claims alone: `~.PAYLOAD.`.
-    private static func append(
-        _ index: Int, of text: JSONDocument, without names: Set<String>, to kept: inout [UInt8]
-    ) {
+    /// Writes a value without the members that go. A signed text within it stays as its claims alone: `~.PAYLOAD.`.
+    private static func write(_ index: Int, of text: JSONDocument, without names: Set<String>, to kept: inout JSONText)
+    {
         let node = text.nodes[index]
         let content = text.bytes[node.content]
         switch node.kind {
-        case .null, .number, .boolean: kept += content
-        case .escapedString: kept += Self.quoted(content)
-        case .string: kept += Self.quoted(ShortText.reduced(content).map { $0[...] } ?? content)
-        case .array:
-            appendList(text.elements(index), between: ("[", "]"), to: &kept) { element, kept in
-                append(element, of: text, without: names, to: &kept)
-            }
+        case .null, .number, .boolean: kept.write(json: content)
+        case .escapedString: kept.write(escaped: content)
+        case .string: kept.write(escaped: ShortText.reduced(content).map { $0[...] } ?? content)
+        case .array: kept.list(text.elements(index)) { write($1, of: text, without: names, to: &$0) }
         case .object:
             let keys = text.keys(index).filter { !names.contains(text.unescaped(text.nodes[$0])) }
-            appendList(keys, between: ("{", "}"), to: &kept) { key, kept in
-                kept += Self.quoted(text.bytes[text.nodes[key].content]) + [UInt8(ascii: ":")]
-                append(key + 1, of: text, without: names, to: &kept)
+            kept.object(keys) { kept, key in
+                kept.write(escaped: text.bytes[text.nodes[key].content])
+            } value: { kept, key in
+                write(key + 1, of: text, without: names, to: &kept)
             }
         }
-    }
-
-    private static func appendList(
-        _ indices: [Int], between marks: (Unicode.Scalar, Unicode.Scalar), to kept: inout [UInt8],
-        each: (Int, inout [UInt8]) -> Void
-    ) {
-        kept.append(UInt8(ascii: marks.0))
-        for (place, index) in indices.enumerated() {
-            if place > 0 { kept.append(UInt8(ascii: ",")) }
-            each(index, &kept)
-        }
-        kept.append(UInt8(ascii: marks.1))
-    }
-
-    private static func quoted(_ content: ArraySlice<UInt8>) -> [UInt8] {
-        [UInt8(ascii: "\"")] + content + [UInt8(ascii: "\"")]
     }
 }
 
@@ -64,18 +47,21 @@ extension SignedNotification {
     package static func keptClaims(ofPacked packed: [UInt8]) -> String? {
         guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let payload = Array(packed[(end + 1)...])
-        let data = PayloadFields(payload)?.object("data")
-        var (parts, kept): ([String], Set<String>) = ([], [])
-        for (name, claim) in [("transaction", "signedTransactionInfo"), ("renewal", "signedRenewalInfo")] {
-            guard let text = data?.text(claim),
-                let inner = ShortText.payload(of: Array(text.utf8)).flatMap({ KeptClaims.kept(of: $0) })
-            else { continue }
-            parts.append("\"\(name)\":" + String(decoding: inner, as: UTF8.self))
-            kept.insert(claim)
+        let data = JSONObject(payload)?.object("data")
+        func inner(_ claim: String) -> [UInt8]? {
+            data?.text(claim).flatMap { ShortText.payload(of: Array($0.utf8)) }.flatMap { KeptClaims.kept(of: $0) }
         }
-        guard let outer = KeptClaims.kept(of: payload, without: kept) else { return nil }
-        parts.insert(#""notification":"# + String(decoding: outer, as: UTF8.self), at: 0)
-        return "{\(parts.joined(separator: ","))}"
+        let (transaction, renewal) = (inner("signedTransactionInfo"), inner("signedRenewalInfo"))
+        var elsewhere: Set<String> = []
+        if transaction != nil { elsewhere.insert("signedTransactionInfo") }
+        if renewal != nil { elsewhere.insert("signedRenewalInfo") }
+        guard let outer = KeptClaims.kept(of: payload, without: elsewhere) else { return nil }
+        let kept = JSONText {
+            $0.member("notification", json: outer)
+            if let transaction { $0.member("transaction", json: transaction) }
+            if let renewal { $0.member("renewal", json: renewal) }
+        }
+        return String(decoding: kept.bytes, as: UTF8.self)
     }
 }
 
@@ -92,7 +78,7 @@ package struct SignedClaim: Sendable, Hashable {
 extension SignedText {
     /// All values of the payload in their order; null and empty ones are left out.
     package var claims: [SignedClaim] {
-        guard let text = try? JSONReader.read(payload) else { return [] }
+        guard let text = try? JSONDocument(payload) else { return [] }
         var claims: [SignedClaim] = []
         text.visit(JSONDocument.root, at: "") { path, value in
             claims.append(
@@ -120,182 +106,4 @@ extension JSONDocument {
             if let value = scalar(index) { body(path, value) }
         }
     }
-}
-
-/// The signed texts of a notification as they are stored: payloads without their base64url, and numbers of headers.
-///
-/// The form is `~NUMBER.SIGNATURE`, a line end, and the outer payload, whose inner texts are short (`ShortText`). The
-/// outer text comes back byte for byte.
-package enum PackedNotification {
-    private static let lineEnd = UInt8(ascii: "\n")
-
-    /// The headers of a notification's texts: the outer text's and those of the texts within it.
-    package static func headers(of text: [UInt8], _ inner: [String]) -> Set<String> {
-        Set(([text] + inner.map { Array($0.utf8) }).compactMap(ShortText.header))
-    }
-
-    /// Packs a text in compact form; nil for anything else, and where its header has no number.
-    package static func packed(_ text: [UInt8], numbers: [String: Int32]) -> [UInt8]? {
-        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, let number = numbers[String(decoding: parts[0], as: UTF8.self)],
-            let payload = Base64URL.decoded(parts[1])
-        else { return nil }
-        return Array("~\(number).".utf8) + parts[2] + [lineEnd]
-            + ShortText.shortenedStrings(of: payload, numbers: numbers)
-    }
-
-    /// Returns the text as it was signed; nil where the number of a header is unknown.
-    package static func restored(_ packed: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        guard let (number, signature, payload) = parts(of: packed), let header = headers[number],
-            let restored = ShortText.restoredStrings(of: Array(payload), headers: headers)
-        else { return nil }
-        return Array("\(header).\(Base64URL.encoded(restored)).".utf8) + signature
-    }
-
-    /// The numbers of the headers of a packed notification.
-    package static func numbers(in packed: [UInt8]) -> Set<Int32> {
-        guard let (number, _, payload) = parts(of: packed) else { return [] }
-        return ShortText.numbers(in: Array(payload)).union([number])
-    }
-
-    private static func parts(
-        of packed: [UInt8]
-    ) -> (number: Int32, signature: ArraySlice<UInt8>, payload: ArraySlice<UInt8>)? {
-        guard packed.first == UInt8(ascii: "~"), let end = packed.firstIndex(of: lineEnd),
-            let dot = packed[..<end].firstIndex(of: UInt8(ascii: ".")),
-            let number = Int32(String(decoding: packed[1..<dot], as: UTF8.self))
-        else { return nil }
-        return (number, packed[(dot + 1)..<end], packed[(end + 1)...])
-    }
-}
-
-extension SignedNotification {
-    /// Reads a packed notification, which was verified when it came; nil where it cannot be read.
-    package init?(packed: [UInt8]) {
-        guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-        let payload = Array(packed[(end + 1)...])
-        let data = PayloadFields(payload)?.object("data")
-        func inner(_ name: String) -> [UInt8]? { data?.text(name).flatMap { ShortText.payload(of: Array($0.utf8)) } }
-        self.init(
-            payload: payload, transaction: inner("signedTransactionInfo"), renewal: inner("signedRenewalInfo"))
-    }
-}
-
-/// Signed texts as they are stored: a short reference to their header, which thousands of texts share, in its place.
-///
-/// A short text is `~NUMBER.PAYLOAD.SIGNATURE`; no part of a signed text has the sign `~`. The text comes back byte for
-/// byte.
-package enum ShortText {
-    private static let sign = UInt8(ascii: "~")
-    private static let dot = UInt8(ascii: ".")
-    private static let quote = UInt8(ascii: "\"")
-
-    /// Returns the header of a text in compact form; nil where there is none.
-    package static func header(of text: [UInt8]) -> String? {
-        text.firstIndex(of: dot).map { String(decoding: text[..<$0], as: UTF8.self) }
-    }
-
-    /// Returns a text with the number of its header in place of the header; unchanged where the header has none.
-    package static func shortened(_ text: [UInt8], numbers: [String: Int32]) -> [UInt8] {
-        guard let dot = text.firstIndex(of: dot), let number = numbers[String(decoding: text[..<dot], as: UTF8.self)]
-        else { return text }
-        return [sign] + Array("\(number)".utf8) + text[dot...]
-    }
-
-    /// Returns the text as it was signed; nil where the header's number is unknown.
-    package static func restored(_ text: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        guard text.first == sign else { return text }
-        guard let dot = text.firstIndex(of: dot), let number = number(text[1..<dot]), let header = headers[number]
-        else { return nil }
-        return Array(header.utf8) + text[dot...]
-    }
-
-    /// Returns the payload of a text, whole or short, without verifying it.
-    package static func payload(of text: [UInt8]) -> [UInt8]? {
-        let parts = text.split(separator: dot, maxSplits: 3, omittingEmptySubsequences: false)
-        return parts.count == 3 ? Base64URL.decoded(parts[1]) : nil
-    }
-
-    /// Returns a JSON text whose strings that are signed texts are short.
-    ///
-    /// The text stays as it is where a string of it begins with the sign itself.
-    package static func shortenedStrings(of json: [UInt8], numbers: [String: Int32]) -> [UInt8] {
-        guard !json.holds([quote, sign]) else { return json }
-        return replacingStringStarts(of: json) { start in
-            guard let dot = start.firstIndex(of: dot),
-                let number = numbers[String(decoding: start[..<dot], as: UTF8.self)]
-            else { return nil }
-            return ([sign] + Array("\(number)".utf8), dot)
-        } ?? json
-    }
-
-    /// Returns the JSON text as it was before; nil where the number of a header is unknown.
-    package static func restoredStrings(of json: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        var isComplete = true
-        let restored = replacingStringStarts(of: json) { start in
-            guard start.first == sign, let dot = start.firstIndex(of: dot),
-                let number = number(start[(start.startIndex + 1)..<dot])
-            else { return nil }
-            guard let header = headers[number] else {
-                isComplete = false
-                return nil
-            }
-            return (Array(header.utf8), dot)
-        }
-        return isComplete ? restored ?? json : nil
-    }
-
-    /// Returns a JSON text whose signed texts have the claims that are kept alone.
-    package static func reducedStrings(of json: [UInt8]) -> [UInt8] {
-        replacingStringStarts(of: json) { text in reduced(text).map { ($0, text.endIndex) } } ?? json
-    }
-
-    /// Returns the claims that are kept of a text, as `~.PAYLOAD.`, without header and signature; nil for anything else
-    /// than a signed text.
-    static func reduced(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        guard let claims = payload(of: Array(text)).flatMap({ KeptClaims.kept(of: $0) }) else { return nil }
-        return [sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot]
-    }
-
-    /// The numbers of headers in a JSON text with short strings.
-    package static func numbers(in json: [UInt8]) -> Set<Int32> {
-        var numbers: Set<Int32> = []
-        _ = replacingStringStarts(of: json) { start in
-            if start.first == sign, let dot = start.firstIndex(of: dot),
-                let number = number(start[(start.startIndex + 1)..<dot])
-            {
-                numbers.insert(number)
-            }
-            return nil
-        }
-        return numbers
-    }
-
-    /// Replaces the beginning of strings: `start` gets the contents of a string and returns the new beginning, and where
-    /// the rest begins. Nil where nothing is replaced.
-    private static func replacingStringStarts(
-        of json: [UInt8], _ start: (ArraySlice<UInt8>) -> (bytes: [UInt8], rest: Int)?
-    ) -> [UInt8]? {
-        var result: [UInt8] = []
-        var (copied, at) = (0, 0)
-        while let open = json[at...].firstIndex(of: quote) {
-            guard let close = closing(of: json, after: open) else { break }
-            if let replaced = start(json[(open + 1)..<close]) {
-                result += json[copied...open]
-                result += replaced.bytes
-                copied = replaced.rest
-            }
-            at = close + 1
-        }
-        guard copied > 0 else { return nil }
-        return result + json[copied...]
-    }
-
-    private static func closing(of json: [UInt8], after open: Int) -> Int? {
-        var at = open + 1
-        while at < json.count, json[at] != quote { at += json[at] == UInt8(ascii: "\\") ? 2 : 1 }
-        return at < json.count ? at : nil
-    }
-
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int32? { Int32(String(decoding: digits, as: UTF8.self)) }
 }

@@ -1,3 +1,4 @@
+import JSON
 package import Subscriptions
 
 /// A notification of version 2 (Apple: "responseBodyV2DecodedPayload"), with the texts within it.
@@ -28,7 +29,7 @@ package struct SignedNotification: Sendable, Hashable {
     /// Reads payloads that were verified when they came; nil if the outer one is no notification, or an inner one cannot
     /// be read.
     package init?(payload: [UInt8], transaction: [UInt8]?, renewal: [UInt8]?) {
-        guard let fields = PayloadFields(payload), let kind = fields.text("notificationType"),
+        guard let fields = JSONObject(payload), let kind = fields.text("notificationType"),
             let uuid = fields.text("notificationUUID"), let signedAt = fields.instant("signedDate")
         else { return nil }
         let data = fields.object("data") ?? fields.object("summary") ?? fields.object("appData")
@@ -54,24 +55,19 @@ package struct SignedNotification: Sendable, Hashable {
 extension SignedNotification {
     /// Reads the claims that were kept of a notification: an object each for `notification`, `transaction` and `renewal`.
     package init?(claims: String) {
-        guard let document = try? JSONReader.read(Array(claims.utf8)), document.nodes[JSONDocument.root].isObject else {
+        guard let kept = JSONObject(Array(claims.utf8)), let payload = kept.bytes(ofObject: "notification") else {
             return nil
         }
-        let members = document.members(JSONDocument.root)
-        func part(_ name: String) -> [UInt8]? {
-            members[name].flatMap { index in
-                document.nodes[index].isObject ? Array(document.bytes[document.nodes[index].content]) : nil
-            }
-        }
-        guard let payload = part("notification") else { return nil }
-        self.init(payload: payload, transaction: part("transaction"), renewal: part("renewal"))
+        self.init(
+            payload: payload, transaction: kept.bytes(ofObject: "transaction"),
+            renewal: kept.bytes(ofObject: "renewal"))
     }
 }
 
 extension SignedText {
     /// The signed texts that a notification holds, in compact form, not verified.
     package var innerTexts: (transaction: String?, renewal: String?) {
-        let data = PayloadFields(payload)?.object("data")
+        let data = JSONObject(payload)?.object("data")
         return (data?.text("signedTransactionInfo"), data?.text("signedRenewalInfo"))
     }
 }
@@ -96,7 +92,7 @@ package struct SignedTransaction: Sendable, Hashable {
 
     /// Reads a payload that was verified when it came. `path` is its place in the answer.
     package init?(payload: [UInt8], signedAt: Instant? = nil, path: String = "") {
-        guard let fields = PayloadFields(payload), let transactionID = fields.word("transactionId"),
+        guard let fields = JSONObject(payload), let transactionID = fields.word("transactionId"),
             let productID = fields.word("productId"), let purchasedAt = fields.instant("purchaseDate"),
             let signedAt = signedAt ?? fields.instant("signedDate")
         else { return nil }
@@ -131,7 +127,7 @@ package struct SignedTransaction: Sendable, Hashable {
     /// Returns why it was taken back. A one-time purchase has no ``Sale``; where the kind of its revocation leaves the
     /// amount unknown, the kind is the reason, and no amount follows from it.
     private static func reason(
-        _ fields: PayloadFields, _ returned: (type: String?, percentage: Int?), isPurchase: Bool
+        _ fields: JSONObject, _ returned: (type: String?, percentage: Int?), isPurchase: Bool
     ) -> String? {
         let reason = fields.word("revocationReason")
         switch returned.type {
@@ -143,7 +139,7 @@ package struct SignedTransaction: Sendable, Hashable {
 
     /// Returns what was taken back, and which share of the price. A full refund has no percentage (Apple:
     /// "revocationType"), and Advanced Commerce has amounts of items instead of both.
-    private static func returned(_ fields: PayloadFields) -> (type: String?, percentage: Int?) {
+    private static func returned(_ fields: JSONObject) -> (type: String?, percentage: Int?) {
         let type = fields.word("revocationType")
         if type == "REFUND_FULL" { return (type, 100_000) }
         if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
@@ -161,13 +157,13 @@ package struct SignedTransaction: Sendable, Hashable {
     static let priceMax: Int64 = 1_000_000_000_000
 
     /// Returns how many were bought, 1 where that is not stated; nil where it cannot be read.
-    static func quantity(_ fields: PayloadFields) -> Int? {
+    static func quantity(_ fields: JSONObject) -> Int? {
         guard fields.states("quantity") else { return 1 }
         return fields.integer("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil }
     }
 
     /// Returns the price; nil where none is stated, and without an amount where what was paid is not known.
-    private static func price(_ fields: PayloadFields, quantity: Int?) -> Price? {
+    private static func price(_ fields: JSONObject, quantity: Int?) -> Price? {
         guard fields.states("price") || fields.states("multiSeatInfo") || quantity == nil else { return nil }
         guard let currency = fields.word("currency") else { return Price(milliunits: nil, currency: "") }
         return Price(milliunits: amount(fields, quantity: quantity), currency: currency)
@@ -175,7 +171,7 @@ package struct SignedTransaction: Sendable, Hashable {
 
     /// Returns the price of the whole quantity in thousandths; nil where there is none, where it is negative or absurd, or
     /// where the tiers of a group do not add up. The price of a group's text is the average of a seat.
-    static func amount(_ fields: PayloadFields, quantity: Int?) -> Int64? {
+    static func amount(_ fields: JSONObject, quantity: Int?) -> Int64? {
         guard let quantity else { return nil }
         guard fields.states("multiSeatInfo") else {
             return fields.integer("price").flatMap { (0...priceMax).contains($0) ? $0 : nil }
@@ -204,7 +200,7 @@ private struct SignedOffer {
     /// The reference name of an offer code.
     let offerCodeRefName: String?
 
-    init(_ fields: PayloadFields, isFree: Bool = false) {
+    init(_ fields: JSONObject, isFree: Bool = false) {
         let (type, identifier) = (fields.text("offerType"), fields.word("offerIdentifier"))
         isTrial = type == "1" && (fields.text("offerDiscountType").map { $0 == "FREE_TRIAL" } ?? isFree)
         isIntro = type == "1" && !isTrial
@@ -215,7 +211,7 @@ private struct SignedOffer {
 
 extension Sale {
     /// Reads what a signed transaction states of its sale.
-    fileprivate init(_ fields: PayloadFields, quantity: Int?, paidUntil: Instant?, revocationType: String?) {
+    fileprivate init(_ fields: JSONObject, quantity: Int?, paidUntil: Instant?, revocationType: String?) {
         var seats: Seats?
         if let info = fields.object("multiSeatInfo"), let quantity {
             let revoked = info.integer("revokedSeatQuantity") ?? 0
@@ -229,7 +225,7 @@ extension Sale {
 
 extension Sale.Payment {
     /// Reads the payment of a term; nil where there is none, or where number, total and end contradict each other.
-    fileprivate init?(_ fields: PayloadFields, paidUntil: Instant?) {
+    fileprivate init?(_ fields: JSONObject, paidUntil: Instant?) {
         guard let term = fields.object("commitmentInfo"), let number = term.integer("billingPeriodNumber"),
             let total = term.integer("totalBillingPeriods"), let ends = term.instant("commitmentExpiresDate"),
             (1...1_000).contains(total), (1...total).contains(number), ends >= paidUntil ?? ends
@@ -256,7 +252,7 @@ package struct SignedRenewal: Sendable, Hashable {
     /// Reads a payload that was verified when it came; nil if it lacks its subscription, product or instant. `path` is its
     /// place in the answer.
     package init?(payload: [UInt8], path: String = "") {
-        guard let fields = PayloadFields(payload), let original = fields.word("originalTransactionId"),
+        guard let fields = JSONObject(payload), let original = fields.word("originalTransactionId"),
             let product = fields.word("productId") ?? fields.word("autoRenewProductId"),
             let signedAt = fields.instant("signedDate")
         else { return nil }
@@ -302,7 +298,7 @@ package struct SignedRenewal: Sendable, Hashable {
 
 extension TermWill {
     /// Reads what the customer wants after a term of payments.
-    fileprivate init(_ term: PayloadFields) {
+    fileprivate init(_ term: JSONObject) {
         self.init(
             renews: term.flag("commitmentAutoRenewStatus"),
             productID: term.word("commitmentAutoRenewProductId").map { ProductID($0) },
@@ -324,61 +320,24 @@ extension Evidence {
     }
 }
 
-/// The members of one object of a signed payload, read leniently: a value of another type counts as absent.
-struct PayloadFields {
-    private let document: JSONDocument
-    private let members: [String: Int]
-
-    /// Reads the object that a payload is; nil for anything else.
-    init?(_ payload: [UInt8]) {
-        guard let document = try? JSONReader.read(payload) else { return nil }
-        self.init(document, at: JSONDocument.root)
-    }
-
-    private init?(_ document: JSONDocument, at index: Int) {
-        guard document.nodes[index].isObject else { return nil }
-        self.document = document
-        members = document.members(index)
-    }
-
-    /// Returns the object in a member; nil if there is none.
-    func object(_ name: String) -> PayloadFields? { members[name].flatMap { PayloadFields(document, at: $0) } }
-
-    /// Returns the objects of a list in a member; empty if there is none.
-    func objects(_ name: String) -> [PayloadFields] {
-        (members[name].map(document.elements) ?? []).compactMap { PayloadFields(document, at: $0) }
-    }
-
-    /// Returns a text; nil if absent, null or empty.
-    func text(_ name: String) -> String? { members[name].flatMap(document.scalar) }
-
+extension JSONObject {
     /// Returns a text in a form that a column can store.
     func word(_ name: String) -> String? { text(name)?.storable }
-
-    /// Returns whether a member is there and not null, of whatever form.
-    func states(_ name: String) -> Bool { members[name].map { !document.isAbsent($0) } ?? false }
 
     /// Returns a whole number; nil if absent, or for a fraction.
     func integer(_ name: String) -> Int64? { text(name).flatMap(LenientNumber.integer) }
 
     /// Returns an instant; nil if absent, or if nothing can have happened then.
-    func instant(_ name: String) -> Instant? { text(name).flatMap(Self.instant(in:)) }
+    func instant(_ name: String) -> Instant? { text(name).flatMap(LenientInstant.instant) }
+}
 
-    /// Returns the instant in a text. A fraction is rounded, because Xcode writes instants with fractions.
+extension LenientInstant {
+    /// Returns the instant in a number of milliseconds. A fraction is rounded, because Xcode writes instants with fractions.
     static func instant(in text: String) -> Instant? {
         var milliseconds = LenientNumber.integer(text)
         if milliseconds == nil, let number = Double(text), number.magnitude < 9_007_199_254_740_992 {
             milliseconds = Int64(number.rounded())
         }
-        return milliseconds.flatMap(LenientInstant.believable).map(Instant.init(milliseconds:))
-    }
-
-    /// Returns a boolean; 0 and 1 count too.
-    func flag(_ name: String) -> Bool? {
-        switch text(name) {
-        case "true", "1": true
-        case "false", "0": false
-        default: nil
-        }
+        return milliseconds.flatMap(believable).map(Instant.init(milliseconds:))
     }
 }

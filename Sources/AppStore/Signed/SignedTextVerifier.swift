@@ -1,5 +1,6 @@
-import Crypto
+package import Crypto
 import Foundation
+package import JSON
 
 /// Verifies signed texts: of notifications, of the Server API and of devices.
 ///
@@ -65,14 +66,9 @@ package struct SignedTextVerifier: Sendable {
 
     /// Returns when a payload was signed. An app transaction has no `signedDate`.
     private static func date(of payload: [UInt8]) throws(SignedTextRefusal) -> Int64 {
-        guard let text = try? JSONReader.read(payload), text.nodes[JSONDocument.root].isObject else {
-            throw .unreadablePayload
-        }
-        let members = text.members(JSONDocument.root)
-        let stated = members["signedDate"] ?? members["receiptCreationDate"]
-        guard let number = stated.flatMap(text.scalar), let date = LenientNumber.integer(number),
-            LenientInstant.believable(date) != nil
-        else { throw .undated }
+        guard let claims = JSONObject(payload) else { throw .unreadablePayload }
+        let name = claims.states("signedDate") ? "signedDate" : "receiptCreationDate"
+        guard let date = claims.integer(name), LenientInstant.believable(date) != nil else { throw .undated }
         return date
     }
 }
@@ -89,10 +85,7 @@ package struct SignedText: Sendable {
     /// Returns the signed text in a request's body: `signedPayload` of a JSON object, as in a notification, or the whole
     /// body without surrounding white space.
     package static func inBody(_ body: [UInt8]) -> [UInt8] {
-        if let text = try? JSONReader.read(body), text.nodes[JSONDocument.root].isObject {
-            let inner = text.members(JSONDocument.root)["signedPayload"].flatMap(text.scalar)
-            return Array((inner ?? "").utf8)
-        }
+        if let fields = JSONObject(body) { return Array((fields.text("signedPayload") ?? "").utf8) }
         guard let first = body.firstIndex(where: { !$0.isWhiteSpace }),
             let last = body.lastIndex(where: { !$0.isWhiteSpace })
         else { return [] }
@@ -164,9 +157,7 @@ struct SignedHeader: Sendable {
 
     /// Reads an encoded header; throws ``SignedTextRefusal`` unless it is ES256 with three certificates.
     init(_ encoded: ArraySlice<UInt8>) throws(SignedTextRefusal) {
-        guard let bytes = Base64URL.decoded(encoded), let text = try? JSONReader.read(bytes),
-            text.nodes[JSONDocument.root].isObject
-        else { throw .unreadableHeader }
+        guard let text = Base64URL.decoded(encoded).flatMap(JSONDocument.init(object:)) else { throw .unreadableHeader }
         let members = text.members(JSONDocument.root)
         guard members["crit"] == nil, let algorithm = members["alg"].flatMap(text.scalar),
             let chain = members["x5c"], text.nodes[chain].isArray
@@ -182,25 +173,6 @@ struct SignedHeader: Sendable {
             certificates.append(bytes)
         }
         self.certificates = certificates
-    }
-}
-
-extension JSONDocument {
-    /// Returns the values of the object at `index` by their keys; of equal keys the last counts.
-    func members(_ index: Int) -> [String: Int] {
-        Dictionary(keys(index).map { (unescaped(nodes[$0]), $0 + 1) }) { $1 }
-    }
-
-    /// Returns the keys of the object at `index`, each before its value; empty for anything else.
-    func keys(_ index: Int) -> [Int] {
-        var keys: [Int] = []
-        guard nodes[index].isObject else { return keys }
-        var key = index + 1
-        while key < nodes[index].next {
-            keys.append(key)
-            key = Int(nodes[key + 1].next)
-        }
-        return keys
     }
 }
 
@@ -221,6 +193,14 @@ package struct CompactText: Sendable {
     package let payload: [UInt8]
     /// r and s.
     package let signature: [UInt8]
+
+    /// Returns a text that a key of ours signs with ES256.
+    package static func signed(
+        _ header: JSONValue, _ claims: JSONValue, with key: P256.Signing.PrivateKey
+    ) throws -> String {
+        let signed = [header, claims].map { Base64URL.encoded(JSONText($0).bytes) }.joined(separator: ".")
+        return "\(signed).\(Base64URL.encoded(try key.signature(for: Data(signed.utf8)).rawRepresentation))"
+    }
 
     /// Takes a text apart; throws ``SignedTextRefusal`` for anything but the strict form.
     package init(_ text: [UInt8]) throws(SignedTextRefusal) {

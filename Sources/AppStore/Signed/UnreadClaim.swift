@@ -1,3 +1,4 @@
+import JSON
 import Subscriptions
 
 /// A claim of a signed text that this version does not know, a word in one that it does not know, or a value that is not of
@@ -32,9 +33,7 @@ package struct UnreadClaim: Sendable, Hashable {
 
     /// Returns what is not read of a verified payload, each name once, in the order of the text.
     package static func all(in kind: Kind, payload: [UInt8]) -> [UnreadClaim] {
-        guard let document = try? JSONReader.read(payload), document.nodes[JSONDocument.root].isObject else {
-            return []
-        }
+        guard let document = JSONDocument(object: payload) else { return [] }
         var found: [UnreadClaim] = []
         document.compare(JSONDocument.root, with: KnownClaims.of(kind), at: kind.rawValue, &found)
         if kind == .transaction { found += contradictions(in: payload, besides: found) }
@@ -45,7 +44,7 @@ package struct UnreadClaim: Sendable, Hashable {
     /// Returns claims of a transaction that contradict each other, and what is not read because of them. Where a claim within
     /// is named, what holds it is not.
     private static func contradictions(in payload: [UInt8], besides found: [UnreadClaim]) -> [UnreadClaim] {
-        guard let fields = PayloadFields(payload) else { return [] }
+        guard let fields = JSONObject(payload) else { return [] }
         let read = SignedTransaction(payload: payload)
         var wrong: [String] = []
         func isNamed(_ name: String) -> Bool {
@@ -109,7 +108,7 @@ extension JSONDocument {
         case .any: return
         case .text: require(scalar(value) != nil)
         case .flag: require(["true", "false", "0", "1"].contains(scalar(value)))
-        case .instant: require(scalar(value).flatMap(PayloadFields.instant(in:)) != nil)
+        case .instant: require(scalar(value).flatMap(LenientInstant.instant) != nil)
         case .number(let range):
             require(scalar(value).flatMap(LenientNumber.integer).map { range.contains($0) } ?? false)
         case .word(let words):

@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import NIOHTTP1
 
 /// What a person who supports customers asks of the App Store Server API.
@@ -161,7 +162,7 @@ extension SupportQuestion {
 
 extension SupportChange {
     /// What is asked for as JSON with sorted keys, without the request's own id: a repetition is the same text.
-    package var body: String { String(decoding: members.jsonText, as: UTF8.self) }
+    package var body: String { String(decoding: JSONText(.object(members)).bytes, as: UTF8.self) }
 
     fileprivate func call(requestID: String) -> ServerCall {
         let id = ServerCall.encoded(subject)
@@ -174,70 +175,48 @@ extension SupportChange {
                 method: .POST, path: "/inApps/v1/subscriptions/extend/mass", body: identified(by: requestID))
         case .consumption:
             return ServerCall(
-                method: .PUT, path: "/inApps/v2/transactions/consumption/\(id)", body: members.jsonText)
+                method: .PUT, path: "/inApps/v2/transactions/consumption/\(id)", body: JSONText(.object(members)).bytes)
         case .accountToken:
             return ServerCall(
-                method: .PUT, path: "/inApps/v1/transactions/\(id)/appAccountToken", body: members.jsonText)
+                method: .PUT, path: "/inApps/v1/transactions/\(id)/appAccountToken",
+                body: JSONText(.object(members)).bytes)
         }
     }
 
     private func identified(by requestID: String) -> [UInt8] {
-        var members = members
-        members.requestIdentifier = requestID
-        return members.jsonText
+        JSONText(.object(members.merging(["requestIdentifier": .string(requestID)]) { $1 })).bytes
     }
 
-    private var members: SupportBody {
+    /// The members of its body by Apple's names.
+    private var members: [String: JSONValue] {
         switch self {
-        case .extend(_, let how): SupportBody(how)
+        case .extend(_, let how): return how.members
         case .extendAll(let product, let countries, let how):
-            SupportBody(how, of: product, in: countries)
-        case .consumption(_, let report): SupportBody(report)
-        case .accountToken(_, let token): SupportBody(appAccountToken: token)
+            var members = how.members
+            members["productId"] = .string(product)
+            if !countries.isEmpty { members["storefrontCountryCodes"] = .array(countries.map { .string($0) }) }
+            return members
+        case .consumption(_, let report): return report.members
+        case .accountToken(_, let token): return ["appAccountToken": .string(token)]
         }
     }
 }
 
-/// The members of the bodies by Apple's names; nil ones are left out.
-private struct SupportBody: Encodable {
-    var extendByDays: Int?
-    var extendReasonCode: Int?
-    var requestIdentifier: String?
-    var productId: String?
-    var storefrontCountryCodes: [String]?
-    var customerConsented: Bool?
-    var deliveryStatus: String?
-    var sampleContentProvided: Bool?
-    /// In thousandths of a percent.
-    var consumptionPercentage: Int?
-    var refundPreference: String?
-    var appAccountToken: String?
-
-    init(appAccountToken: String) { self.appAccountToken = appAccountToken }
-
-    init(_ how: RenewalExtension) {
-        extendByDays = how.days
-        extendReasonCode = how.reason.code
+extension RenewalExtension {
+    fileprivate var members: [String: JSONValue] {
+        ["extendByDays": .integer(Int64(days)), "extendReasonCode": .integer(Int64(reason.code))]
     }
+}
 
-    init(_ how: RenewalExtension, of product: String, in countries: [String]) {
-        self.init(how)
-        productId = product
-        storefrontCountryCodes = countries.isEmpty ? nil : countries
-    }
-
-    init(_ report: ConsumptionReport) {
-        customerConsented = true
-        deliveryStatus = report.delivery.word
-        sampleContentProvided = report.sampled
-        consumptionPercentage = report.consumedPercent.map { 1_000 * $0 }
-        refundPreference = report.preference?.word
-    }
-
-    var jsonText: [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Texts, numbers and booleans alone always encode.
-        return (try? encoder.encode(self)).map { Array($0) } ?? []
+extension ConsumptionReport {
+    fileprivate var members: [String: JSONValue] {
+        var members: [String: JSONValue] = [
+            "customerConsented": true, "deliveryStatus": .string(delivery.word),
+            "sampleContentProvided": .bool(sampled),
+        ]
+        // In thousandths of a percent.
+        members["consumptionPercentage"] = consumedPercent.map { .integer(1_000 * Int64($0)) }
+        members["refundPreference"] = preference.map { .string($0.word) }
+        return members
     }
 }

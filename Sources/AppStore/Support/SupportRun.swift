@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 package import Subscriptions
 
 /// One support call, with all its pages, under one deadline.
@@ -57,7 +58,7 @@ struct SupportRun: Sendable {
             guard answer.text("success") == "true" else {
                 throw Ended(.refused("Apple did not extend the subscription, and gave no reason.", code: nil))
             }
-            return .extended(until: answer.integer("effectiveDate"))
+            return .extended(until: answer.digits("effectiveDate"))
         case .extendAll, .consumption, .accountToken: return .accepted
         }
     }
@@ -78,21 +79,26 @@ struct SupportRun: Sendable {
         return .transactions(found, goesOn: true)
     }
 
-    private func test(in answer: SupportDocument) async throws(Ended) -> TestNotification {
+    private func test(in answer: JSONObject) async throws(Ended) -> TestNotification {
         guard let text = answer.text("signedPayload") else { throw Self.unreadable }
         let payload = try await payload(of: text)
         guard let said = SignedNotification(payload: payload, transaction: nil, renewal: nil) else {
             throw Self.unreadable
         }
         try require(said.bundleID, said.environment, said.appleAppID.flatMap { Int64($0) })
-        return TestNotification(uuid: said.uuid, attempts: answer.attempts)
+        let attempts = answer.objects("sendAttempts").compactMap { attempt in
+            attempt.digits("attemptDate").flatMap { at in
+                attempt.text("sendAttemptResult").map { TestNotification.Attempt(at: at, result: $0) }
+            }
+        }
+        return TestNotification(uuid: said.uuid, attempts: attempts)
     }
 
-    private func status(in answer: SupportDocument) throws(Ended) -> ExtensionStatus {
+    private func status(in answer: JSONObject) throws(Ended) -> ExtensionStatus {
         guard let complete = answer.text("complete") else { throw Self.unreadable }
         return ExtensionStatus(
-            isComplete: complete == "true", completedAt: answer.integer("completeDate"),
-            succeeded: answer.integer("succeededCount") ?? 0, failed: answer.integer("failedCount") ?? 0)
+            isComplete: complete == "true", completedAt: answer.digits("completeDate"),
+            succeeded: answer.digits("succeededCount") ?? 0, failed: answer.digits("failedCount") ?? 0)
     }
 
     private func transaction(in text: String) async throws(Ended) -> SignedTransaction {
@@ -127,7 +133,7 @@ struct SupportRun: Sendable {
 
     private func document(
         of call: ServerCall, until end: ContinuousClock.Instant
-    ) async throws(Ended) -> SupportDocument {
+    ) async throws(Ended) -> JSONObject {
         guard let answer = try await answer(to: call, until: end) else {
             throw Ended(.failed(ServerReply.noObject, code: nil))
         }
@@ -137,13 +143,13 @@ struct SupportRun: Sendable {
     /// Makes a call in its turn; returns nil where Apple took it without a word.
     private func answer(
         to call: ServerCall, until end: ContinuousClock.Instant
-    ) async throws(Ended) -> SupportDocument? {
+    ) async throws(Ended) -> JSONObject? {
         guard await ServerCaller.awaits(request.turn, until: end) else {
             throw Ended(.refused("\(ServerCaller.noTurn) Nothing was sent; try again later.", code: nil))
         }
         let (reply, result, _) = await caller.call(call, of: request.key, in: request.environment, until: end)
         switch reply {
-        case .answered(let document): return SupportDocument(document)
+        case .answered(let document): return JSONObject(document)
         case .accepted: return nil
         case .unauthorized: throw Ended(.refused(ServerVerdict.keyRefused.sentence ?? "", code: nil))
         case .failed(let sentence, _): throw Ended(.failed(sentence, code: nil))
@@ -158,36 +164,6 @@ struct SupportRun: Sendable {
             case .unknownHere, .accountGone, .appRefused, .placeLost, .idRefused, .ourFault:
                 throw Ended(.refused(sentence, code: code))
             }
-        }
-    }
-}
-
-/// The members of Apple's answer to a support call.
-private struct SupportDocument {
-    private let document: JSONDocument
-    private let members: [String: Int]
-
-    init(_ document: JSONDocument) {
-        self.document = document
-        members = document.members(JSONDocument.root)
-    }
-
-    func text(_ name: String) -> String? { members[name].flatMap(document.scalar) }
-
-    func integer(_ name: String) -> Int64? { members[name].flatMap(document.digits) }
-
-    func texts(_ name: String) -> [String] {
-        (members[name].map(document.elements) ?? []).compactMap(document.scalar)
-    }
-
-    /// The attempts to send a test notification.
-    var attempts: [TestNotification.Attempt] {
-        (members["sendAttempts"].map(document.elements) ?? []).compactMap { index in
-            let attempt = document.members(index)
-            guard let at = attempt["attemptDate"].flatMap(document.digits),
-                let result = attempt["sendAttemptResult"].flatMap(document.scalar)
-            else { return nil }
-            return TestNotification.Attempt(at: at, result: result)
         }
     }
 }

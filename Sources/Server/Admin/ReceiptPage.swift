@@ -1,5 +1,6 @@
 import Foundation
 import Hummingbird
+import JSON
 import Subscriptions
 import Tracking
 
@@ -147,40 +148,37 @@ struct AnswerJSON {
     /// The longest text that a page shows of it, in characters.
     static let charactersMax = 8_000
 
-    private let members: [String: Any]
+    private let answer: JSONValue
 
     /// Reads an answer; nil where it is not a JSON object.
     init?(body: [UInt8]) {
-        guard let read = try? JSONSerialization.jsonObject(with: Data(body)), let object = read as? [String: Any] else {
+        guard let document = JSONDocument(object: body), case .object(let members) = JSONValue(document) else {
             return nil
         }
         // A receipt is a secret of the customer, and too long for a page.
-        members = object.filter { $0.key != "latest_receipt" }
+        answer = .object(members.filter { $0.key != "latest_receipt" })
     }
 
     /// Returns the row that holds a field, such as that of `latest_receipt_info[0].expires_date_ms`, for people. A path
     /// that leads nowhere gives the whole answer.
     func row(of path: String) -> String {
         let names = path.split(whereSeparator: { ".[]".contains($0) }).map(String.init)
-        var value: Any = members
+        var value = answer
         for name in names.dropLast() {
-            if let list = value as? [Any], let index = Int(name), list.indices.contains(index) {
+            if case .array(let list) = value, let index = Int(name), list.indices.contains(index) {
                 value = list[index]
-            } else if let object = value as? [String: Any], let inner = object[name] {
+            } else if case .object(let members) = value, let inner = members[name] {
                 value = inner
             } else {
-                return Self.text(of: members)
+                return Self.text(of: answer)
             }
         }
         return Self.text(of: value)
     }
 
-    private static func text(of value: Any) -> String {
-        guard JSONSerialization.isValidJSONObject(value),
-            let data = try? JSONSerialization.data(
-                withJSONObject: value, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
-        else { return "\(value)" }
-        let text = String(decoding: data, as: UTF8.self)
+    private static func text(of value: JSONValue) -> String {
+        if case .string(let text) = value { return text }
+        let text = value.rendered(pretty: true)
         return text.count > charactersMax ? text.prefix(charactersMax) + "…" : text
     }
 }

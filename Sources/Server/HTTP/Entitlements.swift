@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import JSON
 import Subscriptions
 import Synchronization
 import Tracking

@@ -1,4 +1,5 @@
 import AppStore
+package import JSON
 import Subscriptions
 import Tracking
 
@@ -233,24 +234,6 @@ extension Explanation.HeldStatement {
             "original_transaction_id": .string(id.text), "transaction_id": .string(transactionID.text),
             "what": .string(what.rawValue), "since": .string(since.iso8601),
         ]
-    }
-}
-
-extension JSONValue {
-    /// Returns a whole number, or `null` when there is none.
-    package static func optional(_ number: Int64?) -> JSONValue {
-        number.map { .integer($0) } ?? .null
-    }
-}
-
-extension DetailValue {
-    /// The detail as JSON.
-    package var json: JSONValue {
-        switch self {
-        case .text(let text): .string(text)
-        case .integer(let number): .integer(number)
-        case .flag(let flag): .bool(flag)
-        }
     }
 }
 

@@ -1,7 +1,9 @@
 import Hummingbird
 import HummingbirdCore
+import JSON
 package import Logging
 import ServiceLifecycle
+import Subscriptions
 package import Tracking
 
 /// The HTTP API as a service. It answers until graceful shutdown, which first finishes the requests under way.
@@ -260,5 +262,28 @@ extension RouterMethods where Context == CallerContext {
                 status: .ok, headers: [.contentType: "application/yaml", .cacheControl: "public, max-age=3600"],
                 body: ResponseBody(byteBuffer: ByteBuffer(string: EmbeddedFiles.openapi)))
         }
+    }
+}
+
+extension JSONText {
+    /// Writes a member with an instant in ISO 8601, or `null`.
+    mutating func member(_ name: StaticString, _ instant: Instant?) {
+        guard let instant else { return member(name, JSONValue.null) }
+        member(name, plain: instant.writeISO8601)
+    }
+}
+
+extension Response {
+    init(_ value: JSONValue, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
+        self.init(JSONText(value), status: status, headers: headers)
+    }
+
+    /// Creates a JSON response from text that is already written.
+    init(_ text: JSONText, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
+        var fields = headers
+        if !fields.contains(.contentType) { fields.append(.init(name: .contentType, value: "application/json")) }
+        if !fields.contains(.cacheControl) { fields.append(.init(name: .cacheControl, value: "no-store")) }
+        self.init(
+            status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: text.bytes)))
     }
 }

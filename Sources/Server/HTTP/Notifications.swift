@@ -1,6 +1,7 @@
 import AppStore
 import Foundation
 import Hummingbird
+import JSON
 import Metrics
 import Subscriptions
 import Tracking
@@ -135,10 +136,11 @@ extension UnverifiedNotification {
     init(notification bytes: [UInt8]) throws(Problem) {
         // PostgreSQL stores the text unchanged, so it must be JSON to PostgreSQL: UTF-8 without a byte order mark.
         guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
-            let body = JSONFields(Data(bytes))
+            let document = JSONDocument(object: bytes), !document.holdsControlCharacters,
+            let body = JSONObject(document)
         else { throw Problem(.invalid, "The body is not a JSON object.") }
         // Only version 1 contains Apple's `password`, but any body that has one is stored without it.
-        let kept = body.withoutPasswords ?? text
+        let kept = JSONValue(document).withoutPasswords ?? text
         if let payload = body.text("signedPayload", bytesMax: bytes.count) {
             try self.init(signedPayload: payload, body: kept)
         } else {
@@ -148,10 +150,10 @@ extension UnverifiedNotification {
 
     /// Reads version 2. The signature is not verified, because the content neither grants nor ends anything.
     private init(signedPayload: String, body: String) throws(Problem) {
-        guard let payload = JSONFields(payloadOf: signedPayload), let kind = payload.word("notificationType") else {
+        guard let payload = JSONObject(payloadOf: signedPayload), let kind = payload.word("notificationType") else {
             throw Problem(.invalid, "The body's signedPayload is not a signed notification of version 2.")
         }
-        let data = payload.fields("data") ?? payload.fields("summary") ?? payload.fields("appData")
+        let data = payload.object("data") ?? payload.object("summary") ?? payload.object("appData")
         let transaction = data?.signed("signedTransactionInfo")
         let renewal = data?.signed("signedRenewalInfo")
         let environment =
@@ -166,15 +168,15 @@ extension UnverifiedNotification {
     }
 
     /// Reads version 1. The subscription is the one named at the top level, else the one of the newest row.
-    private init(unsigned body: JSONFields, kept: String) throws(Problem) {
+    private init(unsigned body: JSONObject, kept: String) throws(Problem) {
         guard let kind = body.word("notification_type") else {
             throw Problem(.invalid, "The body has neither signedPayload nor notification_type.")
         }
-        let unified = body.fields("unified_receipt")
+        let unified = body.object("unified_receipt")
         let named =
             body.word("original_transaction_id") ?? unified?.newestRow?.word("original_transaction_id")
-            ?? body.fields("latest_receipt_info")?.word("original_transaction_id")
-            ?? body.fields("latest_expired_receipt_info")?.word("original_transaction_id")
+            ?? body.object("latest_receipt_info")?.word("original_transaction_id")
+            ?? body.object("latest_expired_receipt_info")?.word("original_transaction_id")
         self.init(
             version: .one, kind: kind, bundleID: body.text("bid", bytesMax: 255).map { BundleID($0) },
             environment: (body.word("environment") ?? unified?.word("environment")).flatMap(StoreEnvironment.init(v1:)),
@@ -194,92 +196,53 @@ extension StoreEnvironment {
     }
 }
 
-extension JSONFields {
+extension JSONObject {
+    /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
+    /// PostgreSQL's text would end.
+    fileprivate func text(_ name: String, bytesMax: Int) -> String? {
+        text(name).flatMap { $0.utf8.count <= bytesMax && !$0.utf8.contains(0) ? $0 : nil }
+    }
+
     /// Returns a word or an id: text or a whole number of at most `wordBytesMax` bytes.
     fileprivate func word(_ name: String) -> String? { text(name, bytesMax: UnverifiedNotification.wordBytesMax) }
 
-    /// Returns the payload of a signed text in a field.
-    fileprivate func signed(_ name: String) -> JSONFields? {
-        text(name, bytesMax: .max).flatMap(JSONFields.init(payloadOf:))
+    /// Returns the payload of a signed text in a field, without verification.
+    fileprivate func signed(_ name: String) -> JSONObject? { text(name).flatMap(JSONObject.init(payloadOf:)) }
+
+    /// Reads the payload of a JSON Web Signature in compact form without verification; nil for anything else.
+    fileprivate init?(payloadOf signed: String) {
+        guard let payload = ShortText.payload(of: Array(signed.utf8)) else { return nil }
+        self.init(payload)
     }
 
     /// The row of `latest_receipt_info` with the latest purchase date.
-    fileprivate var newestRow: JSONFields? {
-        rows("latest_receipt_info").max { left, right in
-            (left.integer("purchase_date_ms") ?? 0) < (right.integer("purchase_date_ms") ?? 0)
+    fileprivate var newestRow: JSONObject? {
+        objects("latest_receipt_info").max { left, right in
+            (left.digits("purchase_date_ms") ?? 0) < (right.digits("purchase_date_ms") ?? 0)
         }
     }
 }
 
-/// A JSON object from a caller, read field by field. A field of another type than requested counts as absent.
-struct JSONFields {
-    private let values: [String: Any]
-
-    private init?(_ value: Any?) {
-        guard let values = value as? [String: Any] else { return nil }
-        self.values = values
-    }
-
-    /// Parses a JSON object, or returns nil when the text is not one. Foundation bounds the depth.
-    init?(_ data: Data) {
-        // The sender is a machine, so the reason why the text is not JSON does not matter.
-        self.init(try? JSONSerialization.jsonObject(with: data))
-    }
-
-    /// Parses the payload of a JSON Web Signature in compact form without verification. Returns nil for anything else.
-    ///
-    /// https://www.rfc-editor.org/rfc/rfc7515#section-3.1
-    init?(payloadOf signed: String) {
-        let parts = signed.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts.allSatisfy({ !$0.isEmpty }) else { return nil }
-        var base64 = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
-        base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-        guard let data = Data(base64Encoded: base64) else { return nil }
-        self.init(data)
-    }
-
-    /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
-    /// PostgreSQL's text would end.
-    func text(_ name: String, bytesMax: Int) -> String? {
-        let text = values[name] as? String ?? integer(name).map { String($0) }
-        guard let text, !text.isEmpty, text.utf8.count <= bytesMax, !text.utf8.contains(0) else { return nil }
-        return text
-    }
-
-    /// Returns a whole number, also from text.
-    func integer(_ name: String) -> Int64? {
-        if let text = values[name] as? String { return Int64(text) }
-        return values[name] as? Int64
-    }
-
-    /// Returns the object in a field.
-    func fields(_ name: String) -> JSONFields? { JSONFields(values[name]) }
-
-    /// Returns the objects of a list in a field.
-    func rows(_ name: String) -> [JSONFields] {
-        (values[name] as? [Any] ?? []).compactMap { JSONFields($0) }
-    }
-
+extension JSONValue {
     /// The object as JSON text with every `password` redacted, at any depth; nil when there is none.
-    var withoutPasswords: String? {
+    fileprivate var withoutPasswords: String? {
         var found = false
-        let redacted = Self.redacted(values, &found)
-        guard found, let data = try? JSONSerialization.data(withJSONObject: redacted, options: [.sortedKeys]) else {
-            return nil
-        }
-        return String(decoding: data, as: UTF8.self)
+        let redacted = redacted(&found)
+        return found ? redacted.rendered() : nil
     }
 
-    private static func redacted(_ value: Any, _ found: inout Bool) -> Any {
-        if let list = value as? [Any] { return list.map { redacted($0, &found) } }
-        guard let object = value as? [String: Any] else { return value }
-        var copy: [String: Any] = [:]
-        for (name, inner) in object {
-            let isSecret = name.lowercased() == "password"
-            found = found || isSecret
-            copy[name] = isSecret ? "redacted" : redacted(inner, &found)
+    private func redacted(_ found: inout Bool) -> JSONValue {
+        switch self {
+        case .null, .bool, .integer, .number, .string: return self
+        case .array(let values): return .array(values.map { $0.redacted(&found) })
+        case .object(var members):
+            for (name, inner) in members {
+                let isSecret = name.lowercased() == "password"
+                found = found || isSecret
+                members[name] = isSecret ? "redacted" : inner.redacted(&found)
+            }
+            return .object(members)
         }
-        return copy
     }
 }
 
@@ -324,10 +287,10 @@ struct VersionOneFields: Sendable {
 
     /// Reads the body; nil where it is no JSON object.
     init?(_ body: [UInt8]) {
-        guard let fields = JSONFields(Data(body)) else { return nil }
+        guard let fields = JSONObject(body) else { return nil }
         password = fields.text("password", bytesMax: Self.passwordBytesMax)
         latestReceipt =
-            fields.fields("unified_receipt")?.text("latest_receipt", bytesMax: Self.receiptBytesMax)
+            fields.object("unified_receipt")?.text("latest_receipt", bytesMax: Self.receiptBytesMax)
             ?? fields.text("latest_receipt", bytesMax: Self.receiptBytesMax)
     }
 }

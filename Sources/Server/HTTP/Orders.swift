@@ -1,5 +1,6 @@
 import AppStore
 import Hummingbird
+import JSON
 import Subscriptions
 import Tracking
 

@@ -1,4 +1,5 @@
 import Hummingbird
+import JSON
 import Logging
 import Subscriptions
 import Tracking

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import JSON
 import Postgres
 import SQL
 package import Subscriptions
@@ -104,14 +105,12 @@ extension SubscriptionLedger {
         detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction
     ) throws {
         guard let actor else { return }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
         let whole = detail.merging(decided?.detail ?? [:]) { own, _ in own }
         try transaction.query(
             Queries.insertAudit,
             [
                 .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text), .text(customer),
-                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(whole), as: UTF8.self)),
+                .int8(receipt?.number), .jsonb(JSONValue.object(whole.mapValues(JSONValue.string)).rendered()),
                 .int8s(decided?.about.map(\.number) ?? []),
             ])
     }

@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import Postgres
 package import Subscriptions
 
@@ -105,15 +106,13 @@ struct FactSnapshot {
 extension FactSnapshot {
     /// Describes a subscription by its stored facts, timeline and columns.
     init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
-        if let state { try draw(state.facts, state.retractions) }
+        if let state { draw(state.facts, state.retractions) }
         draw(spans)
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
         self["group_id"] = try row.textIfPresent("group_id")
         self["will_renew"] = try row.boolIfPresent("will_renew").map { "\($0)" }
         self["next_payment"] = try row.boolIfPresent("next_payment").map { "\($0)" }
-        self["sale"] = try row.textIfPresent("sale").map {
-            try ColumnJSON.text(of: ColumnJSON.value(SaleJSON.self, in: $0))
-        }
+        self["sale"] = try row.jsonIfPresent("sale")?.rendered()
         self["renews_to_product_id"] = try row.textIfPresent("renews_to_product_id")
         self["flags"] = try row.texts("flags").joined(separator: ",")
         self["expires_at"] = try row.instantIfPresent("expires_at")?.iso8601
@@ -127,14 +126,14 @@ extension FactSnapshot {
     }
 
     /// Describes a subscription by the facts, timeline and columns that would be written.
-    init(rebuilt state: SubscriptionState, outageAllowance: Delay) throws {
-        try draw(state.facts, state.retractions)
+    init(rebuilt state: SubscriptionState, outageAllowance: Delay) {
+        draw(state.facts, state.retractions)
         draw(state.storedSpans(outageAllowance: outageAllowance))
         self["as_of"] = state.asOf.iso8601
         self["group_id"] = state.facts.groupID?.text
         self["will_renew"] = state.willRenew.map { "\($0)" }
         self["next_payment"] = state.nextPayment.map { "\($0)" }
-        self["sale"] = try state.storedSale
+        self["sale"] = state.storedSale?.rendered()
         self["renews_to_product_id"] = state.renewsToProductID?.text
         self["flags"] = state.flagsOfToday
         self["expires_at"] = state.expiresAt.iso8601
@@ -147,15 +146,15 @@ extension FactSnapshot {
         self["renewal_expected"] = "\(state.outageAllowance.expected)"
     }
 
-    private mutating func draw(_ facts: SubscriptionFacts, _ retractions: [Retraction]) throws {
-        self["renewal"] = try facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
+    private mutating func draw(_ facts: SubscriptionFacts, _ retractions: [Retraction]) {
+        self["renewal"] = facts.renewal?.value.json.rendered()
         for retraction in retractions {
             self["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
         }
-        for record in facts.records { try draw(record) }
+        for record in facts.records { draw(record) }
     }
 
-    private mutating func draw(_ period: PeriodRecord) throws {
+    private mutating func draw(_ period: PeriodRecord) {
         let name =
             "period " + (period.webOrderLineItemID?.text ?? period.transactionIDs.min()?.text ?? "without a number")
         self["\(name).product_id"] = period.terms.productID.text
@@ -176,9 +175,9 @@ extension FactSnapshot {
         self["\(name).replaced_by"] = period.replacedBy?.text
         self["\(name).price"] = period.price.map(\.text)
         self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
-        self["\(name).sale"] = try period.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
+        self["\(name).sale"] = period.sale?.json.rendered()
         self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
-        self["\(name).ending"] = try period.ending.map { try ColumnJSON.text(of: RenewalJSON($0.renewal)) }
+        self["\(name).ending"] = period.ending?.renewal.json.rendered()
     }
 
     private mutating func draw(_ spans: [StoredSpan]) {

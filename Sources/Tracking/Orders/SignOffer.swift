@@ -1,5 +1,7 @@
+import AppStore
 import Crypto
 import Foundation
+import JSON
 import Postgres
 import SQL
 package import Subscriptions
@@ -164,47 +166,14 @@ package struct OfferSignature: Sendable, Hashable {
                 "The offer key of \(terms.bundleID) has no issuer, which the form jws needs; store it again with "
                     + "`perennial app offer-key \(terms.bundleID) --key-file FILE --key-id ID --issuer-id ISSUER`.")
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let parts = [
-            try encoder.encode(JWSHeader(kid: key.name.id)), try encoder.encode(JWSClaims(terms, issuer: issuer)),
-        ]
-        let signed = parts.map(\.base64URL).joined(separator: ".")
-        return signed + "." + (try key.key.signature(for: Data(signed.utf8)).rawRepresentation.base64URL)
-    }
-}
-
-private struct JWSHeader: Encodable {
-    let alg = "ES256"
-    let kid: String
-    let typ = "JWT"
-}
-
-private struct JWSClaims: Encodable {
-    let aud = "promotional-offer"
-    let bid: String
-    let iat: Int64
-    let iss: String
-    let nonce: String
-    let offerIdentifier: String
-    let productId: String
-    let transactionId: String?
-
-    init(_ terms: OfferTerms, issuer: String) {
-        bid = terms.bundleID.text
-        iat = terms.signedAt.milliseconds / 1_000
-        iss = issuer
-        nonce = terms.nonce
-        offerIdentifier = terms.offerID
-        productId = terms.productID.text
-        transactionId = terms.transactionID
-    }
-}
-
-extension Data {
-    /// Base64 for URLs without padding (RFC 7515, section 2).
-    fileprivate var base64URL: String {
-        base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let header: JSONValue = ["alg": "ES256", "kid": .string(key.name.id), "typ": "JWT"]
+        let claims = JSONValue.known([
+            "aud": "promotional-offer", "bid": .string(terms.bundleID.text),
+            "iat": .integer(terms.signedAt.milliseconds / 1_000), "iss": .string(issuer), "nonce": .string(terms.nonce),
+            "offerIdentifier": .string(terms.offerID), "productId": .string(terms.productID.text),
+            "transactionId": .optional(terms.transactionID),
+        ])
+        return try CompactText.signed(header, claims, with: key.key)
     }
 }
 

@@ -1,3 +1,4 @@
+import JSON
 import Postgres
 import SQL
 import Subscriptions
@@ -300,19 +301,16 @@ extension SubscriptionDraft {
         _ row: Row, key: SubscriptionRowKey, periods: [PeriodRecord], version: Int64
     ) throws -> SubscriptionState? {
         guard version > 0 else { return nil }
-        let renewal = try row.textIfPresent("renewal").map { text in
-            Fact(
-                try ColumnJSON.value(RenewalJSON.self, in: text).renewal, asOf: try row.instant("renewal_as_of"),
-                path: try row.text("renewal_path"))
+        let renewal = try row.jsonIfPresent("renewal").map { stored in
+            Fact(try Renewal(stored), asOf: try row.instant("renewal_as_of"), path: try row.text("renewal_path"))
         }
         let facts = SubscriptionFacts(
             originalTransactionID: key.id, asOf: try row.instant("as_of"), records: periods, renewal: renewal)
         let leeway = Delay(milliseconds: try row.int8("leeway_ms"))
         return SubscriptionState(
             facts: facts, policy: Policy.standard(for: key.environment).with(leeway: leeway), version: version,
-            retractions: try row.textIfPresent("suspected").map {
-                try ColumnJSON.value([RetractionJSON].self, in: $0).compactMap(\.retraction)
-            } ?? [])
+            retractions: try row.jsonIfPresent("suspected").map { try $0.elements.compactMap { try Retraction($0) } }
+                ?? [])
     }
 }
 
@@ -373,13 +371,10 @@ extension PurchaseDraft {
         kind = try row.wordIfPresent("kind")
         let version = try row.int8("version")
         self.version = version
-        stored = try row.textIfPresent("facts").map { text in
-            let facts = try ColumnJSON.value(PurchaseFactsJSON.self, in: text)
-            return PurchaseState(
-                facts: facts.facts(
-                    of: purchase, asOf: try row.instant("as_of"), transactionIDs: try row.texts("transaction_ids")),
-                version: version,
-                refundRetractedAt: facts.refundRetractedAtMilliseconds.map(Instant.init(milliseconds:)))
+        stored = try row.jsonIfPresent("facts").map { facts in
+            try PurchaseState(
+                facts, of: purchase, asOf: try row.instant("as_of"), transactionIDs: try row.texts("transaction_ids"),
+                version: version)
         }
         state = stored
         polling = try PollingDraft(row: row)

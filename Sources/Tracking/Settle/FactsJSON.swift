@@ -1,346 +1,245 @@
-import Foundation
-import Postgres
+import JSON
 import Subscriptions
 
-/// Renewal information as stored in a `jsonb` column.
-struct RenewalJSON: Codable {
-    var productID: String
-    var renewsToProductID: String?
-    var willRenew: Bool?
-    var expirationIntent: String?
-    var inBillingRetry: Bool?
-    var graceExpiresAtMilliseconds: Int64?
-    var priceConsentStatus: String?
-    var priceIncreaseStatus: String?
-    var promotionalOfferID: String?
-    var offerCodeRefName: String?
-    /// True or absent.
-    var isInGraceByStatus: Bool?
-    var term: TermWillJSON?
-
-    init(_ renewal: Renewal) {
-        productID = renewal.productID.text
-        renewsToProductID = renewal.renewsToProductID?.text
-        willRenew = renewal.willRenew
-        expirationIntent = renewal.expirationIntent
-        inBillingRetry = renewal.inBillingRetry
-        graceExpiresAtMilliseconds = renewal.graceExpiresAt?.milliseconds
-        priceConsentStatus = renewal.priceConsentStatus
-        priceIncreaseStatus = renewal.priceIncreaseStatus
-        promotionalOfferID = renewal.promotionalOfferID
-        offerCodeRefName = renewal.offerCodeRefName
-        isInGraceByStatus = renewal.isInGraceByStatus ? true : nil
-        term = renewal.term.map(TermWillJSON.init)
+/// Facts as they are stored in `jsonb` columns. What is not known has no member; what is not of the stored form makes the
+/// reading fail.
+extension JSONValue {
+    fileprivate func instantIfPresent(_ name: String) throws(NotJSON) -> Instant? {
+        try integerIfPresent(name).map(Instant.init(milliseconds:))
     }
 
-    var renewal: Renewal {
-        Renewal(
-            productID: ProductID(productID), renewsToProductID: renewsToProductID.map { ProductID($0) },
-            willRenew: willRenew, expirationIntent: expirationIntent, inBillingRetry: inBillingRetry,
-            graceExpiresAt: graceExpiresAtMilliseconds.map(Instant.init(milliseconds:)),
-            priceConsentStatus: priceConsentStatus, priceIncreaseStatus: priceIncreaseStatus,
-            promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName,
-            isInGraceByStatus: isInGraceByStatus ?? false, term: term?.will)
-    }
+    fileprivate static func optional(_ instant: Instant?) -> JSONValue { .optional(instant?.milliseconds) }
+    fileprivate static func optional(_ number: Int?) -> JSONValue { .optional(number.map(Int64.init)) }
+}
 
-    enum CodingKeys: String, CodingKey {
-        case productID = "product_id"
-        case renewsToProductID = "renews_to_product_id"
-        case willRenew = "will_renew"
-        case expirationIntent = "expiration_intent"
-        case inBillingRetry = "in_billing_retry"
-        case graceExpiresAtMilliseconds = "grace_expires_at_ms"
-        case priceConsentStatus = "price_consent_status"
-        case priceIncreaseStatus = "price_increase_status"
-        case promotionalOfferID = "promotional_offer_id"
-        case offerCodeRefName = "offer_code_ref_name"
-        case isInGraceByStatus = "in_grace_by_status"
-        case term
+extension FactOrigin {
+    /// The source of a fact.
+    var json: JSONValue { ["as_of_ms": .integer(asOf.milliseconds), "path": .string(path)] }
+
+    init(_ stored: JSONValue) throws(NotJSON) {
+        self.init(asOf: Instant(milliseconds: try stored.integer("as_of_ms")), path: try stored.text("path"))
     }
 }
 
-/// The ending of a period as stored in a `jsonb` column. No clock means the clock of the subscription's renewal; a
-/// field that is not among the older ones came from the newest row.
-struct EndingJSON: Codable {
-    var renewal: RenewalJSON
-    var asOfMilliseconds: Int64?
-    var path: String
-    var olderFields: [String: OriginJSON]?
-    var gaveUpAtMilliseconds: Int64?
+extension [PeriodRecord.FactName: FactOrigin] {
+    /// The sources of facts that do not come from the newest row.
+    var json: JSONValue { .origins(map { ($0.rawValue, $1) }) }
 
-    init(_ ending: PeriodRecord.Ending) {
-        renewal = RenewalJSON(ending.renewal)
-        asOfMilliseconds = ending.asOf?.milliseconds
-        path = ending.path
-        let older = Dictionary(uniqueKeysWithValues: ending.olderFields.map { ($0.rawValue, OriginJSON($1)) })
-        olderFields = older.isEmpty ? nil : older
-        gaveUpAtMilliseconds = ending.gaveUpAt?.milliseconds
+    /// Throws `mismatch` for a fact that a newer program wrote.
+    init(stored: JSONValue) throws { self = try stored.origins(of: "fact") }
+}
+
+extension JSONValue {
+    fileprivate static func origins(_ origins: [(String, FactOrigin)]) -> JSONValue {
+        origins.isEmpty ? .null : .object(Dictionary(uniqueKeysWithValues: origins.map { ($0, $1.json) }))
+    }
+
+    fileprivate func origins<Name: RawRepresentable<String>>(of kind: String) throws -> [Name: FactOrigin] {
+        guard case .object(let members) = self else { throw NotJSON("no object of sources") }
+        return Dictionary(
+            uniqueKeysWithValues: try members.map { word, origin in
+                guard let name = Name(rawValue: word) else {
+                    throw LedgerError(.mismatch, "A period holds the unknown \(kind) \(word); run a newer perennial.")
+                }
+                return (name, try FactOrigin(origin))
+            })
+    }
+}
+
+extension Renewal {
+    var json: JSONValue {
+        .known([
+            "product_id": .string(productID.text),
+            "renews_to_product_id": .optional(renewsToProductID?.text),
+            "will_renew": .optional(willRenew),
+            "expiration_intent": .optional(expirationIntent),
+            "in_billing_retry": .optional(inBillingRetry),
+            "grace_expires_at_ms": .optional(graceExpiresAt),
+            "price_consent_status": .optional(priceConsentStatus),
+            "price_increase_status": .optional(priceIncreaseStatus),
+            "promotional_offer_id": .optional(promotionalOfferID),
+            "offer_code_ref_name": .optional(offerCodeRefName),
+            "in_grace_by_status": isInGraceByStatus ? true : nil,
+            "term": term?.json ?? .null,
+        ])
+    }
+
+    init(_ stored: JSONValue) throws(NotJSON) {
+        self.init(
+            productID: ProductID(try stored.text("product_id")),
+            renewsToProductID: try stored.textIfPresent("renews_to_product_id").map { ProductID($0) },
+            willRenew: try stored.flagIfPresent("will_renew"),
+            expirationIntent: try stored.textIfPresent("expiration_intent"),
+            inBillingRetry: try stored.flagIfPresent("in_billing_retry"),
+            graceExpiresAt: try stored.instantIfPresent("grace_expires_at_ms"),
+            priceConsentStatus: try stored.textIfPresent("price_consent_status"),
+            priceIncreaseStatus: try stored.textIfPresent("price_increase_status"),
+            promotionalOfferID: try stored.textIfPresent("promotional_offer_id"),
+            offerCodeRefName: try stored.textIfPresent("offer_code_ref_name"),
+            isInGraceByStatus: try stored.flagIfPresent("in_grace_by_status") ?? false)
+        if let stored = stored["term"] { term = try TermWill(stored) }
+    }
+}
+
+extension TermWill {
+    fileprivate var json: JSONValue {
+        .known(["renews": .optional(renews), "product_id": .optional(productID?.text), "plan": .optional(plan)])
+    }
+
+    fileprivate init(_ stored: JSONValue) throws(NotJSON) {
+        self.init(
+            renews: try stored.flagIfPresent("renews"),
+            productID: try stored.textIfPresent("product_id").map { ProductID($0) },
+            plan: try stored.textIfPresent("plan"))
+    }
+}
+
+extension PeriodRecord.Ending {
+    /// No clock means the clock of the subscription's renewal; a field that is not among the older ones came from the newest
+    /// row.
+    var json: JSONValue {
+        .known([
+            "renewal": renewal.json, "as_of_ms": .optional(asOf), "path": .string(path),
+            "older_fields": .origins(olderFields.map { ($0.rawValue, $1) }), "gave_up_at_ms": .optional(gaveUpAt),
+        ])
     }
 
     /// Throws `mismatch` for a field that a newer program wrote.
-    var ending: PeriodRecord.Ending {
-        get throws {
-            let older = try (olderFields ?? [:]).map { name, origin in
-                guard let field = PeriodRecord.RenewalField(rawValue: name) else {
-                    throw LedgerError(
-                        .mismatch, "A period holds the unknown renewal field \(name); run a newer perennial.")
-                }
-                return (field, origin.origin)
-            }
-            return PeriodRecord.Ending(
-                renewal: renewal.renewal, asOf: asOfMilliseconds.map(Instant.init(milliseconds:)), path: path,
-                olderFields: Dictionary(uniqueKeysWithValues: older),
-                gaveUpAt: gaveUpAtMilliseconds.map(Instant.init(milliseconds:)))
-        }
-    }
-
-    enum CodingKeys: String, CodingKey {
-        case renewal
-        case asOfMilliseconds = "as_of_ms"
-        case path
-        case olderFields = "older_fields"
-        case gaveUpAtMilliseconds = "gave_up_at_ms"
+    init(_ stored: JSONValue) throws {
+        self.init(
+            renewal: try Renewal(stored.member("renewal")), asOf: try stored.instantIfPresent("as_of_ms"),
+            path: try stored.text("path"), olderFields: try stored["older_fields"]?.origins(of: "renewal field") ?? [:],
+            gaveUpAt: try stored.instantIfPresent("gave_up_at_ms"))
     }
 }
 
-/// The source of a fact, as stored in a `jsonb` column.
-struct OriginJSON: Codable {
-    var asOfMilliseconds: Int64
-    var path: String
-
-    init(_ origin: FactOrigin) {
-        asOfMilliseconds = origin.asOf.milliseconds
-        path = origin.path
-    }
-
-    var origin: FactOrigin {
-        FactOrigin(asOf: Instant(milliseconds: asOfMilliseconds), path: path)
-    }
-
-    enum CodingKeys: String, CodingKey {
-        case asOfMilliseconds = "as_of_ms"
-        case path
-    }
-}
-
-/// Text of a `jsonb` column.
-enum ColumnJSON {
-    static func text(of value: some Encodable) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys]
-        return String(decoding: try encoder.encode(value), as: UTF8.self)
-    }
-
-    static func value<Value: Decodable>(_ type: Value.Type, in text: String) throws -> Value {
-        try JSONDecoder().decode(type, from: Data(text.utf8))
-    }
-}
-
-/// The facts of a one-time purchase as stored in a `jsonb` column.
-struct PurchaseFactsJSON: Codable {
-    struct Terms: Codable {
-        var purchasedAtMilliseconds: Int64
-        var quantity: Int
-        var transactionID: String
-        /// True or absent.
-        var isOriginal: Bool?
-        var origin: OriginJSON
-
-        enum CodingKeys: String, CodingKey {
-            case purchasedAtMilliseconds = "purchased_at_ms"
-            case quantity
-            case transactionID = "transaction_id"
-            case isOriginal = "is_original"
-            case origin
-        }
-    }
-
-    struct Cancellation: Codable {
-        var cancelledAtMilliseconds: Int64?
-        var reason: String?
-        var origin: OriginJSON
-
-        enum CodingKeys: String, CodingKey {
-            case cancelledAtMilliseconds = "cancelled_at_ms"
-            case reason
-            case origin
-        }
-    }
-
-    struct Word: Codable {
-        var word: String
-        var origin: OriginJSON
-    }
-
-    struct Price: Codable {
-        var milliunits: Int64?
-        var currency: String
-        var origin: OriginJSON
-    }
-
-    struct Share: Codable {
-        var percentage: Int
-        var origin: OriginJSON
-    }
-
-    var terms: Terms
-    var revocation: Cancellation
-    var ownership: Word?
-    var appAccountToken: Word?
-    var price: Price?
-    var refunded: Share?
-    var refundRetractedAtMilliseconds: Int64?
-
-    enum CodingKeys: String, CodingKey {
-        case terms
-        case revocation
-        case ownership
-        case appAccountToken = "app_account_token"
-        case price
-        case refunded
-        case refundRetractedAtMilliseconds = "refund_retracted_at_ms"
-    }
-
-    init(_ state: PurchaseState) {
-        let facts = state.facts
-        refundRetractedAtMilliseconds = state.refundRetractedAt?.milliseconds
+extension PurchaseState {
+    /// The facts of a one-time purchase, apart from its key, its clock and the ids of its transactions, and when its refund
+    /// was taken back.
+    var json: JSONValue {
         let (bought, revoked) = (facts.terms.value, facts.revocation.value)
-        terms = Terms(
-            purchasedAtMilliseconds: bought.purchasedAt.milliseconds, quantity: bought.quantity,
-            transactionID: bought.transactionID.text, isOriginal: bought.isOriginal ? true : nil,
-            origin: OriginJSON(facts.terms.origin))
-        revocation = Cancellation(
-            cancelledAtMilliseconds: revoked.cancelledAt?.milliseconds, reason: revoked.reason,
-            origin: OriginJSON(facts.revocation.origin))
-        ownership = facts.ownership.map { Word(word: $0.value.raw, origin: OriginJSON($0.origin)) }
-        appAccountToken = facts.appAccountToken.map { Word(word: $0.value, origin: OriginJSON($0.origin)) }
-        price = facts.price.map {
-            Price(milliunits: $0.value.milliunits, currency: $0.value.currency, origin: OriginJSON($0.origin))
-        }
-        refunded = facts.revocationPercentage.map { Share(percentage: $0.value, origin: OriginJSON($0.origin)) }
+        return .known([
+            "terms": .known([
+                "purchased_at_ms": .integer(bought.purchasedAt.milliseconds),
+                "quantity": .integer(Int64(bought.quantity)),
+                "transaction_id": .string(bought.transactionID.text),
+                "is_original": bought.isOriginal ? true : nil, "origin": facts.terms.origin.json,
+            ]),
+            "revocation": .known([
+                "cancelled_at_ms": .optional(revoked.cancelledAt), "reason": .optional(revoked.reason),
+                "origin": facts.revocation.origin.json,
+            ]),
+            "ownership": .word(facts.ownership, \.raw),
+            "app_account_token": .word(facts.appAccountToken, \.self),
+            "price": facts.price.map { price in
+                .known([
+                    "milliunits": .optional(price.value.milliunits), "currency": .string(price.value.currency),
+                    "origin": price.origin.json,
+                ])
+            } ?? .null,
+            "refunded": facts.revocationPercentage.map { share in
+                ["percentage": .integer(Int64(share.value)), "origin": share.origin.json]
+            } ?? .null,
+            "refund_retracted_at_ms": .optional(refundRetractedAt),
+        ])
     }
 
-    func facts(of key: PurchaseKey, asOf: Instant, transactionIDs: [String]) -> PurchaseFacts {
-        PurchaseFacts(
+    init(
+        _ stored: JSONValue, of key: PurchaseKey, asOf: Instant, transactionIDs: [String], version: Int64
+    ) throws {
+        let facts = PurchaseFacts(
             key: key, asOf: asOf, transactionIDs: Set(transactionIDs.map { TransactionID($0) }),
-            terms: Fact(
+            terms: try Fact(stored.member("terms")) { terms in
                 PurchaseTerms(
-                    purchasedAt: Instant(milliseconds: terms.purchasedAtMilliseconds), quantity: terms.quantity,
-                    transactionID: TransactionID(terms.transactionID), isOriginal: terms.isOriginal ?? false),
-                origin: terms.origin.origin),
-            revocation: Fact(
-                Revocation(
-                    cancelledAt: revocation.cancelledAtMilliseconds.map(Instant.init(milliseconds:)),
-                    reason: revocation.reason),
-                origin: revocation.origin.origin),
-            ownership: ownership.map { Fact(Ownership(raw: $0.word), origin: $0.origin.origin) },
-            appAccountToken: appAccountToken.map { Fact($0.word, origin: $0.origin.origin) },
-            price: price.map {
-                Fact(Subscriptions.Price(milliunits: $0.milliunits, currency: $0.currency), origin: $0.origin.origin)
+                    purchasedAt: Instant(milliseconds: try terms.integer("purchased_at_ms")),
+                    quantity: Int(try terms.integer("quantity")),
+                    transactionID: TransactionID(try terms.text("transaction_id")),
+                    isOriginal: try terms.flagIfPresent("is_original") ?? false)
             },
-            revocationPercentage: refunded.map { Fact($0.percentage, origin: $0.origin.origin) })
+            revocation: try Fact(stored.member("revocation")) { revocation in
+                Revocation(
+                    cancelledAt: try revocation.instantIfPresent("cancelled_at_ms"),
+                    reason: try revocation.textIfPresent("reason"))
+            },
+            ownership: try stored["ownership"].map { try Fact($0) { Ownership(raw: try $0.text("word")) } },
+            appAccountToken: try stored["app_account_token"].map { try Fact($0) { try $0.text("word") } },
+            price: try stored["price"].map { price in
+                try Fact(price) {
+                    Price(milliunits: try $0.integerIfPresent("milliunits"), currency: try $0.text("currency"))
+                }
+            },
+            revocationPercentage: try stored["refunded"].map { try Fact($0) { Int(try $0.integer("percentage")) } })
+        self.init(
+            facts: facts, version: version, refundRetractedAt: try stored.instantIfPresent("refund_retracted_at_ms"))
     }
 }
 
-/// What an answer took back, as stored in a `jsonb` column.
-struct RetractionJSON: Codable {
-    var transactionID: String
-    var what: String
-    var endMilliseconds: Int64?
-    var sinceMilliseconds: Int64
+extension JSONValue {
+    fileprivate static func word<Value>(_ fact: Fact<Value>?, _ word: (Value) -> String) -> JSONValue {
+        fact.map { ["word": .string(word($0.value)), "origin": $0.origin.json] } ?? .null
+    }
+}
 
-    init(_ retraction: Retraction) {
-        transactionID = retraction.transactionID.text
-        what = retraction.what.rawValue
-        endMilliseconds = retraction.end?.milliseconds
-        sinceMilliseconds = retraction.since.milliseconds
+extension Fact {
+    fileprivate init(_ stored: JSONValue, _ value: (JSONValue) throws -> Value) throws {
+        self.init(try value(stored), origin: try FactOrigin(stored.member("origin")))
+    }
+}
+
+extension Retraction {
+    /// What an answer took back.
+    var json: JSONValue {
+        .known([
+            "transaction_id": .string(transactionID.text), "what": .string(what.rawValue), "end_ms": .optional(end),
+            "since_ms": .integer(since.milliseconds),
+        ])
     }
 
-    /// The retraction; nil where the word is of a later program.
-    var retraction: Retraction? {
-        Retraction.What(rawValue: what).map {
-            Retraction(
-                of: TransactionID(transactionID), $0, end: endMilliseconds.map(Instant.init(milliseconds:)),
-                since: Instant(milliseconds: sinceMilliseconds))
+    /// Returns nil where the word is of a later program.
+    init?(_ stored: JSONValue) throws(NotJSON) {
+        guard let what = What(rawValue: try stored.text("what")) else { return nil }
+        self.init(
+            of: TransactionID(try stored.text("transaction_id")), what, end: try stored.instantIfPresent("end_ms"),
+            since: Instant(milliseconds: try stored.integer("since_ms")))
+    }
+}
+
+extension Sale {
+    /// What signed transactions state of the sale of a period.
+    var json: JSONValue {
+        .known([
+            "plan": .optional(plan), "payment_number": .optional(payment?.number),
+            "payments": .optional(payment?.total),
+            "term_ends_at_ms": .optional(payment?.termEndsAt), "term_price": .optional(payment?.termPrice),
+            "seats": .optional(seats?.count), "revoked_seats": .optional(seats?.revoked),
+            "one_of_several": isOneOfSeveral ? true : nil, "revocation_type": .optional(revocationType),
+        ])
+    }
+
+    init(_ stored: JSONValue) throws(NotJSON) {
+        self.init(
+            plan: try stored.textIfPresent("plan"), isOneOfSeveral: try stored.flagIfPresent("one_of_several") ?? false,
+            revocationType: try stored.textIfPresent("revocation_type"))
+        if let number = try stored.integerIfPresent("payment_number"),
+            let total = try stored.integerIfPresent("payments"),
+            let termEndsAt = try stored.instantIfPresent("term_ends_at_ms")
+        {
+            payment = Payment(
+                number: Int(number), total: Int(total), termEndsAt: termEndsAt,
+                termPrice: try stored.integerIfPresent("term_price"))
+        }
+        if let count = try stored.integerIfPresent("seats") {
+            seats = Seats(count: Int(count), revoked: Int(try stored.integerIfPresent("revoked_seats") ?? 0))
         }
     }
-
-    enum CodingKeys: String, CodingKey {
-        case transactionID = "transaction_id"
-        case what
-        case endMilliseconds = "end_ms"
-        case sinceMilliseconds = "since_ms"
-    }
 }
 
-/// What signed transactions state of a sale, as stored in a `jsonb` column: of a period, or of a subscription now.
-struct SaleJSON: Codable {
-    var plan: String?
-    var paymentNumber: Int?
-    var payments: Int?
-    var termEndsAtMilliseconds: Int64?
-    var termPrice: Int64?
-    var seats: Int?
-    var revokedSeats: Int?
-    /// True or absent.
-    var isOneOfSeveral: Bool?
-    var revocationType: String?
-
-    enum CodingKeys: String, CodingKey {
-        case plan, payments, seats
-        case paymentNumber = "payment_number"
-        case termEndsAtMilliseconds = "term_ends_at_ms"
-        case termPrice = "term_price"
-        case revokedSeats = "revoked_seats"
-        case isOneOfSeveral = "one_of_several"
-        case revocationType = "revocation_type"
+extension SaleStanding {
+    /// How the newest period is paid, and what of its sale counts for the subscription now.
+    var json: JSONValue {
+        .known([
+            "plan": .optional(plan), "payment_number": .optional(paymentNumber), "payments": .optional(payments),
+            "term_ends_at_ms": .optional(termEndsAt), "seats": .optional(seats),
+        ])
     }
-
-    init(_ sale: Sale) {
-        plan = sale.plan
-        paymentNumber = sale.payment?.number
-        payments = sale.payment?.total
-        termEndsAtMilliseconds = sale.payment?.termEndsAt.milliseconds
-        termPrice = sale.payment?.termPrice
-        seats = sale.seats?.count
-        revokedSeats = sale.seats?.revoked
-        isOneOfSeveral = sale.isOneOfSeveral ? true : nil
-        revocationType = sale.revocationType
-    }
-
-    init(_ standing: SaleStanding) {
-        plan = standing.plan
-        paymentNumber = standing.paymentNumber
-        payments = standing.payments
-        termEndsAtMilliseconds = standing.termEndsAt?.milliseconds
-        seats = standing.seats
-    }
-
-    var sale: Sale {
-        var payment: Sale.Payment?
-        if let paymentNumber, let payments, let termEndsAtMilliseconds {
-            payment = Sale.Payment(
-                number: paymentNumber, total: payments, termEndsAt: Instant(milliseconds: termEndsAtMilliseconds),
-                termPrice: termPrice)
-        }
-        return Sale(
-            plan: plan, payment: payment, seats: seats.map { Sale.Seats(count: $0, revoked: revokedSeats ?? 0) },
-            isOneOfSeveral: isOneOfSeveral ?? false, revocationType: revocationType)
-    }
-}
-
-/// What the customer wants after a term of payments, as stored within a `jsonb` column.
-struct TermWillJSON: Codable {
-    var renews: Bool?
-    var productID: String?
-    var plan: String?
-
-    enum CodingKeys: String, CodingKey {
-        case renews, plan
-        case productID = "product_id"
-    }
-
-    init(_ will: TermWill) { (renews, productID, plan) = (will.renews, will.productID?.text, will.plan) }
-
-    var will: TermWill { TermWill(renews: renews, productID: productID.map { ProductID($0) }, plan: plan) }
 }

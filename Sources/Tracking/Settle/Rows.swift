@@ -1,3 +1,4 @@
+import JSON
 import Postgres
 import SQL
 import Subscriptions
@@ -44,9 +45,9 @@ struct Column<Item>: Sendable {
         Column(name: name) { .uuids($0.map(value)) }
     }
 
-    /// A `jsonb[]` from JSON texts.
-    static func jsonb(_ name: String, _ value: @escaping @Sendable (Item) -> String?) -> Column {
-        Column(name: name) { .jsonbs($0.map(value)) }
+    /// A `jsonb[]`; `null` is no value.
+    static func jsonb(_ name: String, _ value: @escaping @Sendable (Item) -> JSONValue?) -> Column {
+        Column(name: name) { .jsonbs($0.map { value($0).flatMap { $0 == .null ? nil : $0.rendered() } }) }
     }
 
     static func instant(_ name: String, _ value: @escaping @Sendable (Item) -> Instant?) -> Column {
@@ -72,7 +73,6 @@ extension Transaction {
 extension PeriodRecord {
     /// Reads a period's record from its row.
     init(row: Row) throws {
-        let older = try row.textIfPresent("older_facts").map { try ColumnJSON.value([String: OriginJSON].self, in: $0) }
         self.init(
             id: try row.int8("period_id"),
             webOrderLineItemID: try row.textIfPresent("web_order_line_item_id").map { WebOrderLineItemID($0) },
@@ -93,19 +93,17 @@ extension PeriodRecord {
             appAccountToken: try row.textIfPresent("app_account_token"),
             replacedBy: try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) },
             price: try Price(row: row), revocationPercentage: try row.intIfPresent("revocation_percentage"),
-            sale: try row.textIfPresent("sale").map { try ColumnJSON.value(SaleJSON.self, in: $0).sale },
+            sale: try row.jsonIfPresent("sale").map { try Sale($0) },
             asOf: try row.instantIfPresent("as_of"), path: try row.text("path"),
-            olderFacts: try Self.olderFacts(older ?? [:]),
-            ending: try row.textIfPresent("ending").map { try ColumnJSON.value(EndingJSON.self, in: $0).ending })
+            olderFacts: try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin]($0) } ?? [:],
+            ending: try row.jsonIfPresent("ending").map { try Ending($0) })
     }
+}
 
-    private static func olderFacts(_ stored: [String: OriginJSON]) throws -> [FactName: FactOrigin] {
-        try stored.reduce(into: [:]) { facts, entry in
-            guard let name = FactName(rawValue: entry.key) else {
-                throw LedgerError(.mismatch, "A period holds the unknown fact \(entry.key); run a newer perennial.")
-            }
-            facts[name] = entry.value.origin
-        }
+extension Row {
+    /// Returns the value of a `jsonb` column; nil for null.
+    func jsonIfPresent(_ name: String) throws -> JSONValue? {
+        try textIfPresent(name).map { try JSONValue(parsing: $0) }
     }
 }
 
@@ -123,19 +121,12 @@ struct PeriodWrite: Sendable {
     let subscriptionID: Int64
     let recordedMicroseconds: Int64
     let record: PeriodRecord
-    let sale: String?
-    let ending: String?
-    let olderFacts: String?
 
-    init(id: Int64, of draft: SubscriptionDraft, _ record: PeriodRecord) throws {
+    init(id: Int64, of draft: SubscriptionDraft, _ record: PeriodRecord) {
         self.id = id
         subscriptionID = draft.rowID
         recordedMicroseconds = draft.recordedMicroseconds
         self.record = record
-        sale = try record.sale.map { try ColumnJSON.text(of: SaleJSON($0)) }
-        ending = try record.ending.map { try ColumnJSON.text(of: EndingJSON($0)) }
-        let older = Dictionary(uniqueKeysWithValues: record.olderFacts.map { ($0.rawValue, OriginJSON($1)) })
-        olderFacts = older.isEmpty ? nil : try ColumnJSON.text(of: older)
     }
 }
 
@@ -163,11 +154,11 @@ extension PeriodWrite: ColumnarRow {
         .int8("price_milliunits", \.record.price?.milliunits),
         .text("price_currency", \.record.price?.currency),
         .int4("revocation_percentage") { $0.record.revocationPercentage.map(Int32.init(clamping:)) },
-        .jsonb("sale", \.sale),
-        .jsonb("ending", \.ending),
+        .jsonb("sale", \.record.sale?.json),
+        .jsonb("ending", \.record.ending?.json),
         .instant("as_of", \.record.asOf),
         .text("path", \.record.path),
-        .jsonb("older_facts", \.olderFacts),
+        .jsonb("older_facts", \.record.olderFacts.json),
         .bool("is_renewal", \.record.isRenewal),
         .microseconds("recorded_at", \.recordedMicroseconds),
     ]

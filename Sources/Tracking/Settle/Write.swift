@@ -1,3 +1,4 @@
+import JSON
 import Postgres
 import SQL
 import Subscriptions
@@ -127,8 +128,8 @@ extension SettlementRun {
         }
         if !doubled.isEmpty { try transaction.query(Queries.deletePeriods, [.int8s(doubled)]) }
         var fresh = ids.makeIterator()
-        let rows = try changed.compactMap { draft, record in
-            try (record.id ?? fresh.next()).map { try PeriodWrite(id: $0, of: draft, record) }
+        let rows = changed.compactMap { draft, record in
+            (record.id ?? fresh.next()).map { PeriodWrite(id: $0, of: draft, record) }
         }
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.writePeriods, rows: rows)
@@ -140,7 +141,7 @@ extension SettlementRun {
 
     /// Writes every subscription in a verified answer.
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let rows = try drafts.compactMap { draft in try draft.state.map { try SubscriptionWrite(draft, $0) } }
+        let rows = drafts.compactMap { draft in draft.state.map { SubscriptionWrite(draft: draft, state: $0) } }
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.writeSubscriptions, rows: rows)
         let links = batch.flatMap { settlement in
@@ -156,22 +157,6 @@ extension SettlementRun {
 struct SubscriptionWrite {
     let draft: SubscriptionDraft
     let state: SubscriptionState
-    let renewal: String?
-    let suspected: String?
-    /// The current flags that belong to no period.
-    let flags: String
-    let sale: String?
-
-    init(_ draft: SubscriptionDraft, _ state: SubscriptionState) throws {
-        self.draft = draft
-        self.state = state
-        renewal = try state.facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
-        suspected =
-            state.retractions.isEmpty
-            ? nil : try ColumnJSON.text(of: state.retractions.map(RetractionJSON.init))
-        flags = state.flagsOfToday
-        sale = try state.storedSale
-    }
 }
 
 extension SubscriptionWrite: ColumnarRow {
@@ -184,13 +169,13 @@ extension SubscriptionWrite: ColumnarRow {
         .microseconds("checked_at", \.draft.checkedMicroseconds),
         .microseconds("recorded_at", \.draft.recordedMicroseconds),
         .instant("next_check_at", \.draft.polling.nextCheckAt),
-        .jsonb("renewal", \.renewal),
+        .jsonb("renewal", \.state.facts.renewal?.value.json),
         .instant("renewal_as_of", \.state.facts.renewal?.asOf),
         .text("renewal_path", \.state.facts.renewal?.path),
-        .jsonb("suspected", \.suspected),
+        .jsonb("suspected") { $0.state.retractions.isEmpty ? nil : .array($0.state.retractions.map(\.json)) },
         .bool("will_renew", \.state.willRenew),
         .text("renews_to_product_id", \.state.renewsToProductID?.text),
-        .text("flags", \.flags),
+        .text("flags", \.state.flagsOfToday),
         .instant("expires_at", \.state.expiresAt),
         .instant("head_starts_at", \.state.headStartsAt),
         .instant("started_at", \.state.startedAt),
@@ -200,15 +185,13 @@ extension SubscriptionWrite: ColumnarRow {
         .instant("access_ends_at", \.state.outageAllowance.accessEndsAt),
         .bool("renewal_expected", \.state.outageAllowance.expected),
         .bool("next_payment", \.state.nextPayment),
-        .jsonb("sale", \.sale),
+        .jsonb("sale", \.state.storedSale),
     ]
 }
 
 extension SubscriptionState {
     /// How its newest period is paid, as it is stored; nil where nothing is known of it.
-    var storedSale: String? {
-        get throws { sale == SaleStanding() ? nil : try ColumnJSON.text(of: SaleJSON(sale)) }
-    }
+    var storedSale: JSONValue? { sale == SaleStanding() ? JSONValue?.none : sale.json }
 
     /// Flags at its clock that belong to no period, separated by commas.
     var flagsOfToday: String {
@@ -221,7 +204,7 @@ extension SettlementRun {
     /// Writes every one-time purchase in a verified answer.
     func writePurchases(in transaction: Transaction) throws {
         let drafts = purchases.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
-        let rows = try drafts.compactMap { draft in try draft.state.map { try PurchaseWrite(draft, $0) } }
+        let rows = drafts.compactMap { draft in draft.state.map { PurchaseWrite(draft: draft, state: $0) } }
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.writePurchases, rows: rows)
         let links = batch.flatMap { settlement in
@@ -239,13 +222,6 @@ extension SettlementRun {
 struct PurchaseWrite {
     let draft: PurchaseDraft
     let state: PurchaseState
-    let facts: String
-
-    init(_ draft: PurchaseDraft, _ state: PurchaseState) throws {
-        self.draft = draft
-        self.state = state
-        facts = try ColumnJSON.text(of: PurchaseFactsJSON(state))
-    }
 }
 
 extension PurchaseWrite: ColumnarRow {
@@ -253,7 +229,7 @@ extension PurchaseWrite: ColumnarRow {
         .int8("purchase_id", \.draft.rowID),
         .text("transaction_id", \.state.transactionID.text),
         .text("transaction_ids") { $0.state.facts.transactionIDs.sorted().map(\.text).joined(separator: ",") },
-        .jsonb("facts", \.facts),
+        .jsonb("facts", \.state.json),
         .int4("quantity") { Int32(clamping: $0.state.quantity) },
         .instant("purchased_at", \.state.purchasedAt),
         .instant("revoked_at", \.state.revokedAt),

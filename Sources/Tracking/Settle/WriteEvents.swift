@@ -1,8 +1,9 @@
 import Crypto
 import Foundation
+package import JSON
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The public id of an event: the UUIDv5 (RFC 9562) of its stream, version and ordinal. The id is the same however
 /// often the event is derived.
@@ -44,8 +45,6 @@ struct EventRow: Sendable {
     let customerID: Int64?
     let recordedMicroseconds: Int64
     let draft: DraftEvent
-    /// The event's detail as JSON.
-    let detail: String
 
     /// Whether its stream is a customer.
     fileprivate var isOfCustomer: Bool { subscriptionID == nil && purchaseID == nil }
@@ -66,7 +65,7 @@ extension EventRow: ColumnarRow {
         .instant("occurred_at", \.draft.event.occurredAt),
         .instant("as_of", \.draft.asOf),
         .microseconds("recorded_at", \.recordedMicroseconds),
-        .jsonb("detail", \.detail),
+        .jsonb("detail") { .object($0.draft.event.detail.mapValues(\.json)) },
     ]
 }
 
@@ -74,7 +73,7 @@ extension SettlementRun {
     /// Appends the batch's events; each is unique by stream, version and ordinal.
     func writeEvents(in transaction: Transaction) throws {
         let rows =
-            try subscriptions.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
+            subscriptions.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
             + purchases.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
         if !rows.isEmpty { try transaction.query(Queries.insertEvents, rows: rows) }
         for environment in StoreEnvironment.allCases {
@@ -118,25 +117,25 @@ extension SettlementRun {
                 .compactMap(\.formerOwner))
     }
 
-    private func eventRows(of draft: SubscriptionDraft) throws -> [EventRow] {
+    private func eventRows(of draft: SubscriptionDraft) -> [EventRow] {
         let owner = draft.ownership.current
-        return try draft.events.map { event in
+        return draft.events.map { event in
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
                 appID: draft.key.appID, environment: draft.key.environment, subscriptionID: draft.rowID,
                 purchaseID: nil, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event, detail: try event.event.detail.json)
+                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
         }
     }
 
-    private func eventRows(of draft: PurchaseDraft) throws -> [EventRow] {
+    private func eventRows(of draft: PurchaseDraft) -> [EventRow] {
         let owner = draft.ownership.current
-        return try draft.events.map { event in
+        return draft.events.map { event in
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
                 appID: draft.key.appID, environment: draft.key.environment, subscriptionID: nil,
                 purchaseID: draft.rowID, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event, detail: try event.event.detail.json)
+                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
         }
     }
 }
@@ -170,31 +169,20 @@ struct EntitlementsChanged {
                 publicID: EventIdentity(stream: "customer/\(app)/\(customer)", version: version, ordinal: 0).bytes,
                 appID: app, environment: environment, subscriptionID: nil, purchaseID: nil, customerID: customer,
                 recordedMicroseconds: recorded,
-                draft: DraftEvent(version: version, ordinal: 0, asOf: at, event: event),
-                detail: try event.detail.json)
+                draft: DraftEvent(version: version, ordinal: 0, asOf: at, event: event))
         }
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.insertEvents, rows: rows)
     }
 }
 
-extension [String: DetailValue] {
-    /// The detail as JSON for a `jsonb` column.
-    fileprivate var json: String {
-        get throws { try ColumnJSON.text(of: mapValues(DetailJSON.init)) }
-    }
-}
-
-/// One value of an event's detail as JSON.
-private struct DetailJSON: Encodable {
-    let value: DetailValue
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch value {
-        case .text(let text): try container.encode(text)
-        case .integer(let number): try container.encode(number)
-        case .flag(let flag): try container.encode(flag)
+extension DetailValue {
+    /// The detail as JSON.
+    package var json: JSONValue {
+        switch self {
+        case .text(let text): .string(text)
+        case .integer(let number): .integer(number)
+        case .flag(let flag): .bool(flag)
         }
     }
 }

@@ -2,6 +2,7 @@ import AppStore
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation
+import JSON
 import Logging
 import NIOPosix
 import Server

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import AppStore
+@testable import JSON
 
 /// Damaged answers and receipts by the thousand, or by the million where `PERENNIAL_FUZZ_INPUTS` says so; see
 /// docs/fuzzing.md. A crash is the failure that is looked for; what is read must also keep its bounds.
@@ -65,7 +66,7 @@ import Testing
                     Issue.record("input \(number) of seed \(Self.seed) has \(rows) rows")
                 }
             } else if number % Self.secondOpinionEvery == 0, isObjectToFoundation(input),
-                depth(of: input) < JSONReader.depthMax
+                depth(of: input) < JSONDocument.depthMax
             {
                 Issue.record("input \(number) of seed \(Self.seed) is JSON, but not to us")
             }

@@ -87,15 +87,4 @@ import Testing
         let twice = Data(ReceiptDataTests.base64.utf8).base64EncodedString()
         #expect(try ReceiptData(normalising: twice).bytes == ReceiptDataTests.bytes)
     }
-
-    @Test(
-        "A text is quoted with its escapes",
-        arguments: [
-            ("", "\"\""), ("plain", "\"plain\""), ("a\"b\\c", #""a\"b\\c""#),
-            ("a\nb\u{0}\u{1F}", #""a\u000ab\u0000\u001f""#),
-            ("é", "\"é\""),
-        ])
-    func aTextIsQuotedWithItsEscapes(_ text: String, _ expected: String) {
-        #expect(JSONEscapes.quoted(text) == expected)
-    }
 }

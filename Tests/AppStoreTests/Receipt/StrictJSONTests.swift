@@ -1,3 +1,4 @@
+import JSON
 import Subscriptions
 import Testing
 
@@ -75,7 +76,7 @@ import Testing
 
     @Test("A body beyond the limit is no answer")
     func aBodyBeyondTheLimitIsNoAnswer() {
-        let body = Array(#"{"status":0}"#.utf8) + [UInt8](repeating: 0x20, count: JSONReader.bytesMax - 12)
+        let body = Array(#"{"status":0}"#.utf8) + [UInt8](repeating: 0x20, count: JSONDocument.bytesMax - 12)
         #expect(throws: Never.self) { try VerifyReceiptResponse(parsing: body) }
         #expect(throws: AnswerUnreadable("a body of 67108865 bytes, more than 67108864")) {
             try VerifyReceiptResponse(parsing: body + [0x20])

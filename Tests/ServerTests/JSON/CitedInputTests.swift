@@ -1,7 +1,8 @@
 import Foundation
+import JSON
 import Subscriptions
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @testable import Server

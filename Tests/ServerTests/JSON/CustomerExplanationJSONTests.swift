@@ -1,7 +1,8 @@
+import JSON
 import Server
 import Subscriptions
-import TestSupport
 import Testing
+import TestSupport
 import Tracking
 
 @Suite struct CustomerExplanationJSONTests {

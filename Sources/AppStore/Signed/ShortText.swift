@@ -1,0 +1,179 @@
+import JSON
+
+/// The signed texts of a notification as they are stored: payloads without their base64url, and numbers of headers.
+///
+/// The form is `~NUMBER.SIGNATURE`, a line end, and the outer payload, whose inner texts are short (`ShortText`). The
+/// outer text comes back byte for byte.
+package enum PackedNotification {
+    private static let lineEnd = UInt8(ascii: "\n")
+
+    /// The headers of a notification's texts: the outer text's and those of the texts within it.
+    package static func headers(of text: [UInt8], _ inner: [String]) -> Set<String> {
+        Set(([text] + inner.map { Array($0.utf8) }).compactMap(ShortText.header))
+    }
+
+    /// Packs a text in compact form; nil for anything else, and where its header has no number.
+    package static func packed(_ text: [UInt8], numbers: [String: Int32]) -> [UInt8]? {
+        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let number = numbers[String(decoding: parts[0], as: UTF8.self)],
+            let payload = Base64URL.decoded(parts[1])
+        else { return nil }
+        return Array("~\(number).".utf8) + parts[2] + [lineEnd]
+            + ShortText.shortenedStrings(of: payload, numbers: numbers)
+    }
+
+    /// Returns the text as it was signed; nil where the number of a header is unknown.
+    package static func restored(_ packed: [UInt8], headers: [Int32: String]) -> [UInt8]? {
+        guard let (number, signature, payload) = parts(of: packed), let header = headers[number],
+            let restored = ShortText.restoredStrings(of: Array(payload), headers: headers)
+        else { return nil }
+        return Array("\(header).\(Base64URL.encoded(restored)).".utf8) + signature
+    }
+
+    /// The numbers of the headers of a packed notification.
+    package static func numbers(in packed: [UInt8]) -> Set<Int32> {
+        guard let (number, _, payload) = parts(of: packed) else { return [] }
+        return ShortText.numbers(in: Array(payload)).union([number])
+    }
+
+    private static func parts(
+        of packed: [UInt8]
+    ) -> (number: Int32, signature: ArraySlice<UInt8>, payload: ArraySlice<UInt8>)? {
+        guard packed.first == UInt8(ascii: "~"), let end = packed.firstIndex(of: lineEnd),
+            let dot = packed[..<end].firstIndex(of: UInt8(ascii: ".")),
+            let number = Int32(String(decoding: packed[1..<dot], as: UTF8.self))
+        else { return nil }
+        return (number, packed[(dot + 1)..<end], packed[(end + 1)...])
+    }
+}
+
+extension SignedNotification {
+    /// Reads a packed notification, which was verified when it came; nil where it cannot be read.
+    package init?(packed: [UInt8]) {
+        guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+        let payload = Array(packed[(end + 1)...])
+        let data = JSONObject(payload)?.object("data")
+        func inner(_ name: String) -> [UInt8]? { data?.text(name).flatMap { ShortText.payload(of: Array($0.utf8)) } }
+        self.init(
+            payload: payload, transaction: inner("signedTransactionInfo"), renewal: inner("signedRenewalInfo"))
+    }
+}
+
+/// Signed texts as they are stored: a short reference to their header, which thousands of texts share, in its place.
+///
+/// A short text is `~NUMBER.PAYLOAD.SIGNATURE`; no part of a signed text has the sign `~`. The text comes back byte for
+/// byte.
+package enum ShortText {
+    private static let sign = UInt8(ascii: "~")
+    private static let dot = UInt8(ascii: ".")
+    private static let quote = UInt8(ascii: "\"")
+
+    /// Returns the header of a text in compact form; nil where there is none.
+    package static func header(of text: [UInt8]) -> String? {
+        text.firstIndex(of: dot).map { String(decoding: text[..<$0], as: UTF8.self) }
+    }
+
+    /// Returns a text with the number of its header in place of the header; unchanged where the header has none.
+    package static func shortened(_ text: [UInt8], numbers: [String: Int32]) -> [UInt8] {
+        guard let dot = text.firstIndex(of: dot), let number = numbers[String(decoding: text[..<dot], as: UTF8.self)]
+        else { return text }
+        return [sign] + Array("\(number)".utf8) + text[dot...]
+    }
+
+    /// Returns the text as it was signed; nil where the header's number is unknown.
+    package static func restored(_ text: [UInt8], headers: [Int32: String]) -> [UInt8]? {
+        guard text.first == sign else { return text }
+        guard let dot = text.firstIndex(of: dot), let number = number(text[1..<dot]), let header = headers[number]
+        else { return nil }
+        return Array(header.utf8) + text[dot...]
+    }
+
+    /// Returns the payload of a text, whole or short, without verifying it.
+    package static func payload(of text: [UInt8]) -> [UInt8]? {
+        let parts = text.split(separator: dot, maxSplits: 3, omittingEmptySubsequences: false)
+        return parts.count == 3 ? Base64URL.decoded(parts[1]) : nil
+    }
+
+    /// Returns a JSON text whose strings that are signed texts are short.
+    ///
+    /// The text stays as it is where a string of it begins with the sign itself.
+    package static func shortenedStrings(of json: [UInt8], numbers: [String: Int32]) -> [UInt8] {
+        guard !json.holds([quote, sign]) else { return json }
+        return replacingStringStarts(of: json) { start in
+            guard let dot = start.firstIndex(of: dot),
+                let number = numbers[String(decoding: start[..<dot], as: UTF8.self)]
+            else { return nil }
+            return ([sign] + Array("\(number)".utf8), dot)
+        } ?? json
+    }
+
+    /// Returns the JSON text as it was before; nil where the number of a header is unknown.
+    package static func restoredStrings(of json: [UInt8], headers: [Int32: String]) -> [UInt8]? {
+        var isComplete = true
+        let restored = replacingStringStarts(of: json) { start in
+            guard start.first == sign, let dot = start.firstIndex(of: dot),
+                let number = number(start[(start.startIndex + 1)..<dot])
+            else { return nil }
+            guard let header = headers[number] else {
+                isComplete = false
+                return nil
+            }
+            return (Array(header.utf8), dot)
+        }
+        return isComplete ? restored ?? json : nil
+    }
+
+    /// Returns a JSON text whose signed texts have the claims that are kept alone.
+    package static func reducedStrings(of json: [UInt8]) -> [UInt8] {
+        replacingStringStarts(of: json) { text in reduced(text).map { ($0, text.endIndex) } } ?? json
+    }
+
+    /// Returns the claims that are kept of a text, as `~.PAYLOAD.`, without header and signature; nil for anything else
+    /// than a signed text.
+    static func reduced(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard let claims = payload(of: Array(text)).flatMap({ KeptClaims.kept(of: $0) }) else { return nil }
+        return [sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot]
+    }
+
+    /// The numbers of headers in a JSON text with short strings.
+    package static func numbers(in json: [UInt8]) -> Set<Int32> {
+        var numbers: Set<Int32> = []
+        _ = replacingStringStarts(of: json) { start in
+            if start.first == sign, let dot = start.firstIndex(of: dot),
+                let number = number(start[(start.startIndex + 1)..<dot])
+            {
+                numbers.insert(number)
+            }
+            return nil
+        }
+        return numbers
+    }
+
+    /// Replaces the beginning of strings: `start` gets the contents of a string and returns the new beginning, and where
+    /// the rest begins. Nil where nothing is replaced.
+    private static func replacingStringStarts(
+        of json: [UInt8], _ start: (ArraySlice<UInt8>) -> (bytes: [UInt8], rest: Int)?
+    ) -> [UInt8]? {
+        var result: [UInt8] = []
+        var (copied, at) = (0, 0)
+        while let open = json[at...].firstIndex(of: quote) {
+            guard let close = closing(of: json, after: open) else { break }
+            if let replaced = start(json[(open + 1)..<close]) {
+                result += json[copied...open]
+                result += replaced.bytes
+                copied = replaced.rest
+            }
+            at = close + 1
+        }
+        guard copied > 0 else { return nil }
+        return result + json[copied...]
+    }
+
+    private static func closing(of json: [UInt8], after open: Int) -> Int? {
+        var at = open + 1
+        while at < json.count, json[at] != quote { at += json[at] == UInt8(ascii: "\\") ? 2 : 1 }
+        return at < json.count ? at : nil
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int32? { Int32(String(decoding: digits, as: UTF8.self)) }
+}
