@@ -3,6 +3,15 @@ import Server
 import Subscriptions
 import Tracking
 
+/// One entry of a list of the status, in all the forms in which it is shown.
+private struct StatusEntry {
+    /// What people read; nil where another entry says it.
+    var line: String?
+    let json: JSONValue
+    /// What an operator should look at, as a phrase; nil while all is well.
+    var attention: String?
+}
+
 extension LedgerStatus {
     /// The status for human readers; its tables fit a terminal of this style. No part of it is text that a terminal
     /// would obey.
@@ -13,37 +22,7 @@ extension LedgerStatus {
         var parts: [String] = []
         if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
         if lanes.isEmpty { parts.append("Nothing is scheduled.") }
-        for pause in pauses {
-            let place = pause.pause.place(in: pause.bundleID)
-            parts.append("Paused: \(place) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
-        }
-        parts += heldSecrets.map {
-            "Secret: \($0.bundleID): \($0.pause.reason). The Server API makes the checks meanwhile"
-        }
-        parts += doubtfulSecrets.map {
-            "Secret: Apple refused the shared secret of \($0.bundleID) (21004) in \($0.doubt.environment.rawValue) about "
-                + "\($0.doubt.shown), and no receipt with a subscription can prove it there. Compare it with App Store "
-                + "Connect: `perennial app rotate-secret`"
-        }
-        parts += refusedBundles.map(\.text)
-        for (bundleID, now, most) in slowed {
-            parts.append(
-                "Slowed: \(bundleID) to \(now.tenths) calls a second of \(most == 0 ? "any number" : most.tenths), for Apple "
-                    + "had too much to do; they grow again")
-        }
-        parts += todayLines
-        parts += incidents.map(\.text)
-        parts += invariants.filter { $0.violations > 0 }.map(\.text)
-        parts += lateDeliveries.map(\.text)
-        parts += productsWithoutKind.map(\.text)
-        parts += unreadLines
-        parts += hiddenTerms.map { terms in
-            "Terms: \(terms.periods.of("period", "periods")) of \(terms.bundleID) \(terms.periods == 1 ? "looks" : "look") like "
-                + "payments of a yearly term, of which verifyReceipt says nothing; store a key for the Server API with "
-                + "`perennial app server-key`"
-        }
-        parts += notificationLines
-        parts += webhookTroubles.map { "Webhook \($0.id) \($0.trouble)" }
+        parts += (hindrances + [todayList] + findings).flatMap(\.entries).compactMap(\.line)
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
             let more = provisional.isMore ? "more than " : ""
@@ -53,6 +32,37 @@ extension LedgerStatus {
             (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
         let tables = [table(totals)] + (lanes.isEmpty ? [] : [table(laneListing(\.shown))])
         return (tables + parts.map(\.visibleLines)).joined(separator: "\n\n")
+    }
+
+    /// The status as JSON with stable keys. A number of `lanes` that equals `counted_to` means that many or more.
+    var json: JSONValue {
+        var members: [String: JSONValue] = [
+            "lanes": laneListing { .integer($0.number) }.json,
+            "counted_to": .integer(lanes.first?.countedTo ?? Self.laneReceiptsCounted),
+            "estimated": .bool(isEstimated), "summarised": .bool(isSummarised),
+            "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
+            "provisional": [
+                "receipts": .integer(provisional.receipts), "more": .bool(provisional.isMore),
+                "until": .optional(provisional.until),
+            ],
+            "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
+            "feed": [
+                "id": .string(feedID), "position": .integer(feedPosition), "unsequenced": .integer(unsequencedEvents),
+                "former_id": .optional(feedFormerID), "renewed_at": .optional(feedRenewedAt),
+            ],
+            "last_checked_at": .optional(lastCheckedAt),
+            "attention": .array(attention.map { .string($0) }),
+        ]
+        for list in hindrances + [todayList] + findings { members[list.key] = .array(list.entries.map(\.json)) }
+        return .object(members)
+    }
+
+    /// What an operator should look at, one phrase each; empty while all is well.
+    var attention: [String] {
+        let overdue = lanes.reduce(0) { $0 + $1.overdue }
+        let waiting = "\(overdue.of("receipt is", "receipts are")) overdue\(workers == 0 ? ", and no worker runs" : "")"
+        func phrases(_ lists: [List]) -> [String] { lists.flatMap(\.entries).compactMap(\.attention) }
+        return phrases(hindrances) + (overdue > 0 ? [waiting] : []) + phrases(findings)
     }
 
     private var feedLines: [String] {
@@ -69,65 +79,6 @@ extension LedgerStatus {
                     + "`perennial feed renew` after every restore")
         }
         return lines
-    }
-
-    /// The status as JSON with stable keys. A number of `lanes` that equals `counted_to` means that many or more.
-    var json: JSONValue {
-        [
-            "lanes": laneListing { .integer($0.number) }.json,
-            "counted_to": .integer(lanes.first?.countedTo ?? Self.laneReceiptsCounted),
-            "estimated": .bool(isEstimated),
-            "pauses": .array(
-                pauses.map { pause in
-                    [
-                        "bundle_id": .string(pause.bundleID.text), "until": .string(pause.pause.until.iso8601),
-                        "reason": .string(pause.pause.reason),
-                        "environment": .optional(pause.pause.environment?.rawValue),
-                    ]
-                }),
-            "held_secrets": .array(
-                heldSecrets.map {
-                    ["bundle_id": .string($0.bundleID.text), "environment": .optional($0.pause.environment?.rawValue)]
-                }),
-            "doubtful_secrets": .array(
-                doubtfulSecrets.map {
-                    [
-                        "bundle_id": .string($0.bundleID.text), "environment": .string($0.doubt.environment.rawValue),
-                        "receipts": .integer(Int64($0.doubt.receipts)),
-                    ]
-                }),
-            "refused_bundles": .array(refusedBundles.map(\.json)),
-            "slowed": .array(
-                slowed.map { bundleID, now, most in
-                    [
-                        "bundle_id": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most),
-                    ]
-                }),
-            "incidents": .array(incidents.map(\.json)),
-            "invariants": .array(invariants.map(\.json)),
-            "late_deliveries": .array(lateDeliveries.map(\.json)),
-            "hidden_terms": .array(
-                hiddenTerms.map { ["bundle_id": .string($0.bundleID.text), "periods": .integer($0.periods)] }),
-            "unread_claims": .array(unreadClaims.map(\.json)),
-            "products_without_kind": .array(productsWithoutKind.map(\.json)),
-            "known_by_notification": .array(unasked.map(\.json)),
-            "late_consumption": .array(lateConsumption.map(\.json)),
-            "webhook_troubles": .array(
-                webhookTroubles.map { ["webhook_id": .string("\($0.id)"), "trouble": .string($0.trouble)] }),
-            "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
-            "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
-            "provisional": [
-                "receipts": .integer(provisional.receipts), "more": .bool(provisional.isMore),
-                "until": .optional(provisional.until),
-            ],
-            "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
-            "feed": [
-                "id": .string(feedID), "position": .integer(feedPosition), "unsequenced": .integer(unsequencedEvents),
-                "former_id": .optional(feedFormerID), "renewed_at": .optional(feedRenewedAt),
-            ],
-            "last_checked_at": .optional(lastCheckedAt),
-            "attention": .array(attention.map { .string($0) }),
-        ]
     }
 
     private func laneListing(_ shown: (CountedNumber) -> JSONValue) -> Listing {
@@ -159,122 +110,218 @@ private struct CountedNumber {
     var shown: JSONValue { number < countedTo ? .integer(number) : .string("\(number)+") }
 }
 
+/// The lists of the status by their names in JSON, in the order in which people read them.
+extension LedgerStatus {
+    private typealias List = (key: String, entries: [StatusEntry])
+
+    /// What keeps Apple from being asked as planned.
+    private var hindrances: [List] {
+        let paused = pauses.map { bundleID, pause in
+            let place = pause.place(in: bundleID)
+            return StatusEntry(
+                line: "Paused: \(place) until \(pause.until.iso8601): \(pause.reason)",
+                json: [
+                    "bundle_id": .string(bundleID.text), "until": .string(pause.until.iso8601),
+                    "reason": .string(pause.reason), "environment": .optional(pause.environment?.rawValue),
+                ], attention: "\(place) is paused")
+        }
+        let held = heldSecrets.map { bundleID, pause in
+            StatusEntry(
+                line: "Secret: \(bundleID): \(pause.reason). The Server API makes the checks meanwhile",
+                json: ["bundle_id": .string(bundleID.text), "environment": .optional(pause.environment?.rawValue)],
+                attention: "Apple refuses the shared secret of \(pause.place(in: bundleID))")
+        }
+        let doubtful = doubtfulSecrets.map { bundleID, doubt in
+            let place = doubt.environment.rawValue
+            return StatusEntry(
+                line:
+                    "Secret: Apple refused the shared secret of \(bundleID) (21004) in \(place) about \(doubt.shown), and "
+                    + "no receipt with a subscription can prove it there. Compare it with App Store Connect: "
+                    + "`perennial app rotate-secret`",
+                json: [
+                    "bundle_id": .string(bundleID.text), "environment": .string(place),
+                    "receipts": .integer(Int64(doubt.receipts)),
+                ], attention: "Apple refuses the shared secret of \(bundleID) in \(place) about \(doubt.shown)")
+        }
+        let slow = slowed.map { bundleID, now, most in
+            StatusEntry(
+                line:
+                    "Slowed: \(bundleID) to \(now.tenths) calls a second of \(most == 0 ? "any number" : most.tenths), for "
+                    + "Apple had too much to do; they grow again",
+                json: ["bundle_id": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most)])
+        }
+        return [
+            ("pauses", paused), ("held_secrets", held), ("doubtful_secrets", doubtful),
+            ("refused_bundles", refusedBundles.map(\.entry)), ("slowed", slow),
+        ]
+    }
+
+    /// What was found in the ledger.
+    private var findings: [List] {
+        let terms = hiddenTerms.map { terms in
+            StatusEntry(
+                line: "Terms: \(terms.periods.of("period", "periods")) of \(terms.bundleID) "
+                    + "\(terms.periods == 1 ? "looks" : "look") like payments of a yearly term, of which verifyReceipt says "
+                    + "nothing; store a key for the Server API with `perennial app server-key`",
+                json: ["bundle_id": .string(terms.bundleID.text), "periods": .integer(terms.periods)])
+        }
+        let troubles = webhookTroubles.map { id, trouble in
+            StatusEntry(
+                line: "Webhook \(id) \(trouble)", json: ["webhook_id": .string("\(id)"), "trouble": .string(trouble)],
+                attention: "webhook \(id) \(trouble)")
+        }
+        return [
+            ("incidents", incidents.map(\.entry)), ("invariants", invariants.map(\.entry)),
+            ("late_deliveries", lateDeliveries.map(\.entry)),
+            ("products_without_kind", productsWithoutKind.map(\.entry)),
+            ("unread_claims", unreadEntries), ("hidden_terms", terms), ("known_by_notification", unasked.map(\.entry)),
+            ("late_consumption", lateConsumption.map(\.entry)), ("webhook_troubles", troubles),
+        ]
+    }
+
+    /// Today so far, one line for each app.
+    private var todayList: List {
+        var entries = today.map { StatusEntry(json: $0.json) }
+        if !entries.isEmpty {
+            let left = isSummarised ? "" : " Not all subscriptions are in it: workers read them for the first time."
+            entries[0].line = today.map(\.text).joined(separator: "\n") + left
+        }
+        return ("today", entries)
+    }
+
+    /// The most claims of an app that are named.
+    private static let claimsNamed = 5
+
+    /// What Apple states and this version does not read, one sentence for each app.
+    private var unreadEntries: [StatusEntry] {
+        let byApp = Dictionary(grouping: unreadClaims, by: \.bundleID)
+        var said: Set<BundleID> = []
+        return unreadClaims.map { claim in
+            let app = claim.bundleID
+            let claims = said.insert(app).inserted ? byApp[app] : nil
+            return StatusEntry(
+                line: claims.map { claims in
+                    let named = claims.prefix(Self.claimsNamed).map { claim in
+                        "\(claim.name) (\(claim.texts.of("text", "texts"))\(claim.isUnreadable ? ", unreadable" : ""))"
+                    }
+                    let more = claims.count > Self.claimsNamed ? " and others" : ""
+                    return
+                        "Unread: Apple states \(Int64(claims.count).of("claim", "claims")) about \(app) that this version "
+                        + "does not read: \(named.joined(separator: ", "))\(more); `perennial app claims \(app)` lists them"
+                },
+                json: [
+                    "bundle_id": .string(app.text), "claim": .string(claim.name),
+                    "unreadable": .bool(claim.isUnreadable),
+                    "texts": .integer(claim.texts), "first_seen_at": .string(claim.firstSeenAt.iso8601),
+                    "last_seen_at": .string(claim.lastSeenAt.iso8601),
+                ])
+        }
+    }
+}
+
 extension Incident {
-    /// The incident in one sentence.
-    fileprivate var text: String {
+    fileprivate var entry: StatusEntry {
         let time = closedAt.map { "from \(openedAt.iso8601) to \($0.iso8601)" } ?? "since \(openedAt.iso8601)"
         let what =
             switch kind {
             case .refusals: "answers about once-verified receipts were refusals, which count as no answer"
             case .clock: "answers were dated too far ahead, which count as no answer"
             }
-        return "Incident: \(bundleID) \(time): \(refused) of \(asked) \(what); the last: \(lastReason)"
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "kind": .string(kind.rawValue), "opened_at": .string(openedAt.iso8601),
-            "closed_at": .optional(closedAt), "asked": .integer(asked), "refused": .integer(refused),
-            "last_reason": .string(lastReason),
-        ]
+        return StatusEntry(
+            line: "Incident: \(bundleID) \(time): \(refused) of \(asked) \(what); the last: \(lastReason)",
+            json: [
+                "bundle_id": .string(bundleID.text), "kind": .string(kind.rawValue),
+                "opened_at": .string(openedAt.iso8601), "closed_at": .optional(closedAt), "asked": .integer(asked),
+                "refused": .integer(refused), "last_reason": .string(lastReason),
+            ], attention: closedAt == nil ? "\(bundleID) has an open incident" : nil)
     }
 }
 
 extension InvariantStanding {
-    /// The violation in one sentence.
-    fileprivate var text: String {
+    fileprivate var entry: StatusEntry {
         let action = left > 0 ? "run `perennial verify`" : "all of them were repaired"
-        return "Violated: \(name): \(violations) found at \(checkedAt.iso8601), repaired: \(repaired); \(action)"
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "check": .string(name), "violations": .integer(violations), "repaired": .integer(repaired),
-            "checked_at": .string(checkedAt.iso8601),
-        ]
+        let line = "Violated: \(name): \(violations) found at \(checkedAt.iso8601), repaired: \(repaired); \(action)"
+        return StatusEntry(
+            line: violations > 0 ? line : nil,
+            json: [
+                "check": .string(name), "violations": .integer(violations), "repaired": .integer(repaired),
+                "checked_at": .string(checkedAt.iso8601),
+            ], attention: left > 0 ? "the invariant \(name) is violated" : nil)
     }
 }
 
 extension DueDeliveries {
-    /// What to do, in one sentence.
-    fileprivate var text: String {
-        "Not delivered: \(isMore ? "more than " : "")\(deliveries.of("delivery", "deliveries")) of \(bundleID) due for "
-            + "more than an hour, the oldest since \(oldestAt.iso8601). Does your service run? See `perennial delivery "
-            + "list --app \(bundleID) --state due`"
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
-            "oldest_at": .string(oldestAt.iso8601),
-        ]
+    fileprivate var entry: StatusEntry {
+        StatusEntry(
+            line:
+                "Not delivered: \(isMore ? "more than " : "")\(deliveries.of("delivery", "deliveries")) of \(bundleID) due "
+                + "for more than an hour, the oldest since \(oldestAt.iso8601). Does your service run? See `perennial "
+                + "delivery list --app \(bundleID) --state due`",
+            json: [
+                "bundle_id": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
+                "oldest_at": .string(oldestAt.iso8601),
+            ], attention: "deliveries of \(bundleID) wait")
     }
 }
 
 extension LedgerStatus.RefusedBundle {
-    /// What to look at, in one sentence.
-    fileprivate var text: String {
+    fileprivate var entry: StatusEntry {
         let advice = isOnly ? "; it has no other receipt, so compare its bundle id" : ""
         let count = receipts.of("receipt", "receipts")
-        return "Refused: \(count) sent for \(bundleID), of \(named), the last at \(lastAt.iso8601)\(advice)"
-    }
-
-    fileprivate var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "named": .string(named.text), "receipts": .integer(receipts),
-            "last_at": .string(lastAt.iso8601), "only": .bool(isOnly),
-        ]
-    }
-}
-
-extension LedgerStatus {
-    /// The most claims of an app that are named.
-    private static let claimsNamed = 5
-
-    /// What Apple states and this version does not read, one sentence for each app.
-    fileprivate var unreadLines: [String] {
-        Dictionary(grouping: unreadClaims, by: \.bundleID).sorted { $0.key < $1.key }.map { bundleID, claims in
-            let named = claims.prefix(Self.claimsNamed).map { claim in
-                "\(claim.name) (\(claim.texts.of("text", "texts"))\(claim.isUnreadable ? ", unreadable" : ""))"
-            }
-            let more = claims.count > Self.claimsNamed ? " and others" : ""
-            return
-                "Unread: Apple states \(Int64(claims.count).of("claim", "claims")) about \(bundleID) that this version does "
-                + "not read: \(named.joined(separator: ", "))\(more); `perennial app claims \(bundleID)` lists them"
-        }
-    }
-}
-
-extension CountedClaim {
-    fileprivate var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "claim": .string(name), "unreadable": .bool(isUnreadable),
-            "texts": .integer(texts), "first_seen_at": .string(firstSeenAt.iso8601),
-            "last_seen_at": .string(lastSeenAt.iso8601),
-        ]
+        return StatusEntry(
+            line: "Refused: \(count) sent for \(bundleID), of \(named), the last at \(lastAt.iso8601)\(advice)",
+            json: [
+                "bundle_id": .string(bundleID.text), "named": .string(named.text), "receipts": .integer(receipts),
+                "last_at": .string(lastAt.iso8601), "only": .bool(isOnly),
+            ], attention: isOnly ? "every receipt for \(bundleID) names another app, \(named)" : nil)
     }
 }
 
 extension LedgerStatus.ProductWithoutKind {
-    /// What to do, in one sentence.
-    fileprivate var text: String {
+    fileprivate var entry: StatusEntry {
         let state =
             isNamed
             ? "the catalog does not say its kind, so purchases are kept for good and deliver nothing"
             : "no catalog names it, so purchases grant nothing"
-        return "Without kind: customers of \(bundleID) bought \(id); \(state). Add it with its kind to the catalog"
-    }
-
-    fileprivate var json: JSONValue {
-        ["bundle_id": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)]
+        return StatusEntry(
+            line: "Without kind: customers of \(bundleID) bought \(id); \(state). Add it with its kind to the catalog",
+            json: ["bundle_id": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)],
+            attention: "\(id) of \(bundleID) has no kind")
     }
 }
 
-extension LedgerStatus {
-    /// Today so far, one line for each app.
-    var todayLines: [String] {
-        let left = isSummarised ? "" : " Not all subscriptions are in it: workers read them for the first time."
-        return today.isEmpty ? [] : [today.map(\.text).joined(separator: "\n") + left]
+extension LedgerStatus.UnaskedSubjects {
+    fileprivate var entry: StatusEntry {
+        let known =
+            subjects.of("subscription or purchase of \(bundleID) is", "subscriptions and purchases of \(bundleID) are")
+            + " known by \(hasServerKey ? "notification" : "notification or transaction") only"
+        let todo =
+            hasServerKey
+            ? "a worker asks the Server API about them"
+            : "Apple is not asked about them; store a key with `perennial app server-key --app \(bundleID)`"
+        let attention = "Apple is not asked about \(subjects.of("purchase", "purchases")) of \(bundleID)"
+        return StatusEntry(
+            line: "Notifications: \(known); \(todo)",
+            json: [
+                "bundle_id": .string(bundleID.text), "subjects": .integer(subjects),
+                "has_server_key": .bool(hasServerKey),
+            ], attention: hasServerKey ? nil : attention)
+    }
+}
+
+extension LateConsumption {
+    fileprivate var entry: StatusEntry {
+        let sandbox = environment == .sandbox ? " --sandbox" : ""
+        return StatusEntry(
+            line:
+                "Refund request: Apple asked at \(askedAt.iso8601) what was used of \(transactionID) of \(bundleID), and "
+                + "waits for 12 hours. Answer with `perennial support consumption --app \(bundleID)\(sandbox) "
+                + "--transaction-id \(transactionID)` and --customer-consented, or --not-consented if the customer does not "
+                + "consent",
+            json: [
+                "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
+                "transaction_id": .string(transactionID.text), "asked_at": .string(askedAt.iso8601),
+            ], attention: "Apple waits for what was used of \(transactionID) of \(bundleID)")
     }
 }
 
@@ -294,7 +341,7 @@ extension TodaySoFar {
     }
 
     /// The day as JSON.
-    var json: JSONValue {
+    fileprivate var json: JSONValue {
         [
             "bundle_id": .optional(bundleID?.text), "day": .string(figures.day), "complete": false,
             "active": .integer(figures.active), "trial": .integer(figures.trial), "paying": .integer(figures.paying),
@@ -318,76 +365,4 @@ extension Overview.Revenue {
 extension Milliunits {
     /// The amount to the nearest hundredth, for people.
     fileprivate var cents: Milliunits { Milliunits(10 * ((count + (count < 0 ? -5 : 5)) / 10)) }
-}
-
-extension LedgerStatus {
-    /// What an operator should look at, one phrase each; empty while all is well.
-    var attention: [String] {
-        var phrases = pauses.map { "\($0.pause.place(in: $0.bundleID)) is paused" }
-        phrases += heldSecrets.map { "Apple refuses the shared secret of \($0.pause.place(in: $0.bundleID))" }
-        phrases += doubtfulSecrets.map {
-            "Apple refuses the shared secret of \($0.bundleID) in \($0.doubt.environment.rawValue) about \($0.doubt.shown)"
-        }
-        phrases += refusedBundles.filter(\.isOnly).map {
-            "every receipt for \($0.bundleID) names another app, \($0.named)"
-        }
-        let overdue = lanes.reduce(0) { $0 + $1.overdue }
-        if overdue > 0 {
-            let waiting = overdue.of("receipt is", "receipts are")
-            phrases.append("\(waiting) overdue\(workers == 0 ? ", and no worker runs" : "")")
-        }
-        phrases += incidents.filter { $0.closedAt == nil }.map { "\($0.bundleID) has an open incident" }
-        phrases += invariants.filter { $0.left > 0 }.map { "the invariant \($0.name) is violated" }
-        phrases += lateDeliveries.map { "deliveries of \($0.bundleID) wait" }
-        phrases += unasked.filter { !$0.hasServerKey }.map {
-            "Apple is not asked about \($0.subjects.of("purchase", "purchases")) of \($0.bundleID)"
-        }
-        phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
-        phrases += lateConsumption.map { "Apple waits for what was used of \($0.transactionID) of \($0.bundleID)" }
-        phrases += webhookTroubles.map { "webhook \($0.id) \($0.trouble)" }
-        return phrases
-    }
-}
-
-extension LedgerStatus {
-    /// What Apple's notifications wait for, in sentences.
-    var notificationLines: [String] {
-        unasked.map(\.text) + lateConsumption.map(\.text)
-    }
-}
-
-extension LedgerStatus.UnaskedSubjects {
-    /// What to do, in one sentence.
-    fileprivate var text: String {
-        let known =
-            subjects.of("subscription or purchase of \(bundleID) is", "subscriptions and purchases of \(bundleID) are")
-            + " known by \(hasServerKey ? "notification" : "notification or transaction") only"
-        let todo =
-            hasServerKey
-            ? "a worker asks the Server API about them"
-            : "Apple is not asked about them; store a key with `perennial app server-key --app \(bundleID)`"
-        return "Notifications: \(known); \(todo)"
-    }
-
-    var json: JSONValue {
-        ["bundle_id": .string(bundleID.text), "subjects": .integer(subjects), "has_server_key": .bool(hasServerKey)]
-    }
-}
-
-extension LateConsumption {
-    /// What to do, in one sentence.
-    fileprivate var text: String {
-        let sandbox = environment == .sandbox ? " --sandbox" : ""
-        return
-            "Refund request: Apple asked at \(askedAt.iso8601) what was used of \(transactionID) of \(bundleID), and waits "
-            + "for 12 hours. Answer with `perennial support consumption --app \(bundleID)\(sandbox) --transaction-id "
-            + "\(transactionID)` and --customer-consented, or --not-consented if the customer does not consent"
-    }
-
-    var json: JSONValue {
-        [
-            "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
-            "transaction_id": .string(transactionID.text), "asked_at": .string(askedAt.iso8601),
-        ]
-    }
 }

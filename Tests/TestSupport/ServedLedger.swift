@@ -69,3 +69,12 @@ package enum Sample {
             """
     }
 }
+
+extension SubscriptionLedger {
+    /// Returns the value of a metric that the ledger gives, where its labels hold these; nil where there is none.
+    package func gauge(_ metric: Metric, _ labels: (String, String)...) async throws -> Double? {
+        try await operations.gauges().first { gauge in
+            gauge.metric == metric && labels.allSatisfy { label in gauge.labels.contains { $0 == label } }
+        }?.value
+    }
+}

@@ -5946,9 +5946,10 @@ ORDER BY b.last_at DESC, a.bundle_id, b.bundle_id LIMIT $1::int
     /// For metrics: counts receipts due now per app and lane, up to $1, and returns how many seconds the first has waited.
     package static let gaugeLanes = SQLFile("gauge_lanes", #"""
 -- For metrics: counts receipts due now per app and lane, up to $1, and returns how many seconds the first has waited.
--- An imported receipt has a place in a queue and no due time: among those the one stored first counts.
-SELECT a.bundle_id, l.lane::text AS lane, waiting.receipts,
-       COALESCE(EXTRACT(epoch FROM now() - first.due_at), 0)::float8 AS seconds
+-- An imported receipt has a place in a queue and no due time: among those the one stored first counts. A column of a number
+-- has the name of its metric, the others those of its labels.
+SELECT a.bundle_id AS app, l.lane::text AS lane, waiting.receipts::float8 AS perennial_due_receipts,
+       COALESCE(EXTRACT(epoch FROM now() - first.due_at), 0)::float8 AS perennial_due_lag_seconds
 FROM ledger.app a
 CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
 CROSS JOIN LATERAL (
@@ -5965,32 +5966,43 @@ CROSS JOIN LATERAL (
 ORDER BY a.bundle_id, l.lane
 
 """#)
-    /// For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
+    /// For metrics: each app's present calls a second (0: unlimited) and calls left, incidents, and the claims that are not read.
     package static let gaugeApps = SQLFile("gauge_apps", #"""
--- For metrics: each app's present calls a second (0: unlimited) and calls left, whether checks are paused in production and
--- in the sandbox, incidents, and the claims that are not read.
-SELECT a.bundle_id, ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) AS rate, b.tokens, b.failures,
-       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, false) IS NOT NULL AS production_paused,
-       GREATEST(b.paused_until, g.paused_until) > now() OR ledger.secret_pause(a.app_id, true) IS NOT NULL AS sandbox_paused,
-       EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL) AS has_incident,
-       (SELECT count(*) FROM ledger.unread_claim u WHERE u.app_id = a.app_id) AS unread_claims
-FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
+-- For metrics: each app's present calls a second (0: unlimited) and calls left, incidents, and the claims that are not read.
+SELECT a.bundle_id AS app,
+       ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now())::float8 AS perennial_budget_calls_per_second,
+       b.tokens::float8 AS perennial_budget_tokens, b.failures::float8 AS perennial_breaker_failures,
+       (SELECT count(*) FROM (SELECT FROM ledger.incident i WHERE i.app_id = a.app_id AND i.closed_at IS NULL LIMIT 1) i
+       )::float8 AS perennial_incident,
+       (SELECT count(*) FROM ledger.unread_claim u WHERE u.app_id = a.app_id)::float8 AS perennial_unread_claims
+FROM ledger.app a JOIN ledger.app_budget b USING (app_id)
 ORDER BY a.bundle_id
+
+"""#)
+    /// For metrics: whether the scheduled checks of each app wait, in production and in the sandbox.
+    package static let gaugePaused = SQLFile("gauge_paused", #"""
+-- For metrics: whether the scheduled checks of each app wait, in production and in the sandbox.
+SELECT a.bundle_id AS app, e.environment::text AS environment,
+       (GREATEST(b.paused_until, g.paused_until) > now()
+        OR ledger.secret_pause(a.app_id, e.environment = 'Sandbox') IS NOT NULL)::int::float8 AS perennial_paused
+FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
+CROSS JOIN unnest(enum_range(NULL::ledger.environment)) e(environment)
+ORDER BY a.bundle_id, e.environment
 
 """#)
     /// For metrics: returns the feed's lag behind committed events (counts at most $1 of them), the number of live workers,
     package static let gaugeWhole = SQLFile("gauge_whole", #"""
 -- For metrics: returns the feed's lag behind committed events (counts at most $1 of them), the number of live workers,
 -- and the number of consecutive rounds of calls, for any app, without an answer.
-SELECT (SELECT position FROM ledger.feed) AS position,
-       (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::int) o) AS unsequenced,
+SELECT (SELECT position FROM ledger.feed)::float8 AS perennial_feed_position,
+       (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::int) o)::float8 AS perennial_feed_unsequenced_events,
        COALESCE((
            SELECT EXTRACT(epoch FROM now() - e.recorded_at)
            FROM (SELECT event_id FROM ledger.event_outbox ORDER BY event_id LIMIT 1) o JOIN ledger.event e USING (event_id)
-       ), 0)::float8 AS lag_seconds,
+       ), 0)::float8 AS perennial_feed_lag_seconds,
        (SELECT count(*) FROM ledger.worker
-        WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes') AS workers,
-       (SELECT failures FROM ledger.apple_breaker) AS apple_failures
+        WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes')::float8 AS perennial_workers,
+       (SELECT failures FROM ledger.apple_breaker)::float8 AS perennial_appstore_breaker_failures
 
 """#)
     /// For metrics: each app's and environment's figures at the end of the last whole UTC day, from the sums of the summaries, and
@@ -6020,7 +6032,8 @@ WITH reported AS (
     CROSS JOIN (VALUES ('grace_period'), ('billing_retry')) w(state)
     LEFT JOIN unpaid u ON u.app_id = r.app_id AND u.environment = r.environment AND u.state = w.state
 )
-SELECT a.bundle_id, f.environment::text AS environment, f.figure, f.currency, f.value::float8 AS value
+SELECT a.bundle_id AS app, f.environment::text AS environment, f.currency, f.value::float8 AS value,
+       'perennial_' || f.figure || CASE f.figure WHEN 'mrr' THEN '' ELSE '_subscriptions' END AS metric
 FROM figure f JOIN ledger.app a USING (app_id)
 ORDER BY a.bundle_id, f.environment, f.figure, f.currency
 

@@ -63,7 +63,7 @@ actor MetricsPage {
             let ledger = ledger
             guard let gauges = try await within(.seconds(Self.secondsMax), { try await ledger.operations.gauges() })
             else { throw CancellationError() }
-            show(gauges)
+            for gauge in gauges { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
             registry.gauge(.databaseUp).set(1)
         } catch {
             logger.debug("the database gave no metrics: \(error)")
@@ -74,7 +74,7 @@ actor MetricsPage {
 
     private func readBusiness() async {
         let ledger = ledger
-        let found: [BusinessGauge]
+        let found: [LedgerGauge]
         do {
             let read = try await within(.seconds(Self.businessSecondsMax)) {
                 try await ledger.operations.businessGauges()
@@ -88,70 +88,7 @@ actor MetricsPage {
             businessReadAt = nil
         }
         for metric in Metric.ofBusiness { registry.clear(metric) }
-        for gauge in found {
-            let currency = gauge.currency.isEmpty ? [] : [("currency", gauge.currency)]
-            let labels = [("app", gauge.bundleID.text), ("environment", gauge.environment.rawValue)] + currency
-            registry.gauge(gauge.figure.metric, labels).set(gauge.value)
-        }
-    }
-
-    private func show(_ gauges: LedgerGauges) {
-        for lane in gauges.lanes {
-            let labels = [("app", lane.bundleID.text), ("lane", "\(lane.lane)")]
-            registry.gauge(.due, labels).set(lane.due)
-            registry.gauge(.dueLag, labels).set(lane.lagSeconds)
-        }
-        for app in gauges.apps {
-            let labels = [("app", app.bundleID.text)]
-            registry.gauge(.budgetRate, labels).set(app.callsPerSecond)
-            registry.gauge(.budgetTokens, labels).set(app.tokens)
-            registry.gauge(.breakerFailures, labels).set(app.failures)
-            for environment in [StoreEnvironment.production, .sandbox] {
-                let place = labels + [("environment", environment.rawValue)]
-                registry.gauge(.paused, place).set(app.paused.contains(environment) ? 1 : 0)
-            }
-            registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
-            registry.gauge(.unreadClaims, labels).set(app.unreadClaims)
-        }
-        for standing in gauges.invariants {
-            registry.gauge(.violations, [("check", standing.name)]).set(standing.violations)
-        }
-        for (webhook, isInTrouble) in gauges.webhooks {
-            let labels = [("webhook", "\(webhook.id)")]
-            registry.gauge(.webhookBehind, labels).set(webhook.behind)
-            registry.gauge(.webhookWaiting, labels).set(webhook.waiting)
-            registry.gauge(.webhookTrouble, labels).set(isInTrouble ? 1 : 0)
-        }
-        registry.gauge(.feedPosition).set(gauges.feedPosition)
-        registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)
-        registry.gauge(.feedLag).set(gauges.feedLagSeconds)
-        registry.gauge(.workers).set(gauges.workers)
-        registry.gauge(.appleFailures).set(gauges.appleFailures)
-    }
-}
-
-extension Metric {
-    /// The metrics read from the database. They are absent while it does not answer.
-    static let ofDatabase: [Metric] = [
-        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-        .feedPosition, .feedWaiting, .feedLag, .webhookBehind, .webhookWaiting, .webhookTrouble, .workers,
-    ]
-
-    /// The figures of the business, which are read from the database too.
-    static let ofBusiness = BusinessGauge.Figure.allCases.map(\.metric)
-}
-
-extension BusinessGauge.Figure {
-    /// The metric that shows it.
-    fileprivate var metric: Metric {
-        switch self {
-        case .entitled: .entitled
-        case .paying: .paying
-        case .trial: .trials
-        case .gracePeriod: .grace
-        case .billingRetry: .billingRetry
-        case .mrr: .monthlyRevenue
-        }
+        for gauge in found { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
     }
 }
 

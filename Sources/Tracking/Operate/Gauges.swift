@@ -1,146 +1,82 @@
 import Postgres
 import SQL
-package import Subscriptions
+import Subscriptions
 
-/// The metrics of the whole ledger, read by a few bounded statements, whatever the number of receipts.
-package struct LedgerGauges: Sendable {
-    /// The due receipts in one lane of one app.
-    package struct LaneGauge: Sendable {
-        package let bundleID: BundleID
-        package let lane: Lane
-        /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
-        package let due: Int64
-        /// Seconds for which the first of them has been due; in the lane of imports, seconds since it was stored.
-        package let lagSeconds: Double
-    }
-
-    /// The budget, the breaker and the incidents of one app.
-    package struct AppGauge: Sendable {
-        package let bundleID: BundleID
-        /// Calls a second to Apple at present; 0 is unlimited.
-        package let callsPerSecond: Double
-        /// Calls that may be made at once, as of the last claim.
-        package let tokens: Double
-        /// Consecutive rounds of answers that mostly failed.
-        package let failures: Int64
-        /// The environments whose checks are paused at the moment.
-        package let paused: Set<StoreEnvironment>
-        /// Whether Apple refuses receipts in bulk.
-        package let hasIncident: Bool
-        /// Claims that Apple states and this version does not read.
-        package let unreadClaims: Int64
-    }
-
+/// A number about the whole ledger for `/metrics`, read by a few bounded statements, whatever the number of receipts.
+package struct LedgerGauge: Sendable {
     /// The most receipts or events that are counted, so that a large backlog costs no more than a small one.
-    package static let dueReceiptsMax: Int32 = 10_000
+    package static let countedMax: Int32 = 10_000
 
-    /// Every lane of every app.
-    package let lanes: [LaneGauge]
-    /// Every app.
-    package let apps: [AppGauge]
-    /// The last result for each invariant.
-    package let invariants: [InvariantStanding]
-    /// The feed's last position.
-    package let feedPosition: Int64
-    /// Committed events without a position, counted up to `dueReceiptsMax`.
-    package let unsequencedEvents: Int64
-    /// Seconds since the first of them was committed.
-    package let feedLagSeconds: Double
-    /// Every webhook, with whether an operator has to look at it.
-    package let webhooks: [(webhook: Webhook, isInTrouble: Bool)]
-    /// Workers with a heartbeat in the last two minutes.
-    package let workers: Int64
-    /// Consecutive rounds of calls, about any app, that brought no answer.
-    package let appleFailures: Int64
+    package let metric: Metric
+    /// Labels and their values.
+    package let labels: [(String, String)]
+    package let value: Double
+}
+
+extension Metric {
+    fileprivate static let ofLanes = [due, dueLag]
+    fileprivate static let ofApps = [budgetRate, budgetTokens, breakerFailures, incident, unreadClaims]
+    fileprivate static let ofWebhooks = [webhookBehind, webhookWaiting, webhookTrouble]
+    fileprivate static let ofAll = [feedPosition, feedWaiting, feedLag, workers, appleFailures]
+
+    /// The metrics read from the database. They are absent while it does not answer.
+    package static let ofDatabase = ofLanes + ofApps + [paused, violations] + ofWebhooks + ofAll
+
+    /// The figures of the business, which are read from the database too, more slowly.
+    package static let ofBusiness = [entitled, paying, trials, grace, billingRetry, monthlyRevenue]
 }
 
 extension LedgerOperations {
-    /// Returns the metrics of the whole ledger now.
-    package func gauges() async throws -> LedgerGauges {
-        async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
-        async let apps = query(Queries.gaugeApps)
+    /// Returns the numbers of the whole ledger now.
+    package func gauges() async throws -> [LedgerGauge] {
+        let countedMax = Parameter.int4(LedgerGauge.countedMax)
+        async let lanes = gauges(Metric.ofLanes, by: ["app", "lane"], Queries.gaugeLanes, [countedMax])
+        async let apps = gauges(Metric.ofApps, by: ["app"], Queries.gaugeApps)
+        async let paused = gauges([.paused], by: ["app", "environment"], Queries.gaugePaused)
+        async let all = gauges(Metric.ofAll, by: [], Queries.gaugeWhole, [countedMax])
         async let invariants = invariantStandings()
         async let webhooks = ledger.webhooks.all()
-        async let whole = query(Queries.gaugeWhole, [.int4(LedgerGauges.dueReceiptsMax)])
-        guard let row = try await whole.first else {
-            throw LedgerError(.mismatch, "The ledger says nothing of its feed; run `perennial migrate`.")
-        }
         let now = try await ledger.now()
-        return LedgerGauges(
-            lanes: try await lanes.map(LedgerGauges.LaneGauge.init(row:)),
-            apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), invariants: try await invariants,
-            feedPosition: try row.int8("position"),
-            unsequencedEvents: try row.int8("unsequenced"), feedLagSeconds: try row.float8("lag_seconds"),
-            webhooks: try await webhooks.map { ($0, $0.trouble(at: now) != nil) },
-            workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
+        let violations = try await invariants.map { standing in
+            LedgerGauge(metric: .violations, labels: [("check", standing.name)], value: Double(standing.violations))
+        }
+        let ofWebhooks = try await webhooks.flatMap { webhook in
+            let values: [Double] = [
+                Double(webhook.behind), Double(webhook.waiting), webhook.trouble(at: now) == nil ? 0 : 1,
+            ]
+            return zip(Metric.ofWebhooks, values).map { metric, value in
+                LedgerGauge(metric: metric, labels: [("webhook", "\(webhook.id)")], value: value)
+            }
+        }
+        return try await lanes + apps + paused + all + violations + ofWebhooks
+    }
+
+    /// Returns the numbers of a statement whose columns have the names of metrics and of labels.
+    private func gauges(
+        _ metrics: [Metric], by labels: [String], _ statement: SQLFile, _ parameters: [Parameter] = []
+    ) async throws -> [LedgerGauge] {
+        try await query(statement, parameters).flatMap { row in
+            let labels = try labels.map { ($0, try row.text($0)) }
+            return try metrics.map { metric in
+                LedgerGauge(metric: metric, labels: labels, value: try row.float8(metric.rawValue))
+            }
+        }
+    }
+
+    /// Returns the figures of the business of every app.
+    ///
+    /// The cost grows with the days that the summaries have and with the subscriptions in grace and billing retry, not
+    /// with the number of all subscriptions.
+    package func businessGauges() async throws -> [LedgerGauge] {
+        try await query(Queries.gaugeBusiness).map { row in
+            let currency = try row.text("currency")
+            let labels = try ["app", "environment"].map { ($0, try row.text($0)) }
+            return LedgerGauge(
+                metric: try row.word("metric"), labels: labels + (currency.isEmpty ? [] : [("currency", currency)]),
+                value: try row.float8("value"))
+        }
     }
 
     /// The present load of the database connections.
     package var databaseLoad: StorageLoad { StorageLoad(database.load) }
-}
-
-extension LedgerGauges.LaneGauge {
-    init(row: Row) throws {
-        bundleID = BundleID(try row.text("bundle_id"))
-        lane = try row.word("lane")
-        due = try row.int8("receipts")
-        lagSeconds = try row.float8("seconds")
-    }
-}
-
-extension LedgerGauges.AppGauge {
-    init(row: Row) throws {
-        bundleID = BundleID(try row.text("bundle_id"))
-        callsPerSecond = try row.float8("rate")
-        tokens = try row.float8("tokens")
-        failures = Int64(try row.int2("failures"))
-        var paused: Set<StoreEnvironment> = []
-        if try row.bool("production_paused") { paused.insert(.production) }
-        if try row.bool("sandbox_paused") { paused.insert(.sandbox) }
-        self.paused = paused
-        hasIncident = try row.bool("has_incident")
-        unreadClaims = try row.int8("unread_claims")
-    }
-}
-
-/// One figure of the business of one app, for metrics.
-package struct BusinessGauge: Sendable, Hashable {
-    /// What the figure counts.
-    package enum Figure: String, Sendable, CaseIterable {
-        /// Subscriptions with access at the end of the last whole day.
-        case entitled
-        /// Subscriptions that paid then.
-        case paying
-        /// Subscriptions in a trial then.
-        case trial
-        /// Subscriptions in a grace period now.
-        case gracePeriod = "grace_period"
-        /// Subscriptions in billing retry now.
-        case billingRetry = "billing_retry"
-        /// Monthly recurring revenue at the end of the last whole day, in units of a currency.
-        case mrr
-    }
-
-    package let bundleID: BundleID
-    /// Apple's environment.
-    package let environment: StoreEnvironment
-    /// What it counts.
-    package let figure: Figure
-    /// The currency of `mrr`; empty for the other figures.
-    package let currency: String
-    package let value: Double
-}
-
-extension LedgerOperations {
-    /// Returns the business figures of every app.
-    ///
-    /// The cost grows with the days that the summaries have and with the subscriptions in grace and billing retry, not
-    /// with the number of all subscriptions.
-    package func businessGauges() async throws -> [BusinessGauge] {
-        try await query(Queries.gaugeBusiness).map { row in
-            BusinessGauge(
-                bundleID: BundleID(try row.text("bundle_id")), environment: try row.word("environment"),
-                figure: try row.word("figure"), currency: try row.text("currency"), value: try row.float8("value"))
-        }
-    }
 }

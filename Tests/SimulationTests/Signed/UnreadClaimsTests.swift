@@ -39,7 +39,8 @@ import Testing
             let status = try await ledger.operations.status()
             #expect(status.unreadClaims.count == 4 && status.unreadClaims[0].name == "transaction.brandNew")
             // The other app was stated nothing.
-            #expect(try await ledger.operations.gauges().apps.map(\.unreadClaims) == [4, 0])
+            let gauges = try await ledger.operations.gauges().filter { $0.metric == .unreadClaims }
+            #expect(gauges.map(\.value) == [4, 0])
         }
     }
 

@@ -1,6 +1,7 @@
 import Postgres
 import SQL
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Tracking
@@ -48,16 +49,16 @@ struct StatusTests {
             #expect(try await lag(test).allSatisfy { (7200..<7260).contains($0) })
             let quota = Quota(app: test.app, lane: .imported, receipts: 9)
             #expect(try await test.ledger.claims.claim(for: test.worker, [quota], leaseSeconds: 60).count == 2)
-            #expect(try await test.ledger.operations.gauges().lanes.first { $0.lane == .imported }?.lagSeconds == 0)
+            #expect(try await test.ledger.gauge(.dueLag, ("lane", "import")) == 0)
             #expect(try await test.ledger.operations.status().lanes.first?.lagSeconds == nil)
         }
     }
 
     /// Of the lane of imports, as metrics and as status say it.
     private func lag(_ test: TestLedger) async throws -> [Double] {
-        let gauge = try await test.ledger.operations.gauges().lanes.first { $0.lane == .imported }
+        let gauge = try await test.ledger.gauge(.dueLag, ("lane", "import"))
         let status = try await test.ledger.operations.status().lanes.first { $0.lane == .imported }
-        return [try #require(gauge).lagSeconds, try #require(status?.lagSeconds)]
+        return [try #require(gauge), try #require(status?.lagSeconds)]
     }
 
     @Test("A process that checks single receipts on request does not count as a worker")
@@ -66,10 +67,10 @@ struct StatusTests {
             let before = try await test.ledger.operations.status().workers
             _ = try await test.ledger.claims.startWorker(host: "h", process: 1, singly: true)
             #expect(try await test.ledger.operations.status().workers == before)
-            #expect(try await test.ledger.operations.gauges().workers == before)
+            #expect(try await test.ledger.gauge(.workers) == Double(before))
             _ = try await test.ledger.claims.startWorker(host: "h", process: 2)
             #expect(try await test.ledger.operations.status().workers == before + 1)
-            #expect(try await test.ledger.operations.gauges().workers == before + 1)
+            #expect(try await test.ledger.gauge(.workers) == Double(before + 1))
         }
     }
 

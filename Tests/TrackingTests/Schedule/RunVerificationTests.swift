@@ -32,8 +32,7 @@ struct RunVerificationTests {
             #expect(standing.name == "coverage" && standing.violations == 1 && standing.repaired == 1)
             let lines = journal.lines.filter { $0.hasPrefix("error") }
             #expect(lines.count == 1 && lines[0].contains("its polling receipt is not scheduled"), "\(lines)")
-            let gauged = try await ledger.operations.gauges().invariants.first { $0.name == "coverage" }
-            #expect(gauged?.violations == 1)
+            #expect(try await ledger.gauge(.violations, ("check", "coverage")) == 1)
             let audit = Statement(
                 name: "audit",
                 sql:

@@ -35,9 +35,10 @@ struct PausedEnvironmentTests {
 
             #expect(try await world.send(3) == .verified)
             #expect(try await world.send(0) == nil)
-            let gauge = try #require(
-                try await world.served.ledger.operations.gauges().apps.first { $0.bundleID == ServedLedger.app })
-            #expect(gauge.paused == [paused])
+            for environment in [StoreEnvironment.production, .sandbox] {
+                let gauge = try await world.served.ledger.gauge(.paused, ("environment", environment.rawValue))
+                #expect(gauge == (environment == paused ? 1 : 0))
+            }
 
             try await world.served.run("UPDATE ledger.secret_trial SET try_at = now() WHERE paused_since IS NOT NULL")
             _ = try await world.due()
@@ -94,8 +95,8 @@ struct PausedEnvironmentTests {
                 #expect(app.pauses.isEmpty && app.heldSecrets.map(\.environment) == [.production])
                 #expect(try await world.due() == 1)
                 try await world.served.run(Self.isOverdue)
-                let gauges = try await world.served.ledger.operations.gauges().apps
-                #expect(gauges.allSatisfy { $0.paused.isEmpty })
+                let gauges = try await world.served.ledger.operations.gauges().filter { $0.metric == .paused }
+                #expect(!gauges.isEmpty && gauges.allSatisfy { $0.value == 0 })
                 let (_, why) = try await world.served.ledger.claims.overdue(
                     by: try await world.served.ledger.now(), leaseSeconds: 60)
                 #expect(why.count == 1 && !why[0].contains("21004"), "\(why)")
@@ -138,7 +139,7 @@ struct PausedEnvironmentTests {
             for _ in 0..<4 { await world.tracker.adaptRates(to: answers, windows) }
             let app = try await world.app
             #expect(app.pause == nil && app.rateLimit.failures == 0 && app.appleFailures == 0)
-            let batch = try await world.tracker.settle(answers)
+            let batch = try await world.tracker.settleAndFollowUp(answers)
             #expect(batch.unasked.count == 20)
             #expect(try await world.text("SELECT max(attempts) FROM ledger.poll_schedule") == "0")
         }
