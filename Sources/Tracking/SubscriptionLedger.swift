@@ -34,7 +34,7 @@ package struct SubscriptionLedger: Sendable {
     }
 
     /// Shortens the waits for a database that is away, for a process that stops.
-    package func beginLeaving() { database.beginLeaving() }
+    package func shortenWaitsForStop() { database.shortenWaitsForStop() }
 
     /// Returns the standing of the hot standby that lookups read from.
     package func standby() async -> StandbyStanding { await reads.look() }
@@ -324,5 +324,22 @@ extension String {
             }
         }
         return row[other.count]
+    }
+}
+
+/// Runs `body` again as long as `mayRepeat` allows it for an error and the number of tries so far; `pausing` runs before each
+/// repetition.
+package func repeating<Result>(
+    while mayRepeat: (any Error, _ tries: Int) -> Bool,
+    pausing: (any Error, _ tries: Int) async throws -> Void = { _, _ in }, _ body: () async throws -> Result
+) async throws -> Result {
+    var tries = 0
+    while true {
+        tries += 1
+        do {
+            return try await body()
+        } catch  where mayRepeat(error, tries) {
+            try await pausing(error, tries)
+        }
     }
 }

@@ -201,13 +201,12 @@ extension LedgerApps {
     }
 
     private func erase(_ customer: String, of bundleID: BundleID, deciding decision: ManualDecision) async throws {
-        for attempt in 1... {
-            do {
-                _ = try await ledger.customers.erase(customer, of: bundleID, deciding: decision)
-                return
-            } catch let error as LedgerError where error.kind == .busy && attempt < Self.triesMax {
-                try await Task.sleep(for: Self.pause)
-            }
+        try await repeating { error, tries in
+            (error as? LedgerError)?.kind == .busy && tries < Self.triesMax
+        } pausing: { _, _ in
+            try await Task.sleep(for: Self.pause)
+        } _: {
+            _ = try await ledger.customers.erase(customer, of: bundleID, deciding: decision)
         }
     }
 

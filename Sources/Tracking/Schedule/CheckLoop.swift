@@ -132,7 +132,7 @@ struct CheckLoop: Sendable {
 
     private func settle(_ batch: [Checked]) async {
         let settled = await tracker.attempt("settle answers", tries: 5) {
-            try await tracker.settle(batch)
+            try await tracker.settleAndFollowUp(batch)
         }
         if let settled { await report(settled) }
         await tracker.adaptRates(to: batch, outcomes)
@@ -337,23 +337,23 @@ extension Tracker {
     /// restart, is retried after 0.5 s, doubling.
     @discardableResult
     func attempt<Result>(_ what: String, tries: Int = 1, _ body: () async throws -> Result) async -> Result? {
-        for attempt in 1... {
-            do {
-                let result = try await body()
-                conditions.clear(.work(what))
-                return result
-            } catch {
+        do {
+            let result = try await repeating { error, tried in
                 // A process that stops does not wait for a database that is away.
                 let isLost = isStopping() && error.storageFailure?.isLoss == true
-                guard attempt < tries, error.storageFailure?.mayPass ?? false, !isLost else {
-                    failed(to: what, error)
-                    return nil
-                }
+                return tried < tries && error.storageFailure?.mayPass ?? false && !isLost
+            } pausing: { error, tried in
                 logger.debug("could not \(what): \(error)")
-                await rest(seconds: 0.5 * Double(1 << min(attempt - 1, 6)))
+                await rest(seconds: 0.5 * Double(1 << min(tried - 1, 6)))
+            } _: {
+                try await body()
             }
+            conditions.clear(.work(what))
+            return result
+        } catch {
+            failed(to: what, error)
+            return nil
         }
-        return nil
     }
 
     /// Records that a job failed. The failure is logged once, unless its cause is logged.

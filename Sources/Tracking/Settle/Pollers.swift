@@ -252,17 +252,11 @@ extension SubscriptionLedger {
     func retryingCollisions<Result: Sendable>(
         orBusy: Bool = false, _ change: () async throws -> Result
     ) async throws -> Result {
-        var attempt = 1
-        while true {
-            do {
-                return try await change()
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.triesMax {
-                attempt += 1
-            } catch is PollersChanged where attempt < Self.triesMax {
-                attempt += 1
-            } catch let error as LedgerError where orBusy && error.kind == .busy && attempt < Self.triesMax {
-                attempt += 1
-            }
+        try await repeating { error, tries in
+            let collided = (error as? DatabaseError)?.isSerializationFailure == true || error is PollersChanged
+            return tries < Self.triesMax && (collided || orBusy && (error as? LedgerError)?.kind == .busy)
+        } _: {
+            try await change()
         }
     }
 }

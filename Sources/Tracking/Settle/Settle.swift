@@ -35,23 +35,17 @@ extension LedgerSettlements {
     func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
         let readNotification = ledger.readNotification
-        var attempt = 0
-        while true {
-            attempt += 1
-            do {
-                return SettledBatch(
-                    settled: try await database.transaction { transaction in
-                        var run = try SettlementRun(batch, reading: readNotification, in: transaction)
-                        run.fold()
-                        return try run.write(in: transaction)
-                    })
-            } catch is PollersChanged where attempt < pollersChangedMax {
-                continue
-            } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
-                continue
-            } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
-                return try await settleInHalves(batch)
+        do {
+            let settled = try await repeating(while: mayRepeatSettlement) {
+                try await database.transaction { transaction in
+                    var run = try SettlementRun(batch, reading: readNotification, in: transaction)
+                    run.fold()
+                    return try run.write(in: transaction)
+                }
             }
+            return SettledBatch(settled: settled)
+        } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
+            return try await settleInHalves(batch)
         }
     }
 
@@ -94,6 +88,12 @@ private let settlementAttemptsMax = 3
 
 /// Attempts at one settlement while other transactions change the pollers of its subscriptions.
 private let pollersChangedMax = 10
+
+/// Whether the same settlement, sent again, can succeed without harm.
+private func mayRepeatSettlement(after error: any Error, tries: Int) -> Bool {
+    if error is PollersChanged { return tries < pollersChangedMax }
+    return (error as? DatabaseError)?.isWorthRepeating == true && tries < settlementAttemptsMax
+}
 
 extension DatabaseError {
     /// Whether the database cannot be reached now.
@@ -248,21 +248,9 @@ struct Settlement: Sendable {
     /// The newest receipt, as Apple returned it; stored with a new version only.
     let latestReceipt: [UInt8]?
     /// Recognizes an equal answer next time; nil when the next answer must be read in full.
-    let fingerprint: Fingerprint?
+    var fingerprint: Fingerprint?
     /// How far the Server API was read; nil for an answer of verifyReceipt.
-    let server: ServerRead?
-
-    init(
-        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil,
-        server: ServerRead? = nil
-    ) {
-        self.server = server
-        self.claim = claim
-        self.finding = finding
-        self.body = body
-        self.latestReceipt = latestReceipt
-        self.fingerprint = fingerprint
-    }
+    var server: ServerRead?
 
     /// Returns the same claim without its answer, which does not count.
     func setAside(because reason: String) -> Settlement {

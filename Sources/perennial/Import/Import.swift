@@ -210,15 +210,12 @@ struct Importer: Sendable {
     private func stored(
         _ understood: ParsedBlock, of block: LineBlock
     ) async throws -> [Result<StoredUpload, any Error>] {
-        var attempt = 1
-        while true {
-            do {
-                return try await tracker.store(understood.submissions, completing: part(block, understood))
-            } catch let error as DatabaseError {
-                guard error.mayPass, attempt < Self.triesMax else { throw error }
-                try await Task.sleep(for: .seconds(attempt))
-                attempt += 1
-            }
+        try await repeating { error, tries in
+            (error as? DatabaseError)?.mayPass == true && tries < Self.triesMax
+        } pausing: { _, tries in
+            try await Task.sleep(for: .seconds(tries))
+        } _: {
+            try await tracker.store(understood.submissions, completing: part(block, understood))
         }
     }
 
