@@ -107,10 +107,10 @@ package final class Database: Sendable {
 
     /// Shortens the wait for a connection, for a process that stops: while the database is away, its last steps fail soon
     /// instead of one after the other after the connect time-out. Open connections are used as before.
-    package func beginLeaving() {
+    package func shortenWaitsForStop() {
         guard case .success(let pools) = pools else { return }
-        pools.reads.beginLeaving()
-        pools.writes.beginLeaving()
+        pools.reads.shortenWaitsForStop()
+        pools.writes.shortenWaitsForStop()
     }
 
     /// Closes the database: running work finishes, waiting callers get `.closed`. Returns when all connections are

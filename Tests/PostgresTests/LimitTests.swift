@@ -96,7 +96,7 @@ import Testing
                 connectionString: "host=127.0.0.1 port=\(port.number)", addressSource: "PGHOST",
                 connectTimeoutSeconds: 20)
         ) { print($0) }
-        database.beginLeaving()
+        database.shortenWaitsForStop()
         let start = ContinuousClock.now
         async let read = databaseError { _ = try await database.ask("SELECT 1") }
         async let write = databaseError { _ = try await database.change("SELECT 1") }

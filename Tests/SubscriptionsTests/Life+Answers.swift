@@ -1,5 +1,6 @@
 import SeededRandom
-import Subscriptions
+
+@testable import Subscriptions
 
 extension Life {
     /// Apple's answer on a day: every row as it stands, in any order, with what answers differ in besides.

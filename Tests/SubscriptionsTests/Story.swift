@@ -1,4 +1,4 @@
-import Subscriptions
+@testable import Subscriptions
 
 /// Days since 2026-01-01T00:00:00Z, the calendar of these tests.
 func day(_ days: Double) -> Instant {

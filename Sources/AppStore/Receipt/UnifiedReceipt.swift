@@ -313,22 +313,19 @@ struct BEROctets {
 
     let bytes: [UInt8]
     let stretch: Range<Int>
+}
 
-    private init(_ bytes: [UInt8], _ stretch: Range<Int>) {
-        self.bytes = bytes
-        self.stretch = stretch
-    }
-
+extension BEROctets {
     /// Reads the content of `element`, a range of `bytes`; nil if it or one of its parts is not an octet string.
     init?(_ element: BERElement, in bytes: [UInt8]) {
         switch element.tag {
         case BERElement.octetString:
-            self.init(bytes, element.content)
+            self.init(bytes: bytes, stretch: element.content)
         case BERElement.octetString | BERElement.constructed:
             var joined: [UInt8] = []
             joined.reserveCapacity(element.content.count)
             guard Self.join(element.content, in: bytes, to: &joined, depth: 1) else { return nil }
-            self.init(joined, joined.indices)
+            self.init(bytes: joined, stretch: joined.indices)
         default: return nil
         }
     }

@@ -87,7 +87,7 @@ final class ReadPool: Sendable {
     }
 
     /// Shortens the wait for a connection that is missing.
-    func beginLeaving() {
+    func shortenWaitsForStop() {
         memory.withLock { $0.isLeaving = true }
         wakeUp.ring()
     }

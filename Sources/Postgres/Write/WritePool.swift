@@ -105,7 +105,7 @@ final class WritePool: Sendable {
     }
 
     /// Shortens the wait for a connection that is missing.
-    func beginLeaving() { memory.withLock { $0.isLeaving = true } }
+    func shortenWaitsForStop() { memory.withLock { $0.isLeaving = true } }
 
     /// Waits until all writers have ended, except those that try to connect during an outage.
     func awaitEnd() async { await latch.wait() }

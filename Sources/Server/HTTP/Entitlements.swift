@@ -198,11 +198,13 @@ struct Freshness: Sendable, Hashable {
 
     /// The freshness without an answer of Apple, such as for a manual grant.
     static let ownWord = Freshness(ageSecondsMax: nil, isStale: false)
+}
 
+extension Freshness {
     /// Combines several: the shortest bound, and stale when one is stale.
     init(of parts: [Freshness]) {
-        ageSecondsMax = parts.compactMap(\.ageSecondsMax).min()
-        isStale = parts.contains { $0.isStale }
+        self.init(
+            ageSecondsMax: parts.compactMap(\.ageSecondsMax).min(), isStale: parts.contains { $0.isStale })
     }
 
     /// Computes the freshness at `now` from what is known of a subscription.
@@ -212,11 +214,6 @@ struct Freshness: Sendable, Hashable {
         let lease = Delay(milliseconds: Int64(terms.leaseSeconds * 1000))
         let isOld = limit.map { input.answeredAt + $0 + lease < now } ?? false
         self.init(ageSecondsMax: limit.map { ($0.milliseconds + 999) / 1000 }, isStale: isOld || awaitsRenewal)
-    }
-
-    private init(ageSecondsMax: Int64?, isStale: Bool) {
-        self.ageSecondsMax = ageSecondsMax
-        self.isStale = isStale
     }
 }
 

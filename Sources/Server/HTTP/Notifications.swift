@@ -77,10 +77,11 @@ struct PostNotification: Sendable {
         }
         switch received {
         case .verified(let verified):
-            return KeptNotificationAnswer(.verified, try await tracker.ledger.intake.keep(verified, for: app))
+            return KeptNotificationAnswer(
+                verification: .verified, effect: try await tracker.ledger.intake.keep(verified, for: app))
         case .unverified(let reason):
             let effect = try await tracker.ledger.intake.keep(notification, for: app, unverified: reason)
-            return KeptNotificationAnswer(.unverified, effect, reason: reason)
+            return KeptNotificationAnswer(verification: .unverified, effect: effect, reason: reason)
         }
     }
 
@@ -94,13 +95,15 @@ struct PostNotification: Sendable {
         if verdict == .wrong {
             try await intake.keep(notification, for: app, because: .wrongPassword)
             return KeptNotificationAnswer(
-                .unverified, .wrongPassword, reason: "Its password is not the app's shared secret.")
+                verification: .unverified, effect: .wrongPassword,
+                reason: "Its password is not the app's shared secret.")
         }
         if verdict == .right {
-            return KeptNotificationAnswer(.password, try await intake.keep(notification, for: app))
+            return KeptNotificationAnswer(
+                verification: .password, effect: try await intake.keep(notification, for: app))
         }
         return KeptNotificationAnswer(
-            .unverified, try await intake.keep(notification, for: app),
+            verification: .unverified, effect: try await intake.keep(notification, for: app),
             reason: "Notifications of version 1 are not signed.")
     }
 
@@ -260,11 +263,7 @@ struct KeptNotificationAnswer: Sendable {
 
     let verification: Verification
     let effect: NotificationEffect
-    let reason: String?
-
-    init(_ verification: Verification, _ effect: NotificationEffect, reason: String? = nil) {
-        (self.verification, self.effect, self.reason) = (verification, effect, reason)
-    }
+    var reason: String?
 
     /// The response that says it.
     var response: Response {

@@ -52,7 +52,9 @@ struct UploadResult: Sendable {
     var retrySeconds: Int64 = 5
     var contents = ReceiptPurchases.none
     var order: Order?
+}
 
+extension UploadResult {
     /// The result while there is no verdict.
     ///
     /// - Parameter heldSeconds: For how long the receipt cannot be asked about, or should not.
@@ -70,7 +72,7 @@ struct UploadResult: Sendable {
         switch repetition {
         case .vain: UploadResult(word: .failed, advice: nil, order: order)
         case .later, .soon:
-            UploadResult(word: .failed, advice: .retry, order: order, retrySeconds: refusedRetrySeconds)
+            UploadResult(word: .failed, advice: .retry, retrySeconds: refusedRetrySeconds, order: order)
         }
     }
 
@@ -78,13 +80,6 @@ struct UploadResult: Sendable {
     init(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) {
         let word = Self.word(question, in: contents, order: order)
         self.init(word: word, advice: Self.advice(for: word), contents: contents, order: order)
-    }
-
-    private init(
-        word: Word, advice: Advice?, contents: ReceiptPurchases = .none, order: Order? = nil, retrySeconds: Int64 = 5
-    ) {
-        (self.word, self.advice, self.contents, self.order) = (word, advice, contents, order)
-        self.retrySeconds = retrySeconds
     }
 
     private static func advice(for word: Word) -> Advice? {

@@ -124,16 +124,7 @@ package struct ChannelDifference: Sendable, Hashable {
     /// What the Server API states; nil where it states nothing.
     package let serverAPI: String?
     /// Why the difference is to be expected; nil where it is not.
-    package let explanation: Explanation?
-
-    package init(
-        originalTransactionID: OriginalTransactionID, transactionID: TransactionID?, fact: Fact,
-        verifyReceipt: String?, serverAPI: String?, explanation: Explanation? = nil
-    ) {
-        (self.originalTransactionID, self.transactionID) = (originalTransactionID, transactionID)
-        (self.fact, self.explanation) = (fact, explanation)
-        (self.verifyReceipt, self.serverAPI) = (verifyReceipt, serverAPI)
-    }
+    package var explanation: Explanation?
 }
 
 /// Compares what both channels state about one subscription.

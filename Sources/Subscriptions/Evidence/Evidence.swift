@@ -191,21 +191,9 @@ package struct SubscriptionEvidence: Sendable, Hashable {
     /// Its rows with an expiry, from both lists.
     package var transactions: [TransactionRow]
     /// Its rows of `pending_renewal_info`.
-    package var renewals: [RenewalRow]
+    package var renewals: [RenewalRow] = []
     /// The subscription of the same group whose row replaces an upgraded row of this one, if the answer shows one.
     package var replacedBy: OriginalTransactionID?
-
-    /// Creates evidence about one subscription from its parts.
-    package init(
-        originalTransactionID: OriginalTransactionID, asOf: Instant, transactions: [TransactionRow],
-        renewals: [RenewalRow] = [], replacedBy: OriginalTransactionID? = nil
-    ) {
-        self.originalTransactionID = originalTransactionID
-        self.asOf = asOf
-        self.transactions = transactions
-        self.renewals = renewals
-        self.replacedBy = replacedBy
-    }
 
     /// Returns evidence of no news until an instant, to be settled when a subscription's outage allowance runs out.
     ///

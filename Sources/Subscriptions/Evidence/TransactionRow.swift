@@ -102,7 +102,7 @@ extension TransactionRow {
 
     /// Returns the row as it counts in an answer. A device's snapshot of the same instant as the answer yields to
     /// Apple's own statement, as if it were a millisecond older.
-    func speaking(inAnswerOf answer: Instant) -> TransactionRow {
+    func yieldingToAnswer(at answer: Instant) -> TransactionRow {
         guard source == .deviceReceipt, asOf >= answer else { return self }
         var older = self
         older.asOf = answer - Delay(milliseconds: 1)

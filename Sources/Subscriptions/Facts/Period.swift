@@ -15,26 +15,12 @@ package struct Period: Sendable {
     /// `is_upgraded`: whether another row replaced it; `FactOrigin.unspoken` in the same case.
     package var upgrade: Fact<Bool>
     /// Optional fields of rows; absence never removes them.
-    package var details: PeriodDetails
+    package var details = PeriodDetails()
     /// Apple's information about the renewal that follows the period.
     package var renewal: RenewalFacts?
+}
 
-    /// Creates a period from its parts.
-    package init(
-        id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>,
-        terms: Fact<Terms>, revocation: Fact<Revocation>, upgrade: Fact<Bool>,
-        details: PeriodDetails = PeriodDetails(), renewal: RenewalFacts? = nil
-    ) {
-        self.id = id
-        self.webOrderLineItemID = webOrderLineItemID
-        self.transactionIDs = transactionIDs
-        self.terms = terms
-        self.revocation = revocation
-        self.upgrade = upgrade
-        self.details = details
-        self.renewal = renewal
-    }
-
+extension Period {
     /// Creates the period of one row; nil for a row without an expiry.
     ///
     /// `replacedBy` is the other subscription that took over, if the row is replaced and the answer shows one.

@@ -318,13 +318,13 @@ package struct PeriodRecord: Sendable, Hashable {
     /// Whether it was taken back.
     package var revocation: Revocation
     /// `is_upgraded`.
-    package var isUpgraded: Bool
+    package var isUpgraded = false
     /// `original_purchase_date`.
     package var originalPurchasedAt: Instant?
     /// `is_trial_period`; false, with an unspoken origin in `olderFacts`, if no row mentioned it.
-    package var isTrial: Bool
+    package var isTrial = false
     /// `is_in_intro_offer_period`; likewise.
-    package var isIntro: Bool
+    package var isIntro = false
     /// `promotional_offer_id`.
     package var promotionalOfferID: String?
     /// `offer_code_ref_name`.
@@ -348,43 +348,16 @@ package struct PeriodRecord: Sendable, Hashable {
     /// The place of that row in its answer.
     package var path: String
     /// Facts whose source is not the newest row.
-    package var olderFacts: [FactName: FactOrigin]
+    package var olderFacts: [FactName: FactOrigin] = [:]
     /// Apple's information about the renewal that follows the period.
     package var ending: Ending?
     /// Whether it is a renewal, in a record to write: see ``SubscriptionFacts/renewals(by:)``.
     package var isRenewal = false
+}
 
-    /// Creates a record from its columns.
-    package init(
-        id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>, terms: Terms,
-        revocation: Revocation, isUpgraded: Bool = false, originalPurchasedAt: Instant? = nil, isTrial: Bool = false,
-        isIntro: Bool = false,
-        promotionalOfferID: String? = nil, offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil,
-        ownership: Ownership? = nil, appAccountToken: String? = nil, replacedBy: OriginalTransactionID? = nil,
-        price: Price? = nil, revocationPercentage: Int? = nil, sale: Sale? = nil, asOf: Instant?, path: String,
-        olderFacts: [FactName: FactOrigin] = [:], ending: Ending? = nil
-    ) {
-        self.id = id
-        self.webOrderLineItemID = webOrderLineItemID
-        self.transactionIDs = transactionIDs
-        self.terms = terms
-        self.revocation = revocation
-        self.isUpgraded = isUpgraded
-        self.originalPurchasedAt = originalPurchasedAt
-        self.isTrial = isTrial
-        self.isIntro = isIntro
-        self.promotionalOfferID = promotionalOfferID
-        self.offerCodeRefName = offerCodeRefName
-        self.groupID = groupID
-        self.ownership = ownership
-        self.appAccountToken = appAccountToken
-        self.replacedBy = replacedBy
-        self.price = price
-        self.revocationPercentage = revocationPercentage
-        self.sale = sale
-        self.asOf = asOf
-        self.path = path
-        self.olderFacts = olderFacts
-        self.ending = ending
+extension PeriodRecord {
+    /// Creates a record of what every period has; the rest is set afterwards.
+    package init(transactionIDs: Set<TransactionID>, terms: Terms, revocation: Revocation, path: String) {
+        self.init(id: nil, transactionIDs: transactionIDs, terms: terms, revocation: revocation, path: path)
     }
 }

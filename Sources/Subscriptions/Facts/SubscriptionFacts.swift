@@ -81,7 +81,7 @@ extension SubscriptionEvidence {
         let lastUpgrade = transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
         return transactions.compactMap { row in
             Period(
-                row: row.speaking(inAnswerOf: asOf), replacedBy: row.purchasedAt == lastUpgrade ? replacedBy : nil)
+                row: row.yieldingToAnswer(at: asOf), replacedBy: row.purchasedAt == lastUpgrade ? replacedBy : nil)
         }
     }
 }

@@ -6,7 +6,7 @@ package func reconcilePurchase(
     _ stored: PurchaseState?, with evidence: PurchaseEvidence, policy: Policy = .standard(for: .production)
 ) -> ReconciledPurchase? {
     let rows = evidence.transactions.map {
-        PurchaseFacts($0.speaking(inAnswerOf: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
+        PurchaseFacts($0.yieldingToAnswer(at: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
     }
     let parts = (stored.map { [$0.facts] } ?? []) + rows
     guard let first = parts.first else { return nil }

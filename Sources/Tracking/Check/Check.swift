@@ -11,7 +11,7 @@ extension Tracker {
     func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
         let asked = try await ask(claim, until: end)  // an outage is an answer too
         let checked = Checked(claim, asked)  // interpreted only where it is not the last answer again
-        return try await settle([checked])  // locks, reconcile (pure, no clock), one commit
+        return try await settleAndFollowUp([checked])  // locks, reconcile (pure, no clock), one commit
     }
 
     /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
@@ -22,8 +22,9 @@ extension Tracker {
         return asked
     }
 
-    /// Settles answers together: their facts, events and schedules change in one commit.
-    func settle(_ answers: [Checked]) async throws -> CheckedBatch {
+    /// Settles answers together: their facts, events and schedules change in one commit. Then it counts them and does what
+    /// follows from them.
+    func settleAndFollowUp(_ answers: [Checked]) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
         let chains = try await ledger.chainNumbers(of: answers.reduce(into: []) { $0.formUnion($1.signedHeaders) })
         let settled = try await ledger.settlements.settle(answers.map { $0.pending(chains: chains) })

@@ -45,7 +45,7 @@ extension Finding {
             let reason = "Apple answered \(status) (expired) without the expired subscription."
             self = .indeterminate(CheckFailure(reason: reason, status: status, retryable: true))
         case .refused(let kind, let reason):
-            let retryable = kind.isRetryable(response.isRetryable)
+            let retryable = kind.mayHelpToAskAgain(flag: response.isRetryable)
             self = .rejected(Refusal(reason: reason, status: status, retryable: retryable, kind: kind))
         case .failure(let reason):
             let flagged = (21100...21199).contains(status) ? response.isRetryable : nil
@@ -107,7 +107,7 @@ private enum StatusMeaning {
 
 extension Refusal.Kind {
     /// Returns whether asking again can help, given Apple's flag.
-    fileprivate func isRetryable(_ flag: Bool?) -> Bool {
+    fileprivate func mayHelpToAskAgain(flag: Bool?) -> Bool {
         switch self {
         case .notAuthentic, .unknownTransaction: true
         case .accountGone: flag ?? true

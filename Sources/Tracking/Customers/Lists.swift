@@ -49,10 +49,7 @@ package struct SubscriptionPlace: Sendable, Hashable {
     /// Apple's id of it; empty is before the first.
     package let id: String
 
-    package init(_ environment: StoreEnvironment, _ id: String) {
-        self.environment = environment
-        self.id = id
-    }
+    package init(_ environment: StoreEnvironment, _ id: String) { (self.environment, self.id) = (environment, id) }
 }
 
 extension OwnedSubscription {
@@ -110,7 +107,9 @@ extension LedgerCustomers {
                 customer: try row.textIfPresent("customer"), subscription: try OwnedSubscription(row: row))
         }
         let lookedAt = try rows.first.flatMap { row in
-            try row.textIfPresent("last_id").map { SubscriptionPlace(try row.word("last_environment"), $0) }
+            try row.textIfPresent("last_id").map {
+                SubscriptionPlace(try row.word("last_environment"), $0)
+            }
         }
         let isFull = found.count == Int(limit)
         return SubscriptionListPage(

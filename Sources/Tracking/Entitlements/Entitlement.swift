@@ -84,22 +84,26 @@ struct EntitlementSource: Sendable {
         if mine.place != its.place { return mine.place < its.place }
         if mine.granted != its.granted { return mine.granted }
         if mine.environment != its.environment { return mine.environment == .production }
-        if mine.until != its.until { return isLater(mine.until, its.until) }
+        if mine.until != its.until { return precedesDescending(mine.until, its.until) }
         if mine.basis != its.basis { return mine.basis > its.basis }
-        if clocks?.checkedAt != other.clocks?.checkedAt { return isLater(clocks?.checkedAt, other.clocks?.checkedAt) }
+        if clocks?.checkedAt != other.clocks?.checkedAt {
+            return precedesDescending(clocks?.checkedAt, other.clocks?.checkedAt)
+        }
         if let order = orderInBytes(mine.productID, its.productID) { return order }
-        if mine.subscriptionID != its.subscriptionID { return isEarlier(mine.subscriptionID, its.subscriptionID) }
-        return isEarlier(mine.purchaseID, its.purchaseID)
+        if mine.subscriptionID != its.subscriptionID {
+            return precedesAscending(mine.subscriptionID, its.subscriptionID)
+        }
+        return precedesAscending(mine.purchaseID, its.purchaseID)
     }
 
     /// Descending with nil first, as in SQL.
-    private func isLater(_ mine: Int64?, _ its: Int64?) -> Bool {
+    private func precedesDescending(_ mine: Int64?, _ its: Int64?) -> Bool {
         guard let mine else { return its != nil }
         return its.map { mine > $0 } ?? false
     }
 
     /// Ascending with nil last, as in SQL.
-    private func isEarlier(_ mine: Int64?, _ its: Int64?) -> Bool {
+    private func precedesAscending(_ mine: Int64?, _ its: Int64?) -> Bool {
         guard let its else { return mine != nil }
         return mine.map { $0 < its } ?? false
     }

@@ -45,7 +45,7 @@ package struct Worker: Service {
         try await withGracefulShutdownHandler {
             try await ServiceGroup(configuration: configuration).run()
         } onGracefulShutdown: {
-            tracker.ledger.beginLeaving()
+            tracker.ledger.shortenWaitsForStop()
         }
     }
 

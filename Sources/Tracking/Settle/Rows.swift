@@ -74,8 +74,6 @@ extension PeriodRecord {
     /// Reads a period's record from its row.
     init(row: Row) throws {
         self.init(
-            id: try row.int8("period_id"),
-            webOrderLineItemID: try row.textIfPresent("web_order_line_item_id").map { WebOrderLineItemID($0) },
             transactionIDs: Set(try row.texts("transaction_ids").map { TransactionID($0) }),
             terms: Terms(
                 productID: ProductID(try row.text("product_id")), purchasedAt: try row.instant("purchased_at"),
@@ -83,20 +81,25 @@ extension PeriodRecord {
             revocation: Revocation(
                 cancelledAt: try row.instantIfPresent("cancelled_at"),
                 reason: try row.textIfPresent("cancellation_reason")),
-            isUpgraded: try row.bool("is_upgraded"),
-            originalPurchasedAt: try row.instantIfPresent("original_purchased_at"),
-            isTrial: try row.bool("is_trial"), isIntro: try row.bool("is_intro"),
-            promotionalOfferID: try row.textIfPresent("promotional_offer_id"),
-            offerCodeRefName: try row.textIfPresent("offer_code_ref_name"),
-            groupID: try row.textIfPresent("group_id").map { SubscriptionGroupID($0) },
-            ownership: try row.textIfPresent("ownership").map(Ownership.init(raw:)),
-            appAccountToken: try row.textIfPresent("app_account_token"),
-            replacedBy: try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) },
-            price: try Price(row: row), revocationPercentage: try row.intIfPresent("revocation_percentage"),
-            sale: try row.jsonIfPresent("sale").map { try Sale($0) },
-            asOf: try row.instantIfPresent("as_of"), path: try row.text("path"),
-            olderFacts: try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin]($0) } ?? [:],
-            ending: try row.jsonIfPresent("ending").map { try Ending($0) })
+            path: try row.text("path"))
+        id = try row.int8("period_id")
+        webOrderLineItemID = try row.textIfPresent("web_order_line_item_id").map { WebOrderLineItemID($0) }
+        isUpgraded = try row.bool("is_upgraded")
+        originalPurchasedAt = try row.instantIfPresent("original_purchased_at")
+        isTrial = try row.bool("is_trial")
+        isIntro = try row.bool("is_intro")
+        promotionalOfferID = try row.textIfPresent("promotional_offer_id")
+        offerCodeRefName = try row.textIfPresent("offer_code_ref_name")
+        groupID = try row.textIfPresent("group_id").map { SubscriptionGroupID($0) }
+        ownership = try row.textIfPresent("ownership").map(Ownership.init(raw:))
+        appAccountToken = try row.textIfPresent("app_account_token")
+        replacedBy = try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) }
+        price = try Price(row: row)
+        revocationPercentage = try row.intIfPresent("revocation_percentage")
+        sale = try row.jsonIfPresent("sale").map { try Sale($0) }
+        asOf = try row.instantIfPresent("as_of")
+        olderFacts = try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin](stored: $0) } ?? [:]
+        ending = try row.jsonIfPresent("ending").map { try Ending($0) }
     }
 }
 

@@ -168,7 +168,7 @@ extension LedgerWebhooks {
     ) async throws -> (webhook: Webhook, secret: WebhookSecret) {
         let address = try WebhookAddress(url)
         let kinds = try Self.known(kinds)
-        try Self.require(concurrency: concurrency)
+        try Self.requireInRange(concurrency: concurrency)
         let seal = try ledger.apps.requiredSeal()
         var app: Int32?
         if let bundleID { app = try await ledger.apps.app(bundleID).id }
@@ -219,7 +219,7 @@ extension LedgerWebhooks {
     /// Changes a webhook; nil leaves as it is. App, kinds and environment never change: another filter is another webhook.
     package func set(_ id: Int32, url: String? = nil, concurrency: Int? = nil, isOn: Bool? = nil) async throws {
         let address = try url.map { try WebhookAddress($0) }
-        if let concurrency { try Self.require(concurrency: concurrency) }
+        if let concurrency { try Self.requireInRange(concurrency: concurrency) }
         var detail: [String: String] = [:]
         detail["host"] = address?.host
         detail["concurrency"] = concurrency.map { "\($0)" }
@@ -365,7 +365,7 @@ extension LedgerWebhooks {
         return known.filter { kinds.contains($0) }
     }
 
-    private static func require(concurrency: Int) throws(LedgerError) {
+    private static func requireInRange(concurrency: Int) throws(LedgerError) {
         guard concurrencyAllowed.contains(concurrency) else {
             throw LedgerError(.invalid, "A webhook makes 1 to 64 calls at a time; give a concurrency in that range.")
         }

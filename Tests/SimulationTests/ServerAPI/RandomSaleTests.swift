@@ -1,10 +1,10 @@
 import Foundation
 import SeededRandom
-import Subscriptions
 import Testing
 
 @testable import AppStore
 @testable import AppStoreSimulator
+@testable import Subscriptions
 @testable import Tracking
 
 /// Random lives with terms of payments, groups and seats at the speed of the calendar, read from their signed payloads and

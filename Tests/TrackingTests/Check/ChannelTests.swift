@@ -1,8 +1,8 @@
 import Crypto
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 @Suite("What the channels say differently is kept until they agree, and an app leaves both only when nothing is open")
