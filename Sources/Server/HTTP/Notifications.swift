@@ -286,8 +286,13 @@ struct VersionOneFields: Sendable {
 
     /// Reads the body; nil where it is no JSON object.
     init?(_ body: [UInt8]) {
-        guard let fields = JSONObject(body) else { return nil }
-        password = fields.text("password", bytesMax: Self.passwordBytesMax)
+        guard let document = JSONDocument(object: body), let fields = JSONObject(document) else { return nil }
+        // Every character counts, white space too.
+        if case .string(let text) = JSONValue(document)["password"], text.utf8.count <= Self.passwordBytesMax {
+            password = text
+        } else {
+            password = nil
+        }
         latestReceipt =
             fields.object("unified_receipt")?.text("latest_receipt", bytesMax: Self.receiptBytesMax)
             ?? fields.text("latest_receipt", bytesMax: Self.receiptBytesMax)
