@@ -1039,6 +1039,22 @@ CREATE TABLE ledger.transaction_alias (
 CREATE INDEX transaction_alias_by_id ON ledger.transaction_alias (transaction_id);
 COMMENT ON TABLE ledger.transaction_alias IS 'The transaction ids under which Apple listed a period';
 
+CREATE FUNCTION ledger.moved_periods(now_at ledger.period) RETURNS SETOF ledger.period
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT p FROM ledger.period p
+    WHERE p.web_order_line_item_id = now_at.web_order_line_item_id
+      AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %'
+    UNION ALL
+    SELECT p FROM ledger.transaction_alias here
+    JOIN ledger.transaction_alias there USING (transaction_id)
+    JOIN ledger.period p ON p.period_id = there.period_id
+    WHERE here.period_id = now_at.period_id AND now_at.sale ->> 'one_of_several' IS NOT NULL
+      AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %'
+$$;
+COMMENT ON FUNCTION ledger.moved_periods IS
+    'What shows under which other original transaction ids a period was before: periods of the same line item, or of the same '
+    'transaction where it is one of several and tells no line item, which moved away';
+
 CREATE TABLE ledger.subscription_span (
     subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
     valid            tstzrange NOT NULL,

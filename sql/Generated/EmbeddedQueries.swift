@@ -1057,8 +1057,7 @@ CROSS JOIN LATERAL (
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0 AND trouble.detail IS NOT NULL
   -- What moved here has its event where it was before.
   AND NOT EXISTS (
-    SELECT FROM ledger.period t JOIN ledger.period p USING (web_order_line_item_id)
-    WHERE t.subscription_id = s.subscription_id AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %')
+    SELECT FROM ledger.period t CROSS JOIN ledger.moved_periods(t) p WHERE t.subscription_id = s.subscription_id)
 ORDER BY s.subscription_id
 
 """#)
@@ -2817,7 +2816,7 @@ WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.sub
   -- A delivery goes with its period to another subscription; who paid owned one that had it.
   AND NOT EXISTS (
     SELECT FROM ledger.period t
-    JOIN ledger.period p ON p.web_order_line_item_id = t.web_order_line_item_id AND p.cancellation_reason LIKE 'moved to %'
+    CROSS JOIN ledger.moved_periods(t) p
     JOIN ledger.subscription h ON (h.subscription_id, h.app_id, h.environment) = (p.subscription_id, i.app_id, i.environment)
     JOIN ledger.ownership o ON o.subscription_id = h.subscription_id AND o.customer_id = d.customer_id
     WHERE t.period_id = d.period_id)

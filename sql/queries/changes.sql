@@ -115,8 +115,7 @@ CROSS JOIN LATERAL (
 WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0 AND trouble.detail IS NOT NULL
   -- What moved here has its event where it was before.
   AND NOT EXISTS (
-    SELECT FROM ledger.period t JOIN ledger.period p USING (web_order_line_item_id)
-    WHERE t.subscription_id = s.subscription_id AND p.is_upgraded AND p.cancellation_reason LIKE 'moved to %')
+    SELECT FROM ledger.period t CROSS JOIN ledger.moved_periods(t) p WHERE t.subscription_id = s.subscription_id)
 ORDER BY s.subscription_id
 
 -- name: verify_missing_purchase_events

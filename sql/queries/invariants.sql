@@ -312,7 +312,7 @@ WHERE NOT EXISTS (SELECT FROM ledger.ownership o WHERE o.subscription_id = d.sub
   -- A delivery goes with its period to another subscription; who paid owned one that had it.
   AND NOT EXISTS (
     SELECT FROM ledger.period t
-    JOIN ledger.period p ON p.web_order_line_item_id = t.web_order_line_item_id AND p.cancellation_reason LIKE 'moved to %'
+    CROSS JOIN ledger.moved_periods(t) p
     JOIN ledger.subscription h ON (h.subscription_id, h.app_id, h.environment) = (p.subscription_id, i.app_id, i.environment)
     JOIN ledger.ownership o ON o.subscription_id = h.subscription_id AND o.customer_id = d.customer_id
     WHERE t.period_id = d.period_id)
