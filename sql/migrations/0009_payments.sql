@@ -314,7 +314,7 @@ BEGIN
                                SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
                            OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
                               AND l.turn = l.last_turn) AS is_given,
-                   bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn) AS is_twin
+                   COALESCE(bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn), false) AS is_twin
             FROM (
                 SELECT l.*, max(l.turn) OVER () AS last_turn
                 FROM (

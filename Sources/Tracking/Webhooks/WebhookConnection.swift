@@ -60,8 +60,13 @@ final class WebhookConnections: Sendable {
                 return try await exchange(body, headers, address, on: channel, by: deadline)
             } catch WebhookCallError.closed { try Task.checkCancellation() }
         }
-        let channel = try await connect(to: address)
-        return try await exchange(body, headers, address, on: channel, by: deadline)
+        let (channel, fault) = try await connect(to: address)
+        do {
+            return try await exchange(body, headers, address, on: channel, by: deadline)
+        } catch WebhookCallError.closed {
+            // The handshake may have failed before there was a call to fail.
+            throw fault.error.withLock { $0 } ?? WebhookCallError.closed
+        }
     }
 
     private func exchange(
@@ -88,10 +93,11 @@ final class WebhookConnections: Sendable {
         }
     }
 
-    private func connect(to address: WebhookAddress) async throws -> any Channel {
+    private func connect(to address: WebhookAddress) async throws -> (any Channel, EarlyFault) {
+        let fault = EarlyFault()
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let (isSecure, host) = (address.isSecure, address.host)
-        return try await ClientBootstrap(group: loop)
+        let channel = try await ClientBootstrap(group: loop)
             .connectTimeout(Self.connectTimeout)
             .resolver(JudgedAddresses(loop) { [judge] in judge($0, isSecure) })
             .connect(host: host, port: address.port)
@@ -108,9 +114,10 @@ final class WebhookConnections: Sendable {
                 }
                 try pipeline.addHandler(StatusGate())
                 try pipeline.addHTTPClientHandlers()
-                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange()])
+                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange(fault)])
                 return channel
             }.get()
+        return (channel, fault)
     }
 }
 
@@ -216,6 +223,11 @@ private final class StatusGate: ChannelDuplexHandler {
     }
 }
 
+/// Why a connection ended while it made no call.
+private final class EarlyFault: Sendable {
+    let error = Mutex<(any Error)?>(nil)
+}
+
 /// Makes the calls of one connection, one after the other.
 private final class Exchange: ChannelDuplexHandler {
     typealias InboundIn = HTTPClientResponsePart
@@ -225,6 +237,9 @@ private final class Exchange: ChannelDuplexHandler {
     private var turn: WebhookTurn?
     private var answer: WebhookAnswer?
     private var servesAgain = false
+    private let fault: EarlyFault
+
+    init(_ fault: EarlyFault) { self.fault = fault }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let turn = unwrapOutboundIn(data)
@@ -264,6 +279,7 @@ private final class Exchange: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if turn == nil { fault.error.withLock { $0 = $0 ?? error } }
         finish(isOver: false, error)
         context.close(promise: nil)
     }

@@ -151,6 +151,37 @@ struct TwinTests {
         }
     }
 
+    @Test(
+        "Two that were given, or are due, before one customer had both stay so, and orders go on",
+        arguments: ["merge", "assignment", "receipt"], [false, true])
+    func boughtApart(way: String, isGiven: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
+            try await test.check(try await test.send("a", for: mine), test.bought([("p", "coins")]))
+            try await test.check(try await test.send("b", for: theirs), test.bought([("q", "coins")]))
+            if isGiven { try await test.acknowledgeAll() }
+            switch way {
+            case "merge":
+                _ = try await test.ledger.customers.merge(
+                    "ann", into: "bob", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "called"))
+            case "assignment": try await assign("p", to: "bob", in: test)
+            default:
+                try await test.check(
+                    try await test.upload("c", by: "ann"), test.bought([("p", "coins"), ("q", "coins")], asOf: -0.9))
+            }
+            for (customer, days) in [("ann", -0.9), ("bob", -0.8)] {
+                let next = try await test.place(by: customer, days: -1)
+                #expect(try await test.log(of: next).hasPrefix("created placed"))
+                try await test.buys("next of \(customer)", by: customer, days: days)
+            }
+            let lines = try await test.deliveries()
+            #expect(lines.allSatisfy { !$0.contains("possible_duplicate") }, "\(lines)")
+            #expect(try await test.log(of: theirs).contains("paid "))
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A token that is learnt after the other one moved away gives what was skipped beside it")
     func tokenLater() async throws {
         try await withLedger(in: reused) { test in
