@@ -333,7 +333,7 @@ BEGIN
             WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
            (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
             WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
-           COALESCE(t.is_given, false),
+           CASE WHEN NOT t.is_twin THEN t.is_given END,
            t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
                SELECT FROM ledger.twins(t.purchase_id) AS w(id)
                WHERE EXISTS (
@@ -362,8 +362,8 @@ COMMENT ON FUNCTION ledger.paying_transactions IS
     'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
     'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
     '(is_revoked), and no family member shares them. '
-    'is_given: what it gives was acknowledged, or a person skipped it; is_duplicate: it is a possible duplicate of what '
-    'was delivered';
+    'is_given: what it gives was acknowledged, or a person skipped it; null: nothing of it is due or given. '
+    'is_duplicate: it is a possible duplicate of what was delivered';
 
 CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

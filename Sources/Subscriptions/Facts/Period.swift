@@ -57,7 +57,7 @@ extension Period {
     package var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
     /// Whether it is a free trial of who would pay; what another customer pays for is none.
     package var isTrial: Bool { isFree && !isShared }
-    /// Whether Apple calls it a free trial, for whomever.
+    /// Whether Apple calls it a free trial, whether or not its customer pays.
     package var isFree: Bool { details.isTrial?.value ?? false }
     /// Whether it has an introductory price.
     package var isIntro: Bool { details.isIntro?.value ?? false }

@@ -69,6 +69,8 @@ package struct PayingTransaction: Sendable, Hashable {
     package var isRenewal = false
     /// Whether what it gives was acknowledged, or a person skipped it.
     package var isAcknowledged = false
+    /// Whether what it gives is due or acknowledged. Then it is no possible duplicate, even if its owner gets a twin.
+    package var hasDelivery = false
     /// Whether a delivered twin makes it a possible duplicate.
     package var isDuplicate = false
     /// Its `app_account_token`, in lower case.
@@ -262,7 +264,7 @@ extension PayingTransaction {
 private func isPossibleDuplicate(
     _ one: PayingTransaction, among alike: [PayingTransaction], of customer: Int64
 ) -> Bool {
-    guard case .purchase = one.bought, one.accountToken == nil else { return false }
+    guard case .purchase = one.bought, one.accountToken == nil, !one.hasDelivery else { return false }
     func rank(_ other: PayingTransaction) -> (Int, Int64) { (other.owner == customer ? 0 : 1, other.bought.place) }
     return one.isDuplicate
         || alike.contains { other in

@@ -363,6 +363,7 @@ extension SettlementRun {
         one.isClaimable = isClaimable
         one.isClaimed = stored?.isClaimed ?? false
         one.isAcknowledged = stored?.isAcknowledged ?? false
+        one.hasDelivery = stored?.hasDelivery ?? false
         one.isDuplicate = stored?.isDuplicate ?? orderReceipts.isDuplicate(one.bought)
         one.accountToken = token?.lowercased()
         if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {

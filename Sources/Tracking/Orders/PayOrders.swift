@@ -198,7 +198,8 @@ extension PayingTransaction {
             owner: try row.int8("owner_id"))
         isClaimed = try row.bool("is_claimed")
         isRenewal = try row.bool("is_renewal")
-        isAcknowledged = try row.bool("is_given")
+        let isGiven = try row.boolIfPresent("is_given")
+        (isAcknowledged, hasDelivery) = (isGiven ?? false, isGiven != nil)
         isDuplicate = try row.bool("is_duplicate")
         accountToken = try row.textIfPresent("account_token")
         tokenNames =
