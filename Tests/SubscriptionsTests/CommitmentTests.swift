@@ -338,7 +338,7 @@ import Testing
         }
     }
 
-    @Test("From a plan that is not known, no change is told")
+    @Test("A plan that is not known is no change of plan")
     func unknownPlan() throws {
         var unknown = try rows(1)
         unknown[0].sale?.plan = "WEEKLY"

@@ -28,11 +28,11 @@ struct LineItemMoveTests {
         let move = try #require(second.moves(among: [before.facts, successor.facts]).first)
         let result = reconcile(before, with: move.evidence(), policy: strictPolicy)
         #expect(result.events.map(\.detail["moved_to"]) == [.text("1000")])
-        // The same statement again changes nothing, and the move can be told again from what is stored.
+        // The same statement again changes nothing, and the move can be made again from what is stored.
         #expect(foldWhole([first, second, second]).events == events)
         #expect(reconcile(result.state, with: move.evidence(), policy: strictPolicy).changed == false)
-        let told = try #require(emptied.facts.periods.first?.move(from: "2000"))
-        #expect(reconcile(before, with: told, policy: strictPolicy).state.facts.sameMeaning(as: emptied.facts))
+        let restated = try #require(emptied.facts.periods.first?.move(from: "2000"))
+        #expect(reconcile(before, with: restated, policy: strictPolicy).state.facts.sameMeaning(as: emptied.facts))
         // Where the successor is another customer's, who paid keeps access to the end, and no longer.
         let kept = reconcile(before, with: move.evidence(keepsAccess: true), policy: standardPolicy)
         #expect(kept.events.isEmpty)
@@ -90,7 +90,7 @@ struct LineItemMoveTests {
         arguments: Successor.allCases)
     func refunded(_ successor: Successor) {
         let (first, later) = (successor == .known, successor != .unknown)
-        let told = [
+        let answers = [
             answer(11, of: "2000", withOld: first), answer(12, of: "2000", cancelled: 11.5, withOld: first),
             answer(20, of: "1000", withOld: later),
         ]
@@ -100,21 +100,21 @@ struct LineItemMoveTests {
         func isActive(_ answers: [Evidence]) -> Bool {
             foldWhole(answers).states["1000"].flatMap { $0.timeline.span(at: $0.asOf)?.state } == .active
         }
-        let states = foldWhole(told).states
+        let states = foldWhole(answers).states
         #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
         #expect(states["1000"]?.retractions.map(\.what) == [.revocation])
         #expect(states.values.flatMap(\.facts.periods).count { $0.isRefunded } == 1, "one refund of one charge")
-        #expect(events(told, "refund.granted") == ["2000 refund.granted"])
-        #expect(events(told, "refund.reversed") == [])
+        #expect(events(answers, "refund.granted") == ["2000 refund.granted"])
+        #expect(events(answers, "refund.reversed") == [])
         let minutes = { (count: Double) in self.answer(20 + count / 1_440, of: "1000", withOld: later) }
-        #expect(!isActive(told + [minutes(0)]))
+        #expect(!isActive(answers + [minutes(0)]))
         // The refund was stated eight days ago; a second answer is enough.
-        #expect(isActive(told + [minutes(1)]))
-        #expect(events(told + [minutes(1), minutes(20)], "refund.reversed") == ["1000 refund.reversed"])
+        #expect(isActive(answers + [minutes(1)]))
+        #expect(events(answers + [minutes(1), minutes(20)], "refund.reversed") == ["1000 refund.reversed"])
         // It stays where the second answer states it again.
         let again = answer(20.01, of: "1000", cancelled: 11.5, withOld: later)
-        #expect(!isActive(told + [again]))
-        #expect(events(told + [again], "refund.granted") == ["2000 refund.granted"])
+        #expect(!isActive(answers + [again]))
+        #expect(events(answers + [again], "refund.granted") == ["2000 refund.granted"])
     }
 
     @Test(
@@ -122,33 +122,33 @@ struct LineItemMoveTests {
         [false, true])
     func refundedWithMove(_ successor: Successor, _ wasRefunded: Bool) {
         let (first, later) = (successor == .known, successor != .unknown)
-        var told = [answer(11, of: "2000", withOld: first)]
-        if wasRefunded { told.append(answer(12, of: "2000", cancelled: 11.5, withOld: first)) }
-        told.append(answer(20, of: "1000", cancelled: 11.5, withOld: later))
-        let (states, events) = foldWhole(told)
+        var answers = [answer(11, of: "2000", withOld: first)]
+        if wasRefunded { answers.append(answer(12, of: "2000", cancelled: 11.5, withOld: first)) }
+        answers.append(answer(20, of: "1000", cancelled: 11.5, withOld: later))
+        let (states, events) = foldWhole(answers)
         #expect(events.filter { $0.hasSuffix("refund.granted") } == ["\(wasRefunded ? 2000 : 1000) refund.granted"])
         #expect(states["1000"]?.timeline.span(at: day(20))?.state == .revoked)
-        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
+        #expect(foldWhole(answers + [answers[answers.count - 1]]).events == events)
         let moves = answer(20.2, of: "1000", cancelled: 11.5, withOld: later)
             .moves(among: states.sorted { $0.key < $1.key }.map(\.value.facts))
         #expect(moves.count == 1 && moves.allSatisfy { $0.isRefunded && !$0.isNew })
         // It comes back as a whole, by two answers.
         let back = [20.5, 21].map { answer($0, of: "2000", cancelled: 11.5, withOld: later) }
-        #expect(foldWhole(told + [back[0]]).states["2000"]?.facts.periods.first?.movedTo == "1000")
-        let (returned, all) = foldWhole(told + back)
+        #expect(foldWhole(answers + [back[0]]).states["2000"]?.facts.periods.first?.movedTo == "1000")
+        let (returned, all) = foldWhole(answers + back)
         #expect(returned["2000"]?.timeline.span(at: day(21))?.state == .revoked)
         #expect(all.count { $0.hasSuffix("refund.granted") } == 1)
     }
 
     @Test("A period that comes back without the refund that it had elsewhere was refunded no more")
     func backWithoutRefund() {
-        let told = [
+        let answers = [
             answer(11, of: "2000", withOld: false), answer(12, of: "1000", withOld: false),
             answer(13, of: "1000", cancelled: 12.5, withOld: false), answer(14, of: "2000", withOld: false),
         ]
         func refunds(_ answers: [Evidence]) -> [String] { foldWhole(answers).events.filter { $0.contains("refund") } }
-        #expect(refunds(told) == ["1000 refund.granted"])
-        let back = told + [answer(14.1, of: "2000", withOld: false)]
+        #expect(refunds(answers) == ["1000 refund.granted"])
+        let back = answers + [answer(14.1, of: "2000", withOld: false)]
         #expect(refunds(back) == ["1000 refund.granted", "2000 refund.reversed"])
         #expect(refunds(back + [answer(15, of: "2000", withOld: false)]) == refunds(back))
         #expect(foldWhole(back).states["2000"]?.timeline.span(at: day(14.1))?.state == .active)
@@ -169,11 +169,11 @@ struct LineItemMoveTests {
         func held(_ answers: [Evidence], by id: OriginalTransactionID) -> [Bool?] {
             (foldWhole(answers).states[id]?.facts.periods ?? []).map { $0.movedTo == nil ? $0.isUpgraded : nil }
         }
-        let told = [both(21, of: "2000"), both(22, of: "1000", marked: isMarked)]
-        #expect(held(told, by: "2000") == [nil, nil])
-        #expect(held(told, by: "1000") == [true, false])
-        #expect(foldWhole(told).events == ["2000 subscription.started", "2000 subscription.expired"])
-        let once = told + [both(23, of: "2000")]
+        let answers = [both(21, of: "2000"), both(22, of: "1000", marked: isMarked)]
+        #expect(held(answers, by: "2000") == [nil, nil])
+        #expect(held(answers, by: "1000") == [true, false])
+        #expect(foldWhole(answers).events == ["2000 subscription.started", "2000 subscription.expired"])
+        let once = answers + [both(23, of: "2000")]
         #expect(held(once, by: "2000") == [nil, nil])
         #expect(held(once, by: "1000") == [true, false])
         let back = once + [both(23.1, of: "2000")]
@@ -184,8 +184,8 @@ struct LineItemMoveTests {
 
     @Test("All that had the period name the newest successor, and its refund there")
     func chain() {
-        let told = [11.0, 12, 13].enumerated().map { answer($1, of: ["3000", "2000", "1000"][$0], withOld: false) }
-        let states = foldWhole(told).states
+        let answers = [11.0, 12, 13].enumerated().map { answer($1, of: ["3000", "2000", "1000"][$0], withOld: false) }
+        let states = foldWhole(answers).states
         #expect(["3000", "2000"].map { states[$0]?.facts.periods.first?.movedTo } == ["1000", "1000"])
         let known = states.sorted { $0.key < $1.key }.map(\.value.facts)
         let refund = answer(14, of: "1000", cancelled: 13.5, withOld: false)
@@ -321,16 +321,16 @@ struct LineItemMoveTests {
         let (name, first, second, said, expected) = Self.together[place]
         let old = { (asOf: Double) in row("old", -200, -170, asOf: asOf, of: "1000") }
         func month(_ asOf: Double, of id: OriginalTransactionID) -> TransactionRow { bought(asOf, of: id, first) }
-        var told = [evidence(41, [month(41, of: "2000")], ["2000": said])]
-        if successor == .known { told.insert(evidence(1, [old(1)]), at: 0) }
+        var answers = [evidence(41, [month(41, of: "2000")], ["2000": said])]
+        if successor == .known { answers.insert(evidence(1, [old(1)]), at: 0) }
         let next = bought(45, of: "1000") { row in
             (row.webOrderLineItemID, row.transactionID) = ("w10", "t10")
             (row.purchasedAt, row.expiresAt) = (day(40), day(70))
             second(&row)
         }
         let rows = [next, month(45, of: "1000")] + (successor == .unknown ? [] : [old(45)])
-        told.append(evidence(45, rows, ["1000": renewal(product: next.productID)]))
-        let (states, events) = foldWhole(told)
+        answers.append(evidence(45, rows, ["1000": renewal(product: next.productID)]))
+        let (states, events) = foldWhole(answers)
         let start = successor == .unknown ? [] : ["subscription.started"]
         let found = events.filter { $0.hasPrefix("1000 ") && !$0.contains("auto_renew") }.map {
             String($0.dropFirst(5))
@@ -338,7 +338,7 @@ struct LineItemMoveTests {
         let wanted = expected.split(separator: " ").map { $0.contains(".") ? String($0) : "subscription.\($0)" }
         #expect(found == start + wanted, "\(name)")
         #expect(states["1000"]?.timeline.span(at: day(45))?.state == .active)
-        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
+        #expect(foldWhole(answers + [answers[answers.count - 1]]).events == events)
     }
 
     /// Where the product of an upgrade is that comes with a move.
@@ -362,12 +362,12 @@ struct LineItemMoveTests {
             (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
             (row.purchasedAt, row.expiresAt) = (day(20), day(50))
         }
-        var told = [
+        var answers = [
             evidence(19, [bought(19, of: "2000")]),
             evidence(21, [plus, month] + (successor == .unknown ? [] : [old(21)])),
         ]
-        if successor == .known { told.insert(evidence(1, [old(1)]), at: 0) }
-        let (states, events) = foldWhole(told)
+        if successor == .known { answers.insert(evidence(1, [old(1)]), at: 0) }
+        let (states, events) = foldWhole(answers)
         let started = events.filter { $0 == "1000 subscription.started" }
         #expect(started.count == (successor == .unknown ? 0 : 1))
         let news = events.filter { !$0.hasPrefix("1000 subscription.started") }
@@ -382,7 +382,7 @@ struct LineItemMoveTests {
         let active = states.filter { $0.value.timeline.span(at: day(21))?.entitled == true }
         #expect(active.map(\.key) == [holder])
         #expect(active.values.allSatisfy { $0.timeline.span(at: day(21))?.productID == "plus" })
-        #expect(foldWhole(told + [told[told.count - 1]]).events == events)
+        #expect(foldWhole(answers + [answers[answers.count - 1]]).events == events)
     }
 
     @Test("A replaced period that moves alone knows what took its place where it was", arguments: [false, true])
@@ -396,10 +396,10 @@ struct LineItemMoveTests {
         func month(_ asOf: Double, of id: OriginalTransactionID) -> TransactionRow {
             bought(asOf, of: id) { ($0.isUpgraded, $0.cancelledAt) = (true, day(20)) }
         }
-        let told = [
+        let answers = [
             evidence(21, [plus(21), month(21, of: "2000")]), evidence(22, [month(22, of: "1000")]),
         ]
-        let (states, events) = foldWhole(isOlderLast ? told.reversed() : told)
+        let (states, events) = foldWhole(isOlderLast ? answers.reversed() : answers)
         #expect(held(states) == ["1000 w9", "2000 w10"])
         #expect(states["1000"]?.facts.periods.first?.details.replacedBy?.value == "2000")
         let span = states["1000"]?.timeline.span(at: day(22))
@@ -407,14 +407,14 @@ struct LineItemMoveTests {
         #expect(states["2000"]?.timeline.span(at: day(22))?.state == .active)
         if !isOlderLast { #expect(events == ["2000 subscription.started"]) }
         let refunded = foldWhole(
-            told + [evidence(23, [plus(23, cancelled: 22.5)]), evidence(24, [month(24, of: "1000")])])
+            answers + [evidence(23, [plus(23, cancelled: 22.5)]), evidence(24, [month(24, of: "1000")])])
         #expect(refunded.states.values.allSatisfy { $0.timeline.span(at: day(24))?.entitled == false })
         // What moves along replaces it there.
         let along = bought(22, of: "1000") { row in
             (row.webOrderLineItemID, row.transactionID, row.productID) = ("w10", "t10", "plus")
             (row.purchasedAt, row.expiresAt) = (day(20), day(50))
         }
-        let both = foldWhole([told[0], evidence(22, [along, month(22, of: "1000")])]).states
+        let both = foldWhole([answers[0], evidence(22, [along, month(22, of: "1000")])]).states
         #expect(held(both) == ["1000 w9", "1000 w10"])
         #expect(both["1000"]?.facts.periods.first?.details.replacedBy == nil)
     }

@@ -89,9 +89,9 @@ struct LineItemTwiceTests {
             #expect(states[id]?.timeline.span(at: now)?.entitled != true, place)
         }
         let announced = ["started", "renewed", "recovered", "reactivated"]
-        let told = events.count { event in announced.contains { event.hasSuffix("subscription.\($0)") } }
+        let announcements = events.count { event in announced.contains { event.hasSuffix("subscription.\($0)") } }
         // First sight reports the whole history of an id in one event.
-        #expect(told == (known ? 2 : 1), "\(place): \(events)")
+        #expect(announcements == (known ? 2 : 1), "\(place): \(events)")
         #expect(foldWhole(answers + answers.suffix(1)).events == events, "\(place): asking again changes nothing")
     }
 
@@ -135,13 +135,13 @@ struct LineItemTwiceTests {
     @Test("A refund that only the other id still shows takes nothing from who has it")
     func refundedBeside() {
         let refund: (inout TransactionRow) -> Void = { ($0.cancelledAt, $0.cancellationReason) = (day(11.5), "1") }
-        let told = [
+        let answers = [
             evidence(11, [bought(11, of: 1)]), evidence(12, [bought(12, of: 0), bought(12, of: 1, refund)]),
             evidence(13, [bought(13, of: 0), bought(13, of: 1, refund)]),
         ]
-        #expect(holders(told) == [0])
-        #expect(foldWhole(told).events.count { $0.contains("refund") } == 0)
+        #expect(holders(answers) == [0])
+        #expect(foldWhole(answers).events.count { $0.contains("refund") } == 0)
         let both = [12.0, 13].map { evidence($0, [self.bought($0, of: 0, refund), self.bought($0, of: 1, refund)]) }
-        #expect(foldWhole([told[0]] + both).events.filter { $0.contains("refund") } == ["1000 refund.granted"])
+        #expect(foldWhole([answers[0]] + both).events.filter { $0.contains("refund") } == ["1000 refund.granted"])
     }
 }
