@@ -362,6 +362,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     stored bigint[] := '{}';
+    computed bigint[];
 BEGIN
     IF entitlement_sources.valid_at = now() AND entitlement_sources.known_at = 'infinity' THEN
         stored := ARRAY(
@@ -369,6 +370,8 @@ BEGIN
             WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at
               AND v.computed_at <= now() + interval '1 hour');
     END IF;
+    -- A variable, for PostgreSQL plans a function anew in each call if one of its arguments is a query.
+    computed := ARRAY(SELECT unnest(customer_ids) EXCEPT SELECT unnest(stored));
     RETURN QUERY
     WITH span AS MATERIALIZED (
         SELECT v.customer_id, s AS source, GREATEST(now(), v.computed_at) AS instant
@@ -377,8 +380,7 @@ BEGIN
         UNION ALL
         SELECT e.customer_id, e.span, entitlement_sources.valid_at
         FROM ledger.entitlement_spans(
-            ARRAY(SELECT unnest(customer_ids) EXCEPT SELECT unnest(stored)),
-            entitlement_sources.valid_at, entitlement_sources.valid_at, entitlement_sources.known_at) e
+            computed, entitlement_sources.valid_at, entitlement_sources.valid_at, entitlement_sources.known_at) e
     )
     SELECT s.customer_id, s.source, c.as_of, c.checked_at
     FROM span s

@@ -78,6 +78,27 @@ struct LookupPlanTests {
         }
     }
 
+    @Test("A lookup calls no function that PostgreSQL would plan anew each time")
+    func plannedOnce() async throws {
+        try await filled.use { test in
+            let called = try await test.database.transaction { transaction in
+                // With `all` PostgreSQL counts the calls of those functions in SQL that it did not inline.
+                try transaction.script("SET LOCAL track_functions = 'all'")
+                try transaction.query(.test("SELECT * FROM ledger.entitlements(ARRAY[7]::bigint[], NULL, NULL)"))
+                return try transaction.query(
+                    .test(
+                        """
+                        SELECT concat_ws(' ', l.lanname, f.funcname) AS called
+                        FROM pg_stat_xact_user_functions f
+                        JOIN pg_proc p ON p.oid = f.funcid JOIN pg_language l ON l.oid = p.prolang
+                        """)
+                ).map { try $0.text("called") }
+            }
+            #expect(called.contains("plpgsql entitlement_sources"), "\(called)")
+            #expect(called.filter { $0.hasPrefix("sql ") } == [])
+        }
+    }
+
     @Test("What a receipt holds is found from the receipt")
     func receipts() async throws {
         try await filled.use { test in
