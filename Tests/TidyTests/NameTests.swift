@@ -23,8 +23,8 @@ struct NameTests {
     @Test("Comments, statements and documents are in plain English")
     func plainEnglish() throws {
         let tree = SourceTree.here
-        for file in try tree.files(in: "Sources", ending: [".swift"]) {
-            let found = wordyLines(in: String(decoding: SwiftSource(file.text).comments, as: UTF8.self))
+        for (file, source) in try SourceTree.swiftSources() where file.path.hasPrefix("Sources/") {
+            let found = wordyLines(in: String(decoding: source.comments, as: UTF8.self))
             #expect(found.isEmpty, "\(file.path): \(found)")
         }
         let texts =

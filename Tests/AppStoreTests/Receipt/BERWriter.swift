@@ -4,7 +4,7 @@ enum BERWriter {
     static func element(_ tag: UInt8, _ parts: [UInt8]...) -> [UInt8] { element(tag, parts) }
 
     static func element(_ tag: UInt8, _ parts: [[UInt8]]) -> [UInt8] {
-        let content = Array(parts.joined())
+        let content = join(parts)
         guard content.count >= 0x80 else { return [tag, UInt8(content.count)] + content }
         var length: [UInt8] = []
         var rest = content.count
@@ -17,8 +17,11 @@ enum BERWriter {
 
     /// An element of indefinite length.
     static func endless(_ tag: UInt8, _ parts: [UInt8]...) -> [UInt8] {
-        [tag, 0x80] + Array(parts.joined()) + [0, 0]
+        [tag, 0x80] + join(parts) + [0, 0]
     }
+
+    /// Appends whole parts: without the optimiser a joined sequence takes seconds for a million bytes.
+    private static func join(_ parts: [[UInt8]]) -> [UInt8] { parts.reduce(into: []) { $0 += $1 } }
 
     static func integer(_ value: Int) -> [UInt8] {
         var bytes = [UInt8(truncatingIfNeeded: value)]
