@@ -6953,15 +6953,15 @@ ORDER BY v.webhook_id
 SELECT v.* FROM perennial.webhook_waiting_now v WHERE v.webhook_id = $1::int ORDER BY v.since, v.position LIMIT $2::int
 
 """#)
-    /// Changes webhook $1: url $2, concurrency $3, and state $4, on or off (nulls: as before).
+    /// Changes webhook $1: url $2, concurrency $3, and sealed secret $4, beside which the one before signs until $5 (nulls: as
     package static let setWebhook = SQLFile("set_webhook", #"""
--- Changes webhook $1: url $2, concurrency $3, and state $4, on or off (nulls: as before).
+-- Changes webhook $1: url $2, concurrency $3, and sealed secret $4, beside which the one before signs until $5 (nulls: as
+-- before).
 UPDATE ledger.webhook w
 SET url = COALESCE($2::text, w.url), concurrency = COALESCE($3::smallint, w.concurrency),
-    state = COALESCE($4::text, w.state), reason = CASE WHEN $4::text IS NULL THEN w.reason END,
-    state_since = CASE WHEN $4::text IS NULL THEN w.state_since ELSE clock_timestamp() END,
-    rests = CASE WHEN $4::text IS NULL THEN w.rests ELSE 0 END,
-    rest_until = CASE WHEN $4::text IS NULL THEN w.rest_until END
+    sealed_secret = COALESCE($4::bytea, w.sealed_secret),
+    sealed_previous_secret = CASE WHEN $4::bytea IS NOT NULL THEN w.sealed_secret
+                                  WHEN NOT $5::bool THEN w.sealed_previous_secret END
 WHERE w.webhook_id = $1::int
 
 """#)
@@ -6971,47 +6971,11 @@ WHERE w.webhook_id = $1::int
 DELETE FROM ledger.webhook w WHERE w.webhook_id = $1::int
 
 """#)
-    /// Sets the sealed secrets of webhook $1: present $2 and previous $3.
-    package static let setWebhookSecrets = SQLFile("set_webhook_secrets", #"""
--- Sets the sealed secrets of webhook $1: present $2 and previous $3.
-UPDATE ledger.webhook w SET sealed_secret = $2::bytea, sealed_previous_secret = $3::bytea WHERE w.webhook_id = $1::int
-
-"""#)
     /// Returns the stream of webhook $1 whose first undelivered event is at position $2.
     package static let findWebhookLine = SQLFile("find_webhook_line", #"""
 -- Returns the stream of webhook $1 whose first undelivered event is at position $2.
 SELECT l.stream_of, l.stream_id, l.position FROM ledger.webhook_line l
 WHERE l.webhook_id = $1::int AND l.position = $2::bigint
-
-"""#)
-    /// Worker: of the streams ($3, $4) of webhook $1 that wait at $5, the events up to $6 (null: none) are done, under fence $2.
-    package static let settleWebhookLines = SQLFile("settle_webhook_lines", #"""
--- Worker: of the streams ($3, $4) of webhook $1 that wait at $5, the events up to $6 (null: none) are done, under fence $2.
--- Each waits for its next event, or for none and its line goes. Where there is $7, the next one failed: it waits for $7
--- seconds, because of status $8 and reason $9. The lock orders this after a move that another event of a stream is part of.
--- No row: another worker has it.
-WITH held AS MATERIALIZED (
-    SELECT w AS webhook, w.webhook_id FROM ledger.webhook w WHERE w.webhook_id = $1::int AND w.fence = $2::bigint FOR UPDATE
-), news AS MATERIALIZED (
-    SELECT h.webhook_id, n.*, CASE WHEN n.done IS NULL THEN n.position ELSE (
-               SELECT min(f) FROM ledger.webhook_following(h.webhook, n.stream_of, n.stream_id, n.done) f) END AS head
-    FROM held h
-    CROSS JOIN unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[], $8::smallint[], $9::text[])
-        AS n(stream_of, stream_id, position, done, seconds, status, reason)
-), moved AS (
-    UPDATE ledger.webhook_line l
-    SET position = t.head, status = t.status, reason = t.reason,
-        attempts = CASE WHEN t.done IS NULL THEN l.attempts ELSE 0 END + (t.seconds IS NOT NULL)::int,
-        since = CASE WHEN t.done IS NULL THEN l.since ELSE clock_timestamp() END,
-        next_at = clock_timestamp() + make_interval(secs => COALESCE(t.seconds, 0))
-    FROM news t
-    WHERE l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
-      AND l.position = t.position AND t.head IS NOT NULL
-), gone AS (
-    DELETE FROM ledger.webhook_line l USING news t
-    WHERE l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
-      AND l.position = t.position AND t.head IS NULL)
-SELECT h.webhook_id FROM held h
 
 """#)
     /// Sets webhook $1 back to position $2; what waits behind it goes, because it is read again.
@@ -7034,16 +6998,15 @@ UPDATE ledger.webhook_line l SET next_at = clock_timestamp() WHERE l.webhook_id 
     package static let seizeWebhook = SQLFile("seize_webhook", #"""
 -- Takes webhook $1 from its worker before a change by hand: whatever the worker has under way is refused. Returns its fence.
 UPDATE ledger.webhook w SET fence = w.fence + 1, lease_until = '-infinity' WHERE w.webhook_id = $1::int
-RETURNING w.fence, w.position, (SELECT a.bundle_id FROM ledger.app a WHERE a.app_id = w.app_id) AS bundle_id
+RETURNING w.webhook_id, w.fence, w.position, (SELECT a.bundle_id FROM ledger.app a WHERE a.app_id = w.app_id) AS bundle_id
 
 """#)
-    /// Returns the position after which the feed has everything that was recorded from $1 on. A minute more is for transactions
+    /// Returns the position after which the feed has everything that was recorded from $1 on; no row: the first. A minute more
     package static let findWebhookStart = SQLFile("find_webhook_start", #"""
--- Returns the position after which the feed has everything that was recorded from $1 on. A minute more is for transactions
--- that committed in another order than they were recorded.
-SELECT COALESCE(max(f.position), 0) AS position FROM (
-    SELECT f.position FROM ledger.event_feed f JOIN ledger.event e USING (event_id)
-    WHERE e.recorded_at < $1::timestamptz - interval '1 minute' ORDER BY f.position DESC LIMIT 1) f
+-- Returns the position after which the feed has everything that was recorded from $1 on; no row: the first. A minute more
+-- is for transactions that committed in another order than they were recorded.
+SELECT f.position FROM ledger.event_feed f JOIN ledger.event e USING (event_id)
+WHERE e.recorded_at < $1::timestamptz - interval '1 minute' ORDER BY f.position DESC LIMIT 1
 
 """#)
     /// Worker: leases webhooks that no worker has, for $1 seconds, at most $2; the fence refuses the writes of the last worker.
@@ -7061,7 +7024,7 @@ RETURNING w.webhook_id, w.fence, w.position
     package static let lookAtWebhook = SQLFile("look_at_webhook", #"""
 -- Worker: returns how webhook $1 is under fence $2, with the feed's newest position. No row: another worker has it, or it is
 -- off.
-SELECT w.url, w.concurrency, w.sealed_secret, w.sealed_previous_secret, w.position, w.state, w.rests, w.reason,
+SELECT w.url, w.concurrency, w.sealed_secret, w.sealed_previous_secret, w.position, w.state, w.rests,
        w.state = 'resting' AND w.rest_until > clock_timestamp() AS is_resting, f.position AS newest,
        EXISTS (SELECT FROM ledger.webhook_line l
                WHERE l.webhook_id = w.webhook_id AND l.next_at <= clock_timestamp()) AS has_due
@@ -7074,21 +7037,20 @@ WHERE w.webhook_id = $1::int AND w.fence = $2::bigint AND w.state <> 'off'
 -- Worker: returns the events for webhook $1 after position $2 up to $3, in order, at most $4: with their messages, but those
 -- of streams that wait.
 WITH found AS MATERIALIZED (
-    SELECT f.position, e.subscription_id, e.purchase_id, e.customer_id
+    SELECT f.position, COALESCE(e.subscription_id, e.purchase_id, e.customer_id) AS stream_id,
+           CASE WHEN e.subscription_id IS NOT NULL THEN 'subscription' WHEN e.purchase_id IS NOT NULL THEN 'purchase'
+                ELSE 'customer' END AS stream_of
     FROM ledger.webhook w
     JOIN ledger.event_feed f ON f.position > $2::bigint AND f.position <= $3::bigint
     JOIN ledger.event e USING (event_id)
     WHERE w.webhook_id = $1::int AND ledger.webhook_takes(w, e)
     ORDER BY f.position LIMIT $4::int
 ), placed AS MATERIALIZED (
-    SELECT n.*, EXISTS (SELECT FROM ledger.webhook_line l
-                        WHERE l.webhook_id = $1::int AND l.stream_of = n.stream_of AND l.stream_id = n.stream_id) AS waits
-    FROM (SELECT f.position, COALESCE(f.subscription_id, f.purchase_id, f.customer_id) AS stream_id,
-                 CASE WHEN f.subscription_id IS NOT NULL THEN 'subscription' WHEN f.purchase_id IS NOT NULL THEN 'purchase'
-                      ELSE 'customer' END AS stream_of
-          FROM found f) n
+    SELECT f.*, EXISTS (SELECT FROM ledger.webhook_line l
+                        WHERE l.webhook_id = $1::int AND l.stream_of = f.stream_of AND l.stream_id = f.stream_id) AS waits
+    FROM found f
 )
-SELECT p.position, p.stream_of, p.stream_id, p.waits, m.identity, m.body
+SELECT p.*, m.identity, m.body
 FROM placed p
 LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM placed n WHERE NOT n.waits)) m USING (position)
 ORDER BY p.position
@@ -7117,43 +7079,55 @@ LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM found n WHERE n.i
 ORDER BY f.position
 
 """#)
-    /// Worker: moves webhook $1 under fence $2 forward to position $3 and renews the lease for $4 seconds; streams ($5, $6) wait from their
+    /// Worker: leases webhook $1 under fence $2 for $4 seconds, and moves it forward to position $3: streams ($5, $6) that do not
     package static let moveWebhook = SQLFile("move_webhook", #"""
--- Worker: moves webhook $1 under fence $2 forward to position $3 and renews the lease for $4 seconds; streams ($5, $6) wait from their
--- first unanswered events ($7) on, after $8 attempts, for $9 seconds, because of status $10 and reason $11. Those that wait
--- already stay as they are. No row: another worker has it.
-WITH held AS (
+-- Worker: leases webhook $1 under fence $2 for $4 seconds, and moves it forward to position $3: streams ($5, $6) that do not
+-- wait yet begin to at $7. Where $3 is null, streams wait at $7 already, and their events up to $8 (null: none) are done: each
+-- waits for its next event, or its line goes. Where there is $9, the event failed: it waits for $9 seconds, because of
+-- status $10 and reason $11. The lock orders this after a move that another event of a stream is part of. No row: another
+-- worker has it.
+WITH held AS MATERIALIZED (
     UPDATE ledger.webhook w
     SET position = GREATEST(w.position, $3::bigint), lease_until = clock_timestamp() + make_interval(secs => $4::float8)
     WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
-    RETURNING w.webhook_id
+    RETURNING w AS webhook, w.webhook_id
+), news AS MATERIALIZED (
+    SELECT h.webhook_id, n.*, clock_timestamp() + make_interval(secs => COALESCE(n.seconds, 0)) AS next_at,
+           (n.seconds IS NOT NULL)::int AS failed, CASE WHEN n.done IS NULL THEN n.position ELSE (
+               SELECT min(f) FROM ledger.webhook_following(h.webhook, n.stream_of, n.stream_id, n.done) f) END AS head
+    FROM held h
+    CROSS JOIN unnest($5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::float8[], $10::smallint[], $11::text[])
+        AS n(stream_of, stream_id, position, done, seconds, status, reason)
 ), added AS (
     INSERT INTO ledger.webhook_line (webhook_id, stream_of, stream_id, position, attempts, next_at, status, reason)
-    SELECT h.webhook_id, n.stream_of, n.stream_id, n.position, n.attempts,
-           clock_timestamp() + make_interval(secs => n.seconds), n.status, n.reason
-    FROM held h
-    CROSS JOIN unnest($5::text[], $6::bigint[], $7::bigint[], $8::int[], $9::float8[], $10::smallint[], $11::text[])
-        AS n(stream_of, stream_id, position, attempts, seconds, status, reason)
-    ON CONFLICT DO NOTHING)
+    SELECT t.webhook_id, t.stream_of, t.stream_id, t.position, t.failed, t.next_at, t.status, t.reason
+    FROM news t WHERE $3::bigint IS NOT NULL
+    ON CONFLICT DO NOTHING
+), moved AS (
+    UPDATE ledger.webhook_line l
+    SET position = t.head, status = t.status, reason = t.reason, next_at = t.next_at,
+        attempts = CASE WHEN t.done IS NULL THEN l.attempts ELSE 0 END + t.failed,
+        since = CASE WHEN t.done IS NULL THEN l.since ELSE clock_timestamp() END
+    FROM news t
+    WHERE $3::bigint IS NULL AND l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
+      AND l.position = t.position AND t.head IS NOT NULL
+), gone AS (
+    DELETE FROM ledger.webhook_line l USING news t
+    WHERE l.webhook_id = t.webhook_id AND l.stream_of = t.stream_of AND l.stream_id = t.stream_id
+      AND l.position = t.position AND t.head IS NULL)
 SELECT h.webhook_id FROM held h
 
 """#)
-    /// Worker: sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests.
+    /// Sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests. No row:
     package static let restWebhook = SQLFile("rest_webhook", #"""
--- Worker: sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests.
--- No row: another worker has it.
+-- Sets the state of webhook $1 under fence $2: $3, because of $4, with rests $5, and for $6 seconds where it rests. No row:
+-- another worker has it.
 UPDATE ledger.webhook w
 SET state = $3::text, reason = $4::text, rests = $5::int,
     state_since = CASE WHEN w.state = $3::text THEN w.state_since ELSE clock_timestamp() END,
     rest_until = CASE WHEN $3::text = 'resting' THEN clock_timestamp() + make_interval(secs => $6::float8) END
 WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
 RETURNING w.webhook_id
-
-"""#)
-    /// Worker: gives webhook $1 up under fence $2, so that another worker may lease it at once.
-    package static let releaseWebhook = SQLFile("release_webhook", #"""
--- Worker: gives webhook $1 up under fence $2, so that another worker may lease it at once.
-UPDATE ledger.webhook w SET lease_until = '-infinity' WHERE w.webhook_id = $1::int AND w.fence = $2::bigint
 
 """#)
     /// Settlement: reserves $1 observation ids and $2 period ids.

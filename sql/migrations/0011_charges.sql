@@ -333,6 +333,37 @@ COMMENT ON FUNCTION ledger.price_basis IS
     'The catalog does not price offers, nor payments of a term or by a plan that is not known, nor what Apple states in a '
     'form that cannot be read: then there is its currency alone. Trials and what a family shares are no charges: null, but for a trial that Apple itself prices, at 0';
 
+CREATE FUNCTION ledger.price_of(
+    offer text, is_family_shared boolean, plan text, quantity int, apple bigint, apple_currency text,
+    stated bigint, stated_currency text, storefront bigint, storefront_currency text, "default" bigint,
+    default_currency text)
+RETURNS TABLE (basis text, amount bigint, currency text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT b.basis,
+           -- Apple's price is that of the whole quantity.
+           CASE b.basis WHEN 'apple' THEN apple WHEN 'stated' THEN quantity * stated
+                        WHEN 'storefront' THEN quantity * storefront WHEN 'default' THEN quantity * "default" END,
+           CASE b.basis WHEN 'apple' THEN apple_currency WHEN 'stated' THEN stated_currency
+                        WHEN 'storefront' THEN storefront_currency WHEN 'default' THEN default_currency END
+    FROM (SELECT ledger.price_basis(
+        offer, is_family_shared, apple, stated, storefront, "default", apple_currency, plan) AS basis) b
+$$;
+COMMENT ON FUNCTION ledger.price_of IS
+    'The price of a charge, given the prices that there are, and where it comes from (ledger.price_basis)';
+
+CREATE FUNCTION ledger.catalog_price(
+    bundle_id text, product_id text, storefront text, purchased_at timestamptz, known_at timestamptz)
+RETURNS TABLE (price_milliunits bigint, currency text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT p.price_milliunits, p.currency FROM perennial.price_history p
+    WHERE p.bundle_id = catalog_price.bundle_id AND p.product_id = catalog_price.product_id
+      AND p.storefront = catalog_price.storefront
+      AND p.valid_from <= catalog_price.purchased_at AND catalog_price.purchased_at < p.valid_until
+      AND p.known_from <= catalog_price.known_at AND COALESCE(p.known_until > catalog_price.known_at, true)
+$$;
+COMMENT ON FUNCTION ledger.catalog_price IS
+    'The catalog''s price of a product in a storefront (empty: the default one) for a purchase, as known at an instant';
+
 CREATE FUNCTION ledger.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -357,30 +388,18 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, c.stream_id, c.charge_id, c.original_transaction_id, c.product_id, c.quantity,
            c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, place.storefront,
-           -- Apple's price is that of the whole quantity.
-           CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
-           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.cancellation_known_at, c.revocation_percentage, c.seats,
-           c.revoked_seats, c.is_one_of_several, c.refunded_share
+           price.amount, price.currency, price.basis, c.first_known_at, c.cancellation_known_at, c.revocation_percentage,
+           c.seats, c.revoked_seats, c.is_one_of_several, c.refunded_share
     FROM perennial.period_history c
     LEFT JOIN ledger.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
     LEFT JOIN ledger.storefronts_of(known_at, streams) place
         ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until
-        AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
-        AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits, c.currency, c.plan) AS word) basis
+    LEFT JOIN LATERAL ledger.catalog_price(
+        c.bundle_id, c.product_id, place.storefront, c.purchased_at, known_at) there ON true
+    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, '', c.purchased_at, known_at) anywhere ON true
+    CROSS JOIN LATERAL ledger.price_of(
+        c.offer, c.is_family_shared, c.plan, c.quantity, c.price_milliunits, c.currency, stated.price_milliunits,
+        stated.currency, there.price_milliunits, there.currency, anywhere.price_milliunits, anywhere.currency) price
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
 $$;
@@ -404,14 +423,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     UNION ALL
     SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
            c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, c.is_family_shared, place.storefront,
-           CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                           WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                           WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                           WHEN 'default' THEN c.quantity * anywhere.price_milliunits END,
-           CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                           WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END,
-           basis.word, c.first_known_at, c.revocation_known_at, c.revocation_percentage, NULL, 0, false,
-           c.refunded_share
+           price.amount, price.currency, price.basis, c.first_known_at, c.revocation_known_at, c.revocation_percentage,
+           NULL, 0, false, c.refunded_share
     FROM perennial.purchase_history c
     LEFT JOIN ledger.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
     LEFT JOIN (
@@ -423,17 +436,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.stated_at, w.stated_id)
     ) place
         ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until
-        AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
-        AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(NULL, c.is_family_shared, c.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                                  anywhere.price_milliunits, c.currency, NULL) AS word) basis
+    LEFT JOIN LATERAL ledger.catalog_price(
+        c.bundle_id, c.product_id, place.storefront, c.purchased_at, known_at) there ON true
+    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, '', c.purchased_at, known_at) anywhere ON true
+    CROSS JOIN LATERAL ledger.price_of(
+        NULL, c.is_family_shared, NULL, c.quantity, c.price_milliunits, c.currency, stated.price_milliunits,
+        stated.currency, there.price_milliunits, there.currency, anywhere.price_milliunits, anywhere.currency) price
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
 COMMENT ON FUNCTION ledger.charges_of IS

@@ -37,6 +37,45 @@ $$;
 COMMENT ON FUNCTION ledger.followed_at IS
     'When the next period began after one that has several transactions, as known at an instant: the others are none';
 
+CREATE FUNCTION ledger.moves_of(
+    price bigint, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz, replaced_at timestamptz,
+    is_upgraded boolean, is_rest_refunded boolean, revocation_percentage int, refunded_share numeric, seats int,
+    seats_at timestamptz[], seats_before int[], seats_after int[])
+RETURNS TABLE (kind text, occurred_at timestamptz, amount bigint, is_of_seats boolean)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT moved.*
+    -- What a refund or a proration of the whole is about: the price without the seats that were refunded before.
+    FROM (SELECT (price - COALESCE(round(
+        price * seats_after[cardinality(seats_after)] / GREATEST(1, seats)::numeric), 0))::bigint AS amount) kept
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN replaced_at < expires_at AND refunded_share IS NOT NULL THEN
+            round(kept.amount * COALESCE(
+                CASE WHEN NOT is_rest_refunded THEN revocation_percentage / 100000.0 END,
+                LEAST(1, extract(epoch FROM expires_at - replaced_at)
+                         / NULLIF(extract(epoch FROM expires_at - purchased_at), 0))))::bigint END AS amount) repaid
+    CROSS JOIN LATERAL (
+        SELECT 'charge', purchased_at, price, false
+        UNION ALL
+        SELECT 'refund', cancelled_at,
+               CASE WHEN is_rest_refunded THEN COALESCE(repaid.amount, 0) - kept.amount
+                    ELSE -round(kept.amount * refunded_share)::bigint END, false
+        WHERE cancelled_at IS NOT NULL AND (is_rest_refunded OR NOT is_upgraded)
+        UNION ALL
+        -- Apple gives no date where it refunds some of the seats.
+        SELECT 'refund', s.at, (round(price * s.before / GREATEST(1, seats)::numeric)
+                                - round(price * s.after / GREATEST(1, seats)::numeric))::bigint, true
+        FROM unnest(seats_at, seats_before, seats_after) AS s(at, before, after)
+        UNION ALL
+        -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
+        SELECT 'proration', COALESCE(replaced_at, expires_at), -repaid.amount, false
+        WHERE is_upgraded AND COALESCE(replaced_at < expires_at, NOT is_rest_refunded)) moved
+$$;
+COMMENT ON FUNCTION ledger.moves_of IS
+    'The charge, refunds and proration of a period at a price. A refund or proration is the share that Apple states, else '
+    'the whole price or the share of the time that was left. A replaced period that was refunded in full later has both: '
+    'a proration by time, and a refund of the rest. Refunded seats (when, how many before and after, in order) are refunds '
+    'of their own, and a later refund of the whole is the rest';
+
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
 CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
@@ -48,7 +87,11 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT moved.occurred_at, c.bundle_id, c.environment, c.kind, c.stream_id, c.charge_id, c.original_transaction_id,
            moved.kind, c.product_id, c.purchased_at, c.offer, c.storefront, moved.amount, c.currency, c.price_basis,
-           cut.percent, cut.reason, round(moved.amount * (100 - cut.percent) / 100.0)::bigint, moved.recorded_at
+           cut.percent, cut.reason, round(moved.amount * (100 - cut.percent) / 100.0)::bigint,
+           CASE WHEN moved.is_of_seats THEN moved.occurred_at WHEN moved.kind = 'charge' THEN c.first_known_at
+                WHEN moved.kind = 'refund' THEN c.cancellation_known_at
+                ELSE COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
+                              c.first_known_at) END
     FROM (
         SELECT served.*, served.service - COALESCE(max(served.service) FILTER (WHERE served.begins_anew) OVER (
                    PARTITION BY served.stream_id, served.kind
@@ -95,7 +138,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     ) c
     LEFT JOIN (
         SELECT s.charge_id, array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.before ORDER BY s.after) AS befores,
-               array_agg(s.after ORDER BY s.after) AS afters, max(s.after) AS revoked
+               array_agg(s.after ORDER BY s.after) AS afters
         FROM ledger.seat_refunds_of(known_at, streams) s GROUP BY s.charge_id) seat
         ON c.kind = 'subscription' AND seat.charge_id = c.charge_id
     LEFT JOIN perennial.small_business_history small
@@ -108,49 +151,18 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                CASE WHEN small.bundle_id IS NOT NULL THEN 'small_business'
                     WHEN c.service_before >= interval '364 days 22 hours' THEN 'after_one_year'
                     ELSE 'standard' END AS reason) cut
-    -- What a refund or a proration of the whole is about: the price without the seats that were refunded before.
-    CROSS JOIN LATERAL (
-        SELECT (c.amount_milliunits
-                - COALESCE(round(c.amount_milliunits * seat.revoked / GREATEST(1, c.seats)::numeric), 0))::bigint
-                   AS amount) kept
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(kept.amount * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, c.amount_milliunits AS amount,
-               c.first_known_at AS recorded_at
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - kept.amount
-                    ELSE -round(kept.amount * c.refunded_share)::bigint END,
-               c.cancellation_known_at
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        -- Apple gives no date where it refunds some of the seats.
-        SELECT 'refund', s.at,
-               (round(c.amount_milliunits * s.before / GREATEST(1, c.seats)::numeric)
-                - round(c.amount_milliunits * s.after / GREATEST(1, c.seats)::numeric))::bigint, s.at
-        FROM unnest(seat.ats, seat.befores, seat.afters) AS s(at, before, after)
-        UNION ALL
-        -- If another subscription replaced it and Apple does not say when, neither the instant nor the amount is known.
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount,
-               COALESCE(CASE WHEN c.is_rest_refunded THEN c.next_known_at ELSE c.cancellation_known_at END,
-                        c.first_known_at)
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
+    CROSS JOIN LATERAL ledger.moves_of(
+        c.amount_milliunits, c.purchased_at, c.expires_at, c.cancelled_at, c.replaced_at, c.is_upgraded, c.is_rest_refunded,
+        c.revocation_percentage, c.refunded_share, c.seats, seat.ats, seat.befores, seat.afters) moved
     WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
 $$;
 COMMENT ON FUNCTION ledger.revenue_of IS
     'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
-    'count until their replacement. A refund or proration is the share that Apple states, else the whole price or the '
-    'share of the time that was left. A replaced period that was refunded in full later has both: a proration by time, '
-    'and a refund of the rest. Refunded seats are refunds of their own, and a later refund of the whole is the rest. '
-    'Paid service begins anew after more than 60 days without, from the end of paid service; '
-    'trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple does not report';
+    'count until their replacement (ledger.moves_of). Paid service begins anew after more than 60 days without, from the '
+    'end of paid service; trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple '
+    'does not report';
 
 -- The function is one expression, which the planner puts where it is used.
 CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
@@ -301,25 +313,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             ON NOT stated.is_purchase AND stated.charge_id = r.charge_id
         LEFT JOIN ledger.storefronts_of(known_at, streams) place
             ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
-        LEFT JOIN perennial.price_history there
-            ON there.bundle_id = n.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
-            AND there.valid_from <= r.begins_at AND r.begins_at < there.valid_until
-            AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
-        LEFT JOIN perennial.price_history anywhere
-            ON anywhere.bundle_id = n.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
-            AND anywhere.valid_from <= r.begins_at AND r.begins_at < anywhere.valid_until
-            AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
-        CROSS JOIN LATERAL (
-            SELECT p.basis,
-                   CASE p.basis WHEN 'apple' THEN r.price_milliunits
-                                WHEN 'stated' THEN r.quantity * stated.price_milliunits
-                                WHEN 'storefront' THEN r.quantity * there.price_milliunits
-                                WHEN 'default' THEN r.quantity * anywhere.price_milliunits END AS amount,
-                   CASE p.basis WHEN 'apple' THEN r.currency WHEN 'stated' THEN stated.currency
-                                WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency END AS currency
-            FROM (SELECT ledger.price_basis(
-                r.offer, r.is_family_shared, r.price_milliunits, stated.price_milliunits, there.price_milliunits,
-                anywhere.price_milliunits, r.currency, r.plan) AS basis) p) price
+        LEFT JOIN LATERAL ledger.catalog_price(
+            n.bundle_id, r.product_id, place.storefront, r.begins_at, known_at) there ON true
+        LEFT JOIN LATERAL ledger.catalog_price(n.bundle_id, r.product_id, '', r.begins_at, known_at) anywhere ON true
+        CROSS JOIN LATERAL ledger.price_of(
+            r.offer, r.is_family_shared, r.plan, r.quantity, r.price_milliunits, r.currency, stated.price_milliunits,
+            stated.currency, there.price_milliunits, there.currency, anywhere.price_milliunits, anywhere.currency) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.open_until AND COALESCE(p.until > t.valid_from, true)
         -- A payment of a term that failed is owed until Apple gives up.

@@ -26,17 +26,11 @@ CREATE TABLE ledger.webhook (
     CONSTRAINT webhook_rests_until_some_time CHECK ((state = 'resting') = (rest_until IS NOT NULL))
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE ledger.webhook IS
-    'Receivers of events. App, kinds and environment never change. Every event up to position that passes them was '
-    'delivered, skipped or is in ledger.webhook_line. One worker at a time owns a webhook; its fence guards each write';
-COMMENT ON COLUMN ledger.webhook.app_id IS 'The app; null: every app';
-COMMENT ON COLUMN ledger.webhook.kinds IS 'The kinds of events; null: every kind';
-COMMENT ON COLUMN ledger.webhook.environment IS 'Apple''s environment; null: both';
-COMMENT ON COLUMN ledger.webhook.concurrency IS 'The most calls at a time';
+    'Receivers of events. App, kinds and environment never change, and null stands for all. Every event up to position '
+    'that passes them was delivered, skipped or is in ledger.webhook_line. One worker at a time owns a webhook: its fence '
+    'rises with every lease and every change by hand, and a write with another one is refused';
 COMMENT ON COLUMN ledger.webhook.sealed_previous_secret IS 'Signs beside the present one while the receiver changes over';
-COMMENT ON COLUMN ledger.webhook.state IS 'resting: many events in a row failed, and one at a time is tried; off: nothing is';
 COMMENT ON COLUMN ledger.webhook.rests IS 'The rests since the last success';
-COMMENT ON COLUMN ledger.webhook.fence IS
-    'Rises with every lease and every change by hand; a write with another one is refused';
 
 CREATE TABLE ledger.webhook_line (
     webhook_id  int NOT NULL REFERENCES ledger.webhook ON DELETE CASCADE,
@@ -54,9 +48,6 @@ CREATE TABLE ledger.webhook_line (
 CREATE INDEX webhook_line_next ON ledger.webhook_line (webhook_id, next_at);
 COMMENT ON TABLE ledger.webhook_line IS
     'Streams that wait: of such a stream everything from position up to the webhook''s position is undelivered';
-COMMENT ON COLUMN ledger.webhook_line.attempts IS 'The failed calls about the event at position';
-COMMENT ON COLUMN ledger.webhook_line.since IS 'Since when the event at position is the first that waits';
-COMMENT ON COLUMN ledger.webhook_line.status IS 'The HTTP status of the last answer; null: there was none';
 
 CREATE FUNCTION ledger.webhook_takes(webhook ledger.webhook, event ledger.event) RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -66,23 +57,25 @@ LANGUAGE sql STABLE AS $$
            SELECT FROM ledger.customer c WHERE c.customer_id = event.customer_id AND c.erased_at IS NOT NULL)
 $$;
 COMMENT ON FUNCTION ledger.webhook_takes IS
-    'Whether an event is for a webhook. What is no subscription''s or purchase''s belongs to every environment, '
-    'and events of '
-    'an erased customer are for none';
+    'Whether an event is for a webhook. What is no subscription''s or purchase''s belongs to every environment, and '
+    'events of an erased customer are for none';
+
+CREATE FUNCTION ledger.events_of(stream_of text, stream_id bigint) RETURNS SETOF ledger.event
+LANGUAGE sql STABLE AS $$
+    SELECT e.* FROM ledger.event e WHERE stream_of = 'subscription' AND e.subscription_id = stream_id
+    UNION ALL
+    SELECT e.* FROM ledger.event e WHERE stream_of = 'purchase' AND e.purchase_id = stream_id
+    UNION ALL
+    SELECT e.* FROM ledger.event e
+    WHERE stream_of = 'customer' AND e.customer_id = stream_id AND e.subscription_id IS NULL AND e.purchase_id IS NULL
+$$;
+COMMENT ON FUNCTION ledger.events_of IS 'The events of a stream: a subscription, a one-time purchase or a customer''s changes';
 
 -- Volatile: each call sees what is committed by then, also where the caller waited for a lock.
 CREATE FUNCTION ledger.webhook_following(webhook ledger.webhook, stream_of text, stream_id bigint, after bigint)
 RETURNS SETOF bigint LANGUAGE sql VOLATILE AS $$
-    SELECT f.position
-    FROM (SELECT e.event_id, e AS event FROM ledger.event e
-          WHERE stream_of = 'subscription' AND e.subscription_id = stream_id
-          UNION ALL
-          SELECT e.event_id, e FROM ledger.event e WHERE stream_of = 'purchase' AND e.purchase_id = stream_id
-          UNION ALL
-          SELECT e.event_id, e FROM ledger.event e
-          WHERE stream_of = 'customer' AND e.customer_id = stream_id AND e.subscription_id IS NULL AND e.purchase_id IS NULL) s
-    JOIN ledger.event_feed f USING (event_id)
-    WHERE f.position > after AND f.position <= webhook.position AND ledger.webhook_takes(webhook, s.event)
+    SELECT f.position FROM ledger.events_of(stream_of, stream_id) e JOIN ledger.event_feed f USING (event_id)
+    WHERE f.position > after AND f.position <= webhook.position AND ledger.webhook_takes(webhook, e)
     ORDER BY f.position
 $$;
 COMMENT ON FUNCTION ledger.webhook_following IS
@@ -101,16 +94,13 @@ DECLARE
     spans ledger.entitlement_span[];
     knowledge timestamptz := at;
 BEGIN
-    entitlements := '[]';
-    access := '[]';
     IF EXISTS (SELECT FROM ledger.customer_merge m
                WHERE m.customer_id = rights_known.customer_id AND m.applies @> rights_known.at) THEN
-        RETURN;
-    END IF;
+        spans := '{}';
     -- After the customer's newest event the present catalog counts. What the event's own transaction stored is what the
     -- history says, if nothing began in between.
-    IF NOT EXISTS (SELECT FROM ledger.event e
-                   WHERE e.customer_id = rights_known.customer_id AND e.recorded_at > rights_known.at) THEN
+    ELSIF NOT EXISTS (SELECT FROM ledger.event e
+                      WHERE e.customer_id = rights_known.customer_id AND e.recorded_at > rights_known.at) THEN
         SELECT GREATEST(rights_known.at, a.catalog_changed_at), v.spans INTO knowledge, spans
         FROM ledger.customer c JOIN ledger.app a USING (app_id)
         LEFT JOIN ledger.current_entitlements v
@@ -124,13 +114,13 @@ BEGIN
             ARRAY[rights_known.customer_id], rights_known.at, knowledge, knowledge) s);
     END IF;
     entitlements := COALESCE((
-        SELECT jsonb_agg(jsonb_build_object(
-            'entitlement', w.entitlement, 'granted', w.granted, 'until', ledger.iso8601(w.until),
-            'product_id', w.product_id, 'state', w.state, 'reason', w.reason, 'environment', w.environment,
-            'basis', w.basis, 'ended_at', ledger.iso8601(w.ended_at)) ORDER BY w.entitlement COLLATE "C")
+        SELECT jsonb_agg(w ORDER BY w.entitlement COLLATE "C")
         FROM (
             -- The order of ledger.entitlements, without the clocks of the last checks, which are not kept.
-            SELECT DISTINCT ON (s.entitlement) s.* FROM unnest(spans) s
+            SELECT DISTINCT ON (s.entitlement)
+                   s.entitlement, s.granted, ledger.iso8601(s.until) AS until, s.product_id, s.state, s.reason, s.environment,
+                   s.basis, ledger.iso8601(s.ended_at) AS ended_at
+            FROM unnest(spans) s
             WHERE s.starts <= rights_known.at AND s.ends > rights_known.at
             ORDER BY s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
                      s.basis COLLATE "C" DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id) w), '[]');
@@ -198,16 +188,14 @@ LANGUAGE sql STABLE AS $$
           -- What was the same at the other instant has the same amounts, unless its neighbours decide them.
           AND (b.other IS NULL OR b.is_upgraded OR b.known_from > b.other OR b.known_until <= b.other)
     )
-    SELECT c.place, moved.occurred_at, moved.kind, c.product_id, moved.amount, price.currency, basis.word
+    SELECT c.place, moved.occurred_at, moved.kind, c.product_id, moved.amount, price.currency, price.basis
     FROM charge c
     CROSS JOIN LATERAL (
         -- What uploads reported that may be about it.
         SELECT ARRAY(
-            SELECT s FROM perennial.period_stated_price s
-            WHERE NOT c.is_purchase AND s.stream_id = c.stream_id AND s.stated_at <= c.known_at
-            UNION ALL
-            SELECT ROW(s.*)::perennial.period_stated_price FROM perennial.purchase_stated_price s
-            WHERE c.is_purchase AND s.stream_id = c.stream_id AND s.stated_at <= c.known_at) AS stated OFFSET 0) reported
+            SELECT s FROM perennial.stated_price s
+            WHERE s.kind = CASE WHEN c.is_purchase THEN 'purchase' ELSE 'subscription' END AND s.stream_id = c.stream_id
+              AND s.stated_at <= c.known_at) AS stated OFFSET 0) reported
     LEFT JOIN LATERAL (
         -- A price is about the newest thing bought when the upload came.
         SELECT w.price_milliunits, w.currency
@@ -240,64 +228,28 @@ LANGUAGE sql STABLE AS $$
               FROM unnest(reported.stated) s WHERE s.storefront IS NOT NULL
               WINDOW stated AS (ORDER BY s.stated_at, s.stated_id)) w
         WHERE w.since <= c.purchased_at AND c.purchased_at < w.until) spot ON true
-    LEFT JOIN perennial.price_history there
-        ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = spot.storefront
-        AND there.valid_from <= c.purchased_at AND c.purchased_at < there.valid_until
-        AND there.known_from <= c.known_at AND COALESCE(there.known_until > c.known_at, true)
-    LEFT JOIN perennial.price_history anywhere
-        ON anywhere.bundle_id = c.bundle_id AND anywhere.product_id = c.product_id AND anywhere.storefront = ''
-        AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
-        AND anywhere.known_from <= c.known_at AND COALESCE(anywhere.known_until > c.known_at, true)
-    CROSS JOIN LATERAL (
-        SELECT ledger.price_basis(c.offer, c.is_family_shared, c.price_milliunits, stated.price_milliunits,
-                                  there.price_milliunits, anywhere.price_milliunits, c.currency, c.plan) AS word) basis
-    CROSS JOIN LATERAL (
-        SELECT CASE basis.word WHEN 'apple' THEN c.price_milliunits
-                               WHEN 'stated' THEN c.quantity * stated.price_milliunits
-                               WHEN 'storefront' THEN c.quantity * there.price_milliunits
-                               WHEN 'default' THEN c.quantity * anywhere.price_milliunits END AS amount,
-               CASE basis.word WHEN 'apple' THEN c.currency WHEN 'stated' THEN stated.currency
-                               WHEN 'storefront' THEN there.currency WHEN 'default' THEN anywhere.currency
-                               END AS currency) price
+    LEFT JOIN LATERAL ledger.catalog_price(
+        c.bundle_id, c.product_id, spot.storefront, c.purchased_at, c.known_at) there ON true
+    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, '', c.purchased_at, c.known_at) anywhere ON true
+    CROSS JOIN LATERAL ledger.price_of(
+        c.offer, c.is_family_shared, c.plan, c.quantity, c.price_milliunits, c.currency, stated.price_milliunits,
+        stated.currency, there.price_milliunits, there.currency, anywhere.price_milliunits, anywhere.currency) price
     LEFT JOIN LATERAL (
         SELECT array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.before ORDER BY s.after) AS befores,
-               array_agg(s.after ORDER BY s.after) AS afters, max(s.after) AS revoked
+               array_agg(s.after ORDER BY s.after) AS afters
         FROM ledger.seat_refunds_of(c.known_at, NULL) s
         WHERE c.seats IS NOT NULL AND s.stream_id = c.stream_id AND s.charge_id = c.charge_id) seat ON true
-    -- What a refund or a proration of the whole is about: the price without the seats that were refunded before.
-    CROSS JOIN LATERAL (
-        SELECT (price.amount - COALESCE(round(price.amount * seat.revoked / GREATEST(1, c.seats)::numeric), 0))::bigint
-                   AS amount) kept
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.replaced_at < c.expires_at AND c.refunded_share IS NOT NULL THEN
-            round(kept.amount * COALESCE(
-                CASE WHEN NOT c.is_rest_refunded THEN c.revocation_percentage / 100000.0 END,
-                LEAST(1, extract(epoch FROM c.expires_at - c.replaced_at)
-                         / NULLIF(extract(epoch FROM c.expires_at - c.purchased_at), 0))))::bigint END AS amount) repaid
-    CROSS JOIN LATERAL (
-        SELECT 'charge' AS kind, c.purchased_at AS occurred_at, price.amount
-        UNION ALL
-        SELECT 'refund', c.cancelled_at,
-               CASE WHEN c.is_rest_refunded THEN COALESCE(repaid.amount, 0) - kept.amount
-                    ELSE -round(kept.amount * c.refunded_share)::bigint END
-        WHERE c.cancelled_at IS NOT NULL AND (c.is_rest_refunded OR NOT c.is_upgraded)
-        UNION ALL
-        SELECT 'refund', s.at,
-               (round(price.amount * s.before / GREATEST(1, c.seats)::numeric)
-                - round(price.amount * s.after / GREATEST(1, c.seats)::numeric))::bigint
-        FROM unnest(seat.ats, seat.befores, seat.afters) AS s(at, before, after)
-        UNION ALL
-        SELECT 'proration', COALESCE(c.replaced_at, c.expires_at), -repaid.amount
-        WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, NOT c.is_rest_refunded)) moved
+    CROSS JOIN LATERAL ledger.moves_of(
+        price.amount, c.purchased_at, c.expires_at, c.cancelled_at, c.replaced_at, c.is_upgraded, c.is_rest_refunded,
+        c.revocation_percentage, c.refunded_share, c.seats, seat.ats, seat.befores, seat.afters) moved
 $$;
 COMMENT ON FUNCTION ledger.money_of IS
-    'What ledger.revenue_of has of some subscriptions and one-time purchases, each as known at an instant; place '
-    'is the one in '
-    'the arrays. Where others names an instant too, charges that were the same then are left out, though their prices may '
-    'differ. ledger.revenue_of is for whole ledgers: its plan takes longer than to look a few of them up';
+    'What ledger.revenue_of has of some subscriptions and one-time purchases, each as known at an instant; place is the one '
+    'in the arrays. Where others names an instant too, charges that were the same then are left out, though their prices '
+    'may differ';
 
 CREATE FUNCTION ledger.webhook_messages(positions bigint[])
-RETURNS TABLE ("position" bigint, stream_of text, stream_id bigint, identity text, body text)
+RETURNS TABLE ("position" bigint, identity text, body text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -308,7 +260,9 @@ BEGIN
     RETURN QUERY
     WITH chosen AS MATERIALIZED (
         SELECT f.position, e.*, a.bundle_id, a.catalog_changed_at, c.name AS customer,
-               COALESCE(s.original_transaction_id, p.original_transaction_id) AS transaction_id
+               COALESCE(s.original_transaction_id, p.original_transaction_id) AS transaction_id,
+               CASE WHEN e.subscription_id IS NOT NULL THEN 'subscription' WHEN e.purchase_id IS NOT NULL THEN 'purchase'
+                    ELSE 'customer' END AS stream_of, COALESCE(e.subscription_id, e.purchase_id, e.customer_id) AS stream_id
         FROM ledger.event_feed f
         JOIN ledger.event e USING (event_id)
         JOIN ledger.app a USING (app_id)
@@ -321,15 +275,13 @@ BEGIN
         SELECT t.*, former.at,
                CASE WHEN t.catalog_changed_at < former.at AND NOT EXISTS (
                    SELECT FROM perennial.stated_price w
-                   WHERE w.kind = CASE WHEN t.purchase_id IS NULL THEN 'subscription' ELSE 'purchase' END
-                     AND w.stream_id = COALESCE(t.subscription_id, t.purchase_id) AND w.stated_at > former.at)
+                   WHERE w.kind = t.stream_of AND w.stream_id = t.stream_id AND w.stated_at > former.at)
                     THEN former.at END AS same_prices_at
-        FROM (SELECT DISTINCT subscription_id, purchase_id, recorded_at, catalog_changed_at FROM chosen
-              WHERE num_nonnulls(subscription_id, purchase_id) = 1) t
+        FROM (SELECT DISTINCT stream_of, stream_id, recorded_at, catalog_changed_at FROM chosen
+              WHERE stream_of <> 'customer') t
         LEFT JOIN LATERAL (
-            SELECT max(b.recorded_at) AS at FROM ledger.event b
-            WHERE (b.subscription_id = t.subscription_id OR b.purchase_id = t.purchase_id)
-              AND b.recorded_at < t.recorded_at) former ON true
+            SELECT max(b.recorded_at) AS at FROM ledger.events_of(t.stream_of, t.stream_id) b
+            WHERE b.recorded_at < t.recorded_at) former ON true
     ), asked AS MATERIALIZED (
         SELECT row_number() OVER () AS place, t.*, s.*
         FROM change t
@@ -338,15 +290,15 @@ BEGIN
                    (-1, t.at, CASE WHEN t.same_prices_at IS NOT NULL THEN t.recorded_at END)) s(sign, known_at, other)
         WHERE s.known_at IS NOT NULL
     ), moved AS (
-        SELECT q.subscription_id, q.purchase_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
+        SELECT q.stream_of, q.stream_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
                sum(q.sign) * m.amount_milliunits AS amount_milliunits
-        FROM (SELECT array_agg(a.purchase_id IS NOT NULL ORDER BY a.place) AS are_purchases,
-                     array_agg(COALESCE(a.subscription_id, a.purchase_id) ORDER BY a.place) AS streams,
+        FROM (SELECT array_agg(a.stream_of = 'purchase' ORDER BY a.place) AS are_purchases,
+                     array_agg(a.stream_id ORDER BY a.place) AS streams,
                      array_agg(a.known_at ORDER BY a.place) AS known_ats, array_agg(a.other ORDER BY a.place) AS others
               FROM asked a) n
         CROSS JOIN LATERAL ledger.money_of(n.are_purchases, n.streams, n.known_ats, n.others) m
         JOIN asked q USING (place)
-        GROUP BY q.subscription_id, q.purchase_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
+        GROUP BY q.stream_of, q.stream_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
                  m.amount_milliunits
         HAVING sum(q.sign) > 0 OR sum(q.sign) < 0 AND m.amount_milliunits IS NOT NULL
     ), earned AS (
@@ -357,29 +309,17 @@ BEGIN
                    ORDER BY m.occurred_at, m.kind, m.product_id, m.amount_milliunits, m.currency, m.price_basis) AS money
         FROM moved m
         CROSS JOIN LATERAL (
-            SELECT b.event_id FROM ledger.event b
-            WHERE (b.subscription_id = m.subscription_id OR b.purchase_id = m.purchase_id) AND b.recorded_at = m.recorded_at
+            SELECT b.event_id FROM ledger.events_of(m.stream_of, m.stream_id) b
+            WHERE b.recorded_at = m.recorded_at
             ORDER BY b.kind::text = ANY(CASE m.kind WHEN 'refund' THEN refunds ELSE charges END) DESC,
                      b.product_id = m.product_id DESC, b.occurred_at = m.occurred_at DESC, b.ordinal DESC LIMIT 1) bearer
         GROUP BY bearer.event_id
     )
     SELECT t.position,
-           CASE WHEN t.subscription_id IS NOT NULL THEN 'subscription' WHEN t.purchase_id IS NOT NULL THEN 'purchase'
-                ELSE 'customer' END,
-           COALESCE(t.subscription_id, t.purchase_id, t.customer_id),
-           concat_ws('/', t.bundle_id, t.environment, CASE
-               WHEN t.subscription_id IS NOT NULL THEN 'subscription/' || t.transaction_id
-               WHEN t.purchase_id IS NOT NULL THEN 'purchase/' || t.transaction_id || '/' || t.product_id
-               ELSE 'customer/' || t.customer END, t.kind, extract(epoch FROM t.occurred_at), t.product_id,
-               COALESCE(t.detail->>'transaction_id', ''), (
-               SELECT count(*) FROM (
-                   SELECT b.* FROM ledger.event b WHERE b.subscription_id = t.subscription_id
-                   UNION ALL
-                   SELECT b.* FROM ledger.event b WHERE b.purchase_id = t.purchase_id
-                   UNION ALL
-                   SELECT b.* FROM ledger.event b
-                   WHERE num_nonnulls(t.subscription_id, t.purchase_id) = 0 AND b.customer_id = t.customer_id
-                     AND b.subscription_id IS NULL AND b.purchase_id IS NULL) b
+           concat_ws('/', t.bundle_id, t.environment, t.stream_of, t.transaction_id,
+                     CASE t.stream_of WHEN 'purchase' THEN t.product_id WHEN 'customer' THEN t.customer END, t.kind,
+                     extract(epoch FROM t.occurred_at), t.product_id, COALESCE(t.detail->>'transaction_id', ''), (
+               SELECT count(*) FROM ledger.events_of(t.stream_of, t.stream_id) b
                WHERE b.kind = t.kind AND b.occurred_at = t.occurred_at AND b.product_id IS NOT DISTINCT FROM t.product_id
                  AND b.detail->>'transaction_id' IS NOT DISTINCT FROM t.detail->>'transaction_id'
                  AND (b.version, b.ordinal) < (t.version, t.ordinal))),
@@ -390,11 +330,12 @@ BEGIN
                    'product_id', t.product_id, 'occurred_at', ledger.iso8601(t.occurred_at),
                    'recorded_at', ledger.iso8601(t.recorded_at), 'version', t.version, 'ordinal', t.ordinal,
                    'detail', t.detail),
-               'money', CASE WHEN size.rights + octet_length(m.money::text) > 16000 THEN NULL ELSE COALESCE(m.money, '[]') END,
-               'customer', t.customer, 'previous_customer', former.name,
                -- The whole message has at most 20 kB.
-               'entitlements', CASE WHEN size.rights > 0 THEN rights.entitlements END,
-               'access', CASE WHEN size.rights > 0 THEN rights.access END,
+               'money', CASE WHEN octet_length(m.money::text) + CASE WHEN rights.length > 16000 THEN 0 ELSE rights.length END
+                                  > 16000 THEN NULL ELSE COALESCE(m.money, '[]') END,
+               'customer', t.customer, 'previous_customer', former.name,
+               'entitlements', CASE WHEN rights.length <= 16000 THEN rights.entitlements END,
+               'access', CASE WHEN rights.length <= 16000 THEN rights.access END,
                'position', t.position, 'feed', feed.feed_id,
                'feed_since', ledger.iso8601(GREATEST(feed.begun_at, feed.renewed_at))))::text
     FROM chosen t
@@ -412,20 +353,16 @@ BEGIN
         ORDER BY b.recorded_at DESC LIMIT 1) known ON true
     -- OFFSET 0: what is used several times is computed once.
     CROSS JOIN LATERAL (
-        SELECT COALESCE(r.entitlements, '[]') AS entitlements, COALESCE(r.access, '[]') AS access
-        FROM ledger.rights_known(t.customer_id, known.recorded_at) r OFFSET 0) rights
-    CROSS JOIN LATERAL (
-        SELECT octet_length(rights.entitlements::text) + octet_length(rights.access::text) AS length OFFSET 0) said
-    CROSS JOIN LATERAL (SELECT CASE WHEN said.length > 16000 THEN 0 ELSE said.length END AS rights) size;
+        SELECT r.*, octet_length(r.entitlements::text) + octet_length(r.access::text) AS length
+        FROM (SELECT COALESCE(k.entitlements, '[]') AS entitlements, COALESCE(k.access, '[]') AS access
+              FROM ledger.rights_known(t.customer_id, known.recorded_at) k OFFSET 0) r OFFSET 0) rights;
 END
 $$;
 COMMENT ON FUNCTION ledger.webhook_messages IS
     'The messages about the events at some positions, with what makes the id of each; the same at each call but for a new '
-    'catalog. money: how what perennial.revenue_event has of the stream moved since the event before, so that the '
-    'messages of '
-    'a stream add up. entitlements and access: as known at the newest event of the customer up to the position. '
-    'Null: they are '
-    'too many for a message';
+    'catalog. money: how what perennial.revenue_event has of the stream moved since the event before, so that the messages '
+    'of a stream add up. entitlements and access: as known at the newest event of the customer up to the position. Null: '
+    'they are too many for a message';
 
 CREATE VIEW perennial.webhook_now AS
 SELECT w.webhook_id, a.bundle_id, split_part(w.url, '?', 1) AS url, w.kinds, w.environment::text AS environment, w.concurrency,
@@ -440,15 +377,8 @@ CROSS JOIN LATERAL (
 COMMENT ON VIEW perennial.webhook_now IS 'One row per webhook: what it takes, how it is, and how far it is in the feed';
 
 CREATE VIEW perennial.webhook_waiting_now AS
-SELECT l.webhook_id, a.bundle_id, e.environment::text AS environment,
-       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, c.name AS customer,
-       e.kind::text AS kind, l.position, l.attempts, l.next_at, l.since, l.status, l.reason
-FROM ledger.webhook_line l
-JOIN ledger.event_feed f USING (position)
-JOIN ledger.event e USING (event_id)
-JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.subscription s USING (subscription_id)
-LEFT JOIN ledger.purchase p USING (purchase_id)
-LEFT JOIN ledger.customer c USING (customer_id);
+SELECT l.webhook_id, v.bundle_id, v.environment, v.original_transaction_id, v.customer, v.kind, l.position, l.attempts,
+       l.next_at, l.since, l.status, l.reason
+FROM ledger.webhook_line l JOIN perennial.event_log v USING (position);
 COMMENT ON VIEW perennial.webhook_waiting_now IS
     'One row per webhook and stream that waits: its first undelivered event, and why the last call failed';

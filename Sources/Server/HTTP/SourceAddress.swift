@@ -29,8 +29,8 @@ extension SourceAddress {
 
     /// Reads an address from text. Returns nil when the text is not an address.
     init?(_ text: String) {
-        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
-        self.init(address)
+        guard let address = IPAddress(text) else { return nil }
+        self.init(ip: address.unmapped.bytes)
     }
 
     private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
@@ -66,44 +66,17 @@ package struct TrustedProxies: Sendable {
         package let text: String
     }
 
-    /// The addresses that share their first bits.
-    private struct Network: Sendable {
-        let first: [UInt8]
-        let bits: Int
-
-        init?(_ text: String) {
-            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-            guard parts.count <= 2, let first = TrustedProxies.ipBytes(String(parts[0])) else { return nil }
-            let most = first.count * 8
-            guard parts.count == 2 else {
-                (self.first, bits) = (first, most)
-                return
-            }
-            guard parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy(\.isDigit),
-                let bits = Int(parts[1]), bits <= most
-            else { return nil }
-            (self.first, self.bits) = (first, bits)
-        }
-
-        func contains(_ address: [UInt8]) -> Bool {
-            guard address.count == first.count else { return false }
-            let (whole, rest) = (bits / 8, bits % 8)
-            guard address.prefix(whole).elementsEqual(first.prefix(whole)) else { return false }
-            return rest == 0 || (address[whole] ^ first[whole]) >> (8 - rest) == 0
-        }
-    }
-
-    private let ranges: [Network]
+    private let ranges: [IPNetwork]
 
     /// Trusts the proxies on this machine alone.
     package init() { ranges = [] }
 
     /// Trusts also a list of addresses and ranges, such as `10.0.0.7, 192.168.0.0/16, fd00::/8`.
     package init(_ list: String) throws(UnknownRange) {
-        var ranges: [Network] = []
+        var ranges: [IPNetwork] = []
         for part in list.split(separator: ",", omittingEmptySubsequences: false) {
             let text = String(part.filter { $0 != " " && $0 != "\t" })
-            guard ranges.count < Self.rangesMax, let range = Network(text) else { throw UnknownRange(text: text) }
+            guard ranges.count < Self.rangesMax, let range = IPNetwork(text) else { throw UnknownRange(text: text) }
             ranges.append(range)
         }
         self.ranges = ranges
@@ -119,14 +92,14 @@ package struct TrustedProxies: Sendable {
     func source(of peer: SocketAddress?, forwarded headers: [String]) -> SourceAddress {
         var nearest = peer?.ipBytes ?? []
         for entry in headers.reversed().lazy.flatMap({ $0.split(separator: ",").reversed() }) {
-            guard trusts(nearest), let address = Self.ipBytes(Self.withoutPort(entry)) else { break }
-            nearest = address
+            guard trusts(nearest), let address = IPAddress(Self.withoutPort(entry)) else { break }
+            nearest = address.unmapped.bytes
         }
         return SourceAddress(ip: nearest)
     }
 
     private func trusts(_ address: [UInt8]) -> Bool {
-        SourceAddress(ip: address).isLoopback || ranges.contains { $0.contains(address) }
+        SourceAddress(ip: address).isLoopback || ranges.contains { $0.contains(IPAddress(bytes: address)) }
     }
 
     /// Removes the port that some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`.
@@ -136,19 +109,10 @@ package struct TrustedProxies: Sendable {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         return parts.count == 2 ? String(parts[0]) : text
     }
-
-    private static func ipBytes(_ text: String) -> [UInt8]? {
-        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
-        let bytes = address.ipBytes
-        return bytes.isEmpty ? nil : bytes
-    }
 }
 
 extension SocketAddress {
     /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
-    ///
-    /// An IPv4 address on an IPv6 socket has ten zero bytes and two of ones before it (RFC 4291, section 2.5.5.2), which are
-    /// left out.
     fileprivate var ipBytes: [UInt8] {
         let bytes: [UInt8] = withSockAddr { address, size in
             let bytes = UnsafeRawBufferPointer(start: address, count: size)
@@ -158,8 +122,7 @@ extension SocketAddress {
             case .unixDomainSocket: [UInt8]()
             }
         }
-        let isMapped = bytes.count == 16 && bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF])
-        return isMapped ? Array(bytes.suffix(4)) : bytes
+        return IPAddress(bytes: bytes).unmapped.bytes
     }
 }
 

@@ -4,53 +4,53 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// A receiver of events, as operators see it.
+/// A receiver of events as operators see it. The columns of `perennial.webhook_now` have the same names and are described.
 package struct Webhook: Sendable, Hashable {
-    /// Whether it sends.
-    package enum State: String, Sendable, CaseIterable {
-        /// It sends.
+    package enum State: String, Sendable {
         case on
         /// Many events in a row failed; one at a time is tried.
         case resting
-        /// It sends nothing.
         case off
     }
 
-    /// Its number.
     package let id: Int32
-    /// The app; nil for every app.
     package let bundleID: BundleID?
-    /// Where it sends.
     package let url: String
-    /// The kinds of events; nil for every kind.
     package let kinds: [String]?
-    /// Apple's environment; nil for both.
     package let environment: StoreEnvironment?
-    /// The most calls at a time.
     package let concurrency: Int
-    /// Whether it sends.
     package let state: State
-    /// Why it rests or is off.
     package let reason: String?
-    /// When the state began.
     package let stateSince: Instant
-    /// When one event is tried again, where it rests.
     package let restUntil: Instant?
-    /// The position up to which everything is delivered, skipped or waiting.
     package let position: Int64
-    /// The positions of the feed that it has not read yet.
     package let behind: Int64
-    /// The streams that wait.
     package let waiting: Int64
-    /// Since when the oldest of them waits.
     package let waitingSince: Instant?
-    /// Whether a second secret signs too.
     package let hasPreviousSecret: Bool
-    /// When it was added.
     package let createdAt: Instant
     /// How long it may rest before it is an alert, and how long a stream may wait, in seconds.
     package static let restSecondsTolerated = 3_600.0
     package static let waitSecondsTolerated = 86_400.0
+
+    fileprivate init(row: Row) throws {
+        id = try row.int4("webhook_id")
+        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        url = try row.text("whole_url")
+        kinds = try row.isNull("kinds") ? nil : row.texts("kinds")
+        environment = try row.wordIfPresent("environment")
+        concurrency = Int(try row.int2("concurrency"))
+        state = try row.word("state")
+        reason = try row.textIfPresent("reason")
+        stateSince = try row.instant("state_since")
+        restUntil = try row.instantIfPresent("rest_until")
+        position = try row.int8("position")
+        behind = try row.int8("behind")
+        waiting = try row.int8("waiting")
+        waitingSince = try row.instantIfPresent("waiting_since")
+        hasPreviousSecret = try row.byteaIfPresent("sealed_previous_secret") != nil
+        createdAt = try row.instant("created_at")
+    }
 
     /// The URL without its query, which may hold a secret of the receiver.
     package var shownURL: String { String(url.prefix { $0 != "?" }) }
@@ -70,36 +70,43 @@ package struct Webhook: Sendable, Hashable {
     }
 }
 
-/// The first undelivered event of a stream that waits.
+/// The first undelivered event of a stream that waits, as `perennial.webhook_waiting_now` describes it.
 package struct WaitingEvent: Sendable, Hashable {
     package let position: Int64
     package let kind: String
     package let bundleID: BundleID
-    /// The subscription's or purchase's id; nil where the stream is a customer.
     package let originalTransactionID: String?
     package let customer: String?
-    /// The failed calls about it.
     package let attempts: Int
-    /// When it is sent again.
     package let nextAt: Instant
-    /// Since when it is the first that waits.
     package let since: Instant
-    /// The HTTP status of the last answer.
     package let status: Int?
-    /// Why the last call failed.
     package let reason: String?
+
+    fileprivate init(row: Row) throws {
+        position = try row.int8("position")
+        kind = try row.text("kind")
+        bundleID = BundleID(try row.text("bundle_id"))
+        originalTransactionID = try row.textIfPresent("original_transaction_id")
+        customer = try row.textIfPresent("customer")
+        attempts = Int(try row.int4("attempts"))
+        nextAt = try row.instant("next_at")
+        since = try row.instant("since")
+        status = try row.int2IfPresent("status").map { Int($0) }
+        reason = try row.textIfPresent("reason")
+    }
 }
 
 /// Where in the feed a webhook begins.
 package enum WebhookStart: Sendable, Hashable {
     /// After everything that the feed has now.
     case now
-    /// With the first event.
-    case beginning
     /// With the event at a position.
     case position(Int64)
     /// With the events recorded from an instant on.
     case instant(Instant)
+
+    package static let beginning = WebhookStart.position(1)
 
     /// Reads `now`, `beginning`, a position or an instant; throws `invalid` for anything else.
     package init(_ text: String) throws(LedgerError) {
@@ -125,7 +132,6 @@ package struct WebhookSecret: Sendable, Hashable {
     static let bytesAllowed = 24...64
     static let bytesUsual = 32
 
-    /// The secret as receivers know it.
     package let text: String
     package let bytes: [UInt8]
 
@@ -137,14 +143,12 @@ package struct WebhookSecret: Sendable, Hashable {
         else {
             throw LedgerError(
                 .invalid,
-                "A webhook's secret is whsec_ and the Base64 of \(Self.bytesAllowed.lowerBound) to "
-                    + "\(Self.bytesAllowed.upperBound) bytes; leave it out to have one made.")
+                "A webhook's secret is whsec_ and the Base64 of 24 to 64 bytes; leave it out to have one made.")
         }
         self.text = text
         bytes = Array(data)
     }
 
-    /// Makes a secret of random bytes.
     init() {
         bytes = SymmetricKey(size: SymmetricKeySize(bitCount: Self.bytesUsual * 8)).withUnsafeBytes { Array($0) }
         text = Self.prefix + Data(bytes).base64EncodedString()
@@ -205,10 +209,14 @@ extension LedgerWebhooks {
 
     /// Returns a webhook; throws `notFound` where there is none, or none of `bundleID`.
     package func webhook(_ id: Int32, of bundleID: BundleID? = nil) async throws -> Webhook {
+        try Webhook(row: try await row(of: id, bundleID))
+    }
+
+    private func row(of id: Int32, _ bundleID: BundleID? = nil) async throws -> Row {
         guard let row = try await query(Queries.readWebhooks, [.int4(id), .text(bundleID?.text)]).first else {
             throw Self.unknown(id)
         }
-        return try Webhook(row: row)
+        return row
     }
 
     /// Returns what waits for a webhook, the oldest first, at most `limit`.
@@ -220,17 +228,15 @@ extension LedgerWebhooks {
     package func set(_ id: Int32, url: String? = nil, concurrency: Int? = nil, isOn: Bool? = nil) async throws {
         let address = try url.map { try WebhookAddress($0) }
         if let concurrency { try Self.requireInRange(concurrency: concurrency) }
-        var detail: [String: String] = [:]
-        detail["host"] = address?.host
-        detail["concurrency"] = concurrency.map { "\($0)" }
-        detail["state"] = isOn.map { $0 ? "on" : "off" }
-        try await change(id, audited: .webhookChanged, detail: detail) { transaction, _ in
+        let state = isOn.map { $0 ? "on" : "off" }
+        let detail = ["host": address?.host, "concurrency": concurrency.map { "\($0)" }, "state": state]
+        try await change(id, audited: .webhookChanged, detail: detail.compactMapValues(\.self)) { transaction, held in
             try transaction.query(
                 Queries.setWebhook,
-                [
-                    .int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }),
-                    .text(isOn.map { $0 ? "on" : "off" }),
-                ])
+                [.int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }), .bytea(nil), .bool(false)])
+            guard let state else { return }
+            try transaction.query(
+                Queries.restWebhook, held.parameters + [.text(state), .text(nil), .int4(0), .float8(0)])
         }
     }
 
@@ -248,13 +254,10 @@ extension LedgerWebhooks {
     {
         let seal = try ledger.apps.requiredSeal()
         let new = finish ? nil : secret ?? WebhookSecret()
+        let sealed = try new.map { try seal.seal($0.text, for: WebhookSecret.owner(id)) }
         try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
-            guard let row = try transaction.query(Queries.readWebhooks, [.int4(id), .text(nil)]).first else { return }
-            let present = try row.bytea("sealed_secret")
-            let sealed = try new.map { try seal.seal($0.text, for: WebhookSecret.owner(id)) }
             try transaction.query(
-                Queries.setWebhookSecrets,
-                [.int4(id), .bytea(sealed ?? present), .bytea(sealed == nil ? nil : present)])
+                Queries.setWebhook, [.int4(id), .text(nil), .int2(nil), .bytea(sealed), .bool(finish)])
         }
         return new
     }
@@ -271,9 +274,8 @@ extension LedgerWebhooks {
                     "Nothing waits for webhook \(id) at position \(position); see `perennial webhook show \(id)`.")
             }
             let stream = WebhookStream(of: try row.text("stream_of"), id: try row.int8("stream_id"))
-            try transaction.query(
-                Queries.settleWebhookLines,
-                held.parameters(about: [WebhookLine(stream: stream, position: position, done: position)]))
+            let line = WebhookLine(stream: stream, position: position, done: position)
+            try transaction.query(Queries.moveWebhook, held.parameters(movingTo: nil, [line], leaseSeconds: 0))
         }
     }
 
@@ -299,10 +301,7 @@ extension LedgerWebhooks {
 
     /// Returns the secrets that sign, the present one first.
     package func secrets(of id: Int32) async throws -> [WebhookSecret] {
-        guard let row = try await query(Queries.readWebhooks, [.int4(id), .text(nil)]).first else {
-            throw Self.unknown(id)
-        }
-        return try secrets(of: id, in: row)
+        try secrets(of: id, in: try await row(of: id))
     }
 
     func secrets(of id: Int32, in row: Row) throws -> [WebhookSecret] {
@@ -321,9 +320,7 @@ extension LedgerWebhooks {
             guard let row = try transaction.query(Queries.seizeWebhook, [.int4(id)]).first else {
                 throw Self.unknown(id)
             }
-            try body(
-                transaction,
-                HeldWebhook(id: id, fence: try row.int8("fence"), position: try row.int8("position")))
+            try body(transaction, try HeldWebhook(row: row))
             try ledger.audit(
                 action, app: try row.textIfPresent("bundle_id").map { BundleID($0) },
                 detail: detail.merging(["webhook": "\(id)"]) { own, _ in own }, in: transaction)
@@ -335,7 +332,6 @@ extension LedgerWebhooks {
         let newest = try await ledger.feed.head().position
         switch start {
         case .now: return newest
-        case .beginning: return 0
         case .position(let position):
             guard position <= newest + 1 else {
                 throw LedgerError(
@@ -379,40 +375,4 @@ extension LedgerWebhooks {
 extension String {
     /// A sentence as the end of another one, to which the full stop belongs.
     fileprivate var asClause: String { prefix(1).lowercased() + dropFirst().prefix(count - (hasSuffix(".") ? 2 : 1)) }
-}
-
-extension Webhook {
-    fileprivate init(row: Row) throws {
-        id = try row.int4("webhook_id")
-        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
-        url = try row.text("whole_url")
-        kinds = try row.isNull("kinds") ? nil : row.texts("kinds")
-        environment = try row.wordIfPresent("environment")
-        concurrency = Int(try row.int2("concurrency"))
-        state = try row.word("state")
-        reason = try row.textIfPresent("reason")
-        stateSince = try row.instant("state_since")
-        restUntil = try row.instantIfPresent("rest_until")
-        position = try row.int8("position")
-        behind = try row.int8("behind")
-        waiting = try row.int8("waiting")
-        waitingSince = try row.instantIfPresent("waiting_since")
-        hasPreviousSecret = try row.byteaIfPresent("sealed_previous_secret") != nil
-        createdAt = try row.instant("created_at")
-    }
-}
-
-extension WaitingEvent {
-    fileprivate init(row: Row) throws {
-        position = try row.int8("position")
-        kind = try row.text("kind")
-        bundleID = BundleID(try row.text("bundle_id"))
-        originalTransactionID = try row.textIfPresent("original_transaction_id")
-        customer = try row.textIfPresent("customer")
-        attempts = Int(try row.int4("attempts"))
-        nextAt = try row.instant("next_at")
-        since = try row.instant("since")
-        status = try row.int2IfPresent("status").map { Int($0) }
-        reason = try row.textIfPresent("reason")
-    }
 }

@@ -8,27 +8,17 @@ import Synchronization
 /// What a receiver answered: its status as soon as that is enough, else with its headers.
 struct WebhookAnswer: Sendable {
     let status: Int
-    var headers = HTTPHeaders()
-    /// Whether its headers were read; a 2xx counts before.
-    var hasHeaders = false
+    var headers: HTTPHeaders?
 
     /// Whether nothing that follows changes what it says.
-    var isEnough: Bool { hasHeaders || 200..<300 ~= status || status == 410 }
+    var isEnough: Bool { headers != nil || 200..<300 ~= status || status == 410 }
 }
 
 /// Why no answer came.
-enum WebhookCallError: Error {
-    case late, closed, unknownHost
-    case refused(String)
-
-    var sentence: String {
-        switch self {
-        case .late: "It did not answer within \(Int(WebhookSender.callSecondsMax)) seconds."
-        case .closed: "It closed the connection without an answer."
-        case .unknownHost: "No connection was made; see that the host of the URL is known."
-        case .refused(let why): "The URL \(why)"
-        }
-    }
+enum WebhookCallError: String, Error {
+    case late = "It did not answer within 15 seconds."
+    case closed = "It closed the connection without an answer."
+    case unknownHost = "No connection was made; see that the host of the URL is known."
 }
 
 /// The connections to receivers. Each address is judged after the name is looked up, and again on the connected peer, before
@@ -57,55 +47,55 @@ final class WebhookConnections: Sendable {
         }) {
             // It may have been closed meanwhile: then another one is made.
             do {
-                return try await exchange(body, headers, address, on: channel, by: deadline)
+                let connection = channel.eventLoop.makeSucceededFuture(channel)
+                return try await exchange(body, headers, address, on: connection, by: deadline)
             } catch WebhookCallError.closed { try Task.checkCancellation() }
         }
-        let (channel, fault) = try await connect(to: address)
-        do {
-            return try await exchange(body, headers, address, on: channel, by: deadline)
-        } catch WebhookCallError.closed {
-            // The handshake may have failed before there was a call to fail.
-            throw fault.error.withLock { $0 } ?? WebhookCallError.closed
-        }
+        return try await exchange(body, headers, address, on: connect(to: address), by: deadline)
     }
 
     private func exchange(
-        _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on channel: any Channel,
+        _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on connection: EventLoopFuture<any Channel>,
         by deadline: NIODeadline
     ) async throws -> WebhookAnswer {
-        var head = HTTPRequestHead(version: .http1_1, method: .POST, uri: address.target, headers: headers)
-        head.headers.add(name: "host", value: address.authority)
-        head.headers.add(name: "content-length", value: "\(body.count)")
-        let answer = channel.eventLoop.makePromise(of: WebhookAnswer.self)
-        let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
-            channel.pipeline.fireErrorCaught(WebhookCallError.late)
+        var headers = headers
+        headers.add(name: "host", value: address.authority)
+        headers.add(name: "content-length", value: "\(body.count)")
+        let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: address.target, headers: headers)
+        let answer = connection.eventLoop.makePromise(of: WebhookAnswer.self)
+        connection.cascadeFailure(to: answer)
+        // The call is there before a handshake can fail, whose failure is then the call's.
+        connection.whenSuccess { [self] channel in
+            let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
+                channel.pipeline.fireErrorCaught(WebhookCallError.late)
+            }
+            let turn = WebhookTurn(head: head, body: ByteBuffer(bytes: body), answer: answer) { [self] isOver in
+                timer.cancel()
+                guard isOver else { return channel.close(promise: nil) }
+                idle.withLock { $0[address.place, default: []].append(channel) }
+            }
+            answer.futureResult.whenFailure { _ in channel.close(promise: nil) }
+            channel.writeAndFlush(turn).whenFailure { answer.fail($0 is ChannelError ? WebhookCallError.closed : $0) }
         }
-        let turn = WebhookTurn(head: head, body: ByteBuffer(bytes: body), answer: answer) { [self] isOver in
-            timer.cancel()
-            guard isOver else { return channel.close(promise: nil) }
-            idle.withLock { $0[address.place, default: []].append(channel) }
-        }
-        channel.writeAndFlush(turn).whenFailure { answer.fail($0 is ChannelError ? WebhookCallError.closed : $0) }
         return try await withTaskCancellationHandler {
             try await answer.futureResult.get()
         } onCancel: {
-            channel.close(promise: nil)
+            answer.fail(CancellationError())
         }
     }
 
-    private func connect(to address: WebhookAddress) async throws -> (any Channel, EarlyFault) {
-        let fault = EarlyFault()
+    private func connect(to address: WebhookAddress) -> EventLoopFuture<any Channel> {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let (isSecure, host) = (address.isSecure, address.host)
-        let channel = try await ClientBootstrap(group: loop)
+        return ClientBootstrap(group: loop)
             .connectTimeout(Self.connectTimeout)
-            .resolver(JudgedAddresses(loop) { [judge] in judge($0, isSecure) })
+            .resolver(JudgedAddresses(addresses: loop.makePromise()) { [judge] in judge($0, isSecure) })
             .connect(host: host, port: address.port)
             .flatMapThrowing { [tls, judge] channel in
                 let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
                 if let refusal = peer.map({ judge($0, isSecure) }) ?? "leads to no address." {
                     channel.close(promise: nil)
-                    throw WebhookCallError.refused(refusal)
+                    throw WebhookAddress.refused(refusal)
                 }
                 let pipeline = channel.pipeline.syncOperations
                 if isSecure {
@@ -114,46 +104,36 @@ final class WebhookConnections: Sendable {
                 }
                 try pipeline.addHandler(StatusGate())
                 try pipeline.addHTTPClientHandlers()
-                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange(fault)])
+                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange()])
                 return channel
-            }.get()
-        return (channel, fault)
+            }
     }
 }
 
 /// Looks a host up. One address that a webhook may not reach refuses them all.
-private final class JudgedAddresses: Resolver, Sendable {
-    private let four: EventLoopPromise<[SocketAddress]>
-    private let six: EventLoopPromise<[SocketAddress]>
-    private let judge: @Sendable (IPAddress) -> String?
+private struct JudgedAddresses: Resolver, Sendable {
+    let addresses: EventLoopPromise<[SocketAddress]>
+    let judge: @Sendable (IPAddress) -> String?
 
-    init(_ loop: any EventLoop, _ judge: @escaping @Sendable (IPAddress) -> String?) {
-        four = loop.makePromise()
-        six = loop.makePromise()
-        self.judge = judge
+    /// All addresses come with the other query.
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        addresses.futureResult.map { _ in [] }
     }
-
-    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { four.futureResult }
 
     func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
         // A lookup may take long: on the queue of all it delays no other one.
         DispatchQueue.global().async { [self] in
             do {
                 let texts = Self.look(up: host)
-                guard !texts.isEmpty else { throw WebhookCallError.unknownHost }
-                for text in texts {
-                    guard let address = IPAddress(text) else { throw WebhookCallError.unknownHost }
-                    if let refusal = judge(address) { throw WebhookCallError.refused(refusal) }
+                let found = texts.compactMap { text in IPAddress(String(text.prefix { $0 != "%" })) }
+                guard !found.isEmpty, found.count == texts.count else { throw WebhookCallError.unknownHost }
+                for address in found {
+                    if let refusal = judge(address) { throw WebhookAddress.refused(refusal) }
                 }
-                let found = try texts.map { try SocketAddress(ipAddress: $0, port: port) }
-                four.succeed(found.filter { $0.protocol == .inet })
-                six.succeed(found.filter { $0.protocol == .inet6 })
-            } catch {
-                four.fail(error)
-                six.fail(error)
-            }
+                addresses.succeed(try texts.map { try SocketAddress(ipAddress: $0, port: port) })
+            } catch { addresses.fail(error) }
         }
-        return six.futureResult
+        return addresses.futureResult
     }
 
     func cancelQueries() {}
@@ -185,9 +165,6 @@ private struct WebhookTurn: Sendable {
     let end: @Sendable (_ isOver: Bool) -> Void
 }
 
-/// The status of an answer, read before its headers end.
-private struct EarlyStatus { let code: Int }
-
 /// Reads the status before the decoder, and ends a connection whose answer is too long, wherever it is long.
 private final class StatusGate: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
@@ -195,7 +172,6 @@ private final class StatusGate: ChannelDuplexHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// The most bytes of an answer that are read.
     static let answerBytesMax = 64 * 1024
     private var count = 0
     private var line: [UInt8] = []
@@ -215,17 +191,12 @@ private final class StatusGate: ChannelDuplexHandler {
             if line.count == length, line.starts(with: Array("HTTP/1.".utf8)), [0x20, 0x0D, 0x0A].contains(line[12]),
                 let code = Int(String(decoding: line[9..<12], as: UTF8.self)), code >= 200
             {
-                context.fireUserInboundEventTriggered(EarlyStatus(code: code))
+                context.fireUserInboundEventTriggered(WebhookAnswer(status: code))
             }
         }
         guard count <= Self.answerBytesMax else { return context.close(promise: nil) }
         context.fireChannelRead(data)
     }
-}
-
-/// Why a connection ended while it made no call.
-private final class EarlyFault: Sendable {
-    let error = Mutex<(any Error)?>(nil)
 }
 
 /// Makes the calls of one connection, one after the other.
@@ -237,9 +208,6 @@ private final class Exchange: ChannelDuplexHandler {
     private var turn: WebhookTurn?
     private var answer: WebhookAnswer?
     private var servesAgain = false
-    private let fault: EarlyFault
-
-    init(_ fault: EarlyFault) { self.fault = fault }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let turn = unwrapOutboundIn(data)
@@ -251,7 +219,7 @@ private final class Exchange: ChannelDuplexHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case let early as EarlyStatus: answer = WebhookAnswer(status: early.code)
+        case let early as WebhookAnswer: answer = early
         case is IdleStateHandler.IdleStateEvent: if turn == nil { context.close(promise: nil) }
         default: context.fireUserInboundEventTriggered(event)
         }
@@ -261,7 +229,7 @@ private final class Exchange: ChannelDuplexHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             servesAgain = head.isKeepAlive
-            answer = WebhookAnswer(status: Int(head.status.code), headers: head.headers, hasHeaders: true)
+            answer = WebhookAnswer(status: Int(head.status.code), headers: head.headers)
         case .body: break
         case .end: finish(isOver: servesAgain)
         }
@@ -279,7 +247,6 @@ private final class Exchange: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if turn == nil { fault.error.withLock { $0 = $0 ?? error } }
         finish(isOver: false, error)
         context.close(promise: nil)
     }
@@ -293,9 +260,4 @@ private final class Exchange: ChannelDuplexHandler {
         if let answer { ended?.answer.succeed(answer) } else { ended?.answer.fail(error) }
         if !isOver { ended?.end(false) }
     }
-}
-
-extension WebhookAddress {
-    /// What connections are kept by.
-    fileprivate var place: String { "\(isSecure) \(authority)" }
 }

@@ -28,14 +28,10 @@ package struct WebhookPace: Sendable {
     }
 }
 
-/// What came back from a call that an owner began.
-private struct SentMessage: Sendable {
-    let message: WebhookMessage
-    let outcome: WebhookOutcome
-}
+private typealias SentMessage = (message: WebhookMessage, outcome: WebhookOutcome)
 
 /// Events on their way to a receiver: a stretch of the feed, or what waits.
-private struct OpenWindow {
+struct OpenWindow {
     var end: Int64 = 0
     /// What is not answered yet, by stream, in order.
     var queues: [WebhookStream: ArraySlice<WebhookMessage>] = [:]
@@ -90,39 +86,25 @@ struct WebhookOwner {
     let held: HeldWebhook
     let onOutcome: @Sendable (WebhookOutcome) -> Void
 
-    private var leaseEnd: ContinuousClock.Instant
-    private var look: WebhookLook?
-    private var lookedAt = ContinuousClock.now
-    private var window: OpenWindow?
-    private var waiting: OpenWindow?
-    private var inFlight: [WebhookStream: Flight] = [:]
-    private var failuresInRow = 0
-    private var failedStreams: Set<WebhookStream> = []
-    private var restBecause: WebhookFailure?
-    private var isResting = false
-    private var isProbing = false
-    private var isLost = false
+    var leaseEnd: ContinuousClock.Instant
+    var look: WebhookLook?
+    var lookedAt = ContinuousClock.now
+    var window: OpenWindow?
+    var waiting: OpenWindow?
+    var inFlight: [WebhookStream: Flight] = [:]
+    var failuresInRow = 0
+    var failedStreams: Set<WebhookStream> = []
+    var restBecause: WebhookFailure?
+    var isResting = false
+    var isProbing = false
+    var isLost = false
 
-    /// A call that is under way.
-    private struct Flight {
+    struct Flight {
         let message: WebhookMessage
         let since = ContinuousClock.now
 
         /// Whether it may still hold its window up.
         var isQuick: Bool { ContinuousClock.now - since < .seconds(slowSeconds) }
-    }
-
-    /// Creates the owner of a webhook whose lease began at `begin`.
-    init(
-        of held: HeldWebhook, since begin: ContinuousClock.Instant, ledger: LedgerWebhooks, sender: WebhookSender,
-        pace: WebhookPace, onOutcome: @escaping @Sendable (WebhookOutcome) -> Void
-    ) {
-        self.held = held
-        self.ledger = ledger
-        self.sender = sender
-        self.pace = pace
-        self.onOutcome = onOutcome
-        leaseEnd = begin + .seconds(LedgerWebhooks.leaseSeconds)
     }
 
     /// Sends until shutdown, or until the webhook is another's. `attempt` runs what may fail, logs it, and returns false then.
@@ -137,23 +119,19 @@ struct WebhookOwner {
                 // A process that stops does not wait for a database that is away: the window is sent again.
                 if !isDone, isStopping() { break }
                 guard !isLost, let next = await group.next() else { break }
-                if let next {
-                    _ = await attempt { try await take(next) }
-                } else {
-                    group.addTask { await Self.tick() }
-                }
+                if let next { _ = await attempt { try await take(next) } } else { group.addTask { await Self.tick() } }
             }
             group.cancelAll()
         }
-        if !isLost, !Task.isCancelled { _ = await attempt { try await ledger.release(held) } }
+        if !isLost, !Task.isCancelled {
+            _ = await attempt { _ = try await ledger.move(held, to: nil, leaseSeconds: 0) }
+        }
     }
 
     private static func tick() async -> SentMessage? {
         try? await Task.sleep(for: .seconds(lookSeconds))
         return nil
     }
-
-    // MARK: - Deciding
 
     /// Whether no further call begins until the window is closed.
     private var isEnding: Bool {
@@ -194,9 +172,9 @@ struct WebhookOwner {
             if !due.queues.isEmpty { waiting = due }
         }
         guard look.newest > look.position else { return }
-        let read = try await ledger.window(of: held, look)
-        var next = OpenWindow(read.messages)
-        next.end = read.end
+        let (messages, end) = try await ledger.window(of: held, look)
+        var next = OpenWindow(messages)
+        next.end = end
         guard next.queues.isEmpty, next.leftOut.isEmpty else {
             window = next
             return
@@ -215,11 +193,7 @@ struct WebhookOwner {
             let takesLine = window?.ready.isEmpty ?? true || inFlight.count % 2 == 1 && waiting?.ready.isEmpty == false
             guard let stream = takesLine ? waiting?.ready.popLast() : window?.ready.popLast() else { break }
             guard let message = (takesLine ? waiting : window)?.queues[stream]?.first else { continue }
-            if inFlight[stream] == nil {
-                send(message, look, in: &group)
-            } else if !takesLine {
-                busy.append(stream)
-            }
+            if inFlight[stream] == nil { send(message, look, in: &group) } else if !takesLine { busy.append(stream) }
         }
         window?.ready.append(contentsOf: busy.reversed())
     }
@@ -230,15 +204,11 @@ struct WebhookOwner {
         group.addTask { [sender] in
             guard let id = message.id, let body = message.body else {
                 // It is for no webhook any more, such as an erased customer's: it is done.
-                return SentMessage(message: message, outcome: .delivered)
+                return (message, .delivered)
             }
-            return SentMessage(
-                message: message,
-                outcome: await sender.send(WebhookCall(url: look.url, id: id, body: body, secrets: look.secrets)))
+            return (message, await sender.send(WebhookCall(url: look.url, id: id, body: body, secrets: look.secrets)))
         }
     }
-
-    // MARK: - Answers
 
     private mutating func take(_ answered: SentMessage) async throws {
         let (message, stream) = (answered.message, answered.message.stream)
@@ -256,29 +226,21 @@ struct WebhookOwner {
             } else if waits {
                 waiting?.take(message)
             } else {
-                keep(
-                    try await ledger.settle(
-                        held, [WebhookLine(stream: stream, position: message.position, done: message.position)])
-                )
+                try await settle(WebhookLine(stream: stream, position: message.position, done: message.position))
             }
         case .gone: try await turnOff()
         case .failed(let failure):
             count(failure, of: message)
             if isOfWindow {
                 window?.failures[stream] = failure
-            } else if restBecause == nil, !isResting {
-                if waits {
-                    waiting?.failures[stream] = failure
-                } else {
-                    let seconds = pace.retry(after: message.attempts + 1, failure)
-                    keep(
-                        try await ledger.settle(
-                            held,
-                            [
-                                WebhookLine(
-                                    stream: stream, position: message.position, seconds: seconds, failure: failure)
-                            ]))
-                }
+            } else if restBecause != nil || isResting {
+                break
+            } else if waits {
+                waiting?.failures[stream] = failure
+            } else {
+                let seconds = pace.retry(after: message.attempts + 1, failure)
+                try await settle(
+                    WebhookLine(stream: stream, position: message.position, seconds: seconds, failure: failure))
             }
         }
     }
@@ -293,11 +255,9 @@ struct WebhookOwner {
     }
 
     private mutating func turnOff() async throws {
-        keep(try await ledger.set(held, to: .off, because: "Its receiver answered 410, so it wants no more."))
+        _ = try await ledger.set(held, to: .off, because: "Its receiver answered 410, so it wants no more.")
         isLost = true
     }
-
-    // MARK: - The end of a window
 
     /// Commits what became of the window. It ends before the first event that was not sent, so that a receiver that is away
     /// leaves few lines.
@@ -307,17 +267,15 @@ struct WebhookOwner {
         for (stream, queue) in window.queues {
             guard let head = queue.first else { continue }
             if let failure = window.failures[stream] {
-                lines.append(
-                    WebhookLine(
-                        stream: stream, position: head.position, attempts: 1, seconds: pace.retry(after: 1, failure),
-                        failure: failure))
+                let seconds = pace.retry(after: 1, failure)
+                lines.append(WebhookLine(stream: stream, position: head.position, seconds: seconds, failure: failure))
             } else if inFlight[stream]?.message.position == head.position {
                 lines.append(WebhookLine(stream: stream, position: head.position))
             } else {
                 end = min(end, head.position - 1)
             }
         }
-        try await move(to: end, lines: lines.filter { $0.isUpTo(end) })
+        try await move(to: end, lines: lines.filter { $0.position <= end })
         self.window = nil
     }
 
@@ -330,27 +288,24 @@ struct WebhookOwner {
             let attempts = waiting.queues[stream]?.first?.attempts ?? 0
             return WebhookLine(
                 stream: stream, position: line, done: done,
-                seconds: failure.map { pace.retry(after: attempts + 1, $0) },
-                failure: failure)
+                seconds: failure.map { pace.retry(after: attempts + 1, $0) }, failure: failure)
         }
-        if !lines.isEmpty { keep(try await ledger.settle(held, lines)) }
+        if !lines.isEmpty { try await move(to: nil, lines: lines) }
         self.waiting = nil
     }
 
-    private mutating func move(to position: Int64, lines: [WebhookLine] = []) async throws {
+    private mutating func settle(_ line: WebhookLine) async throws { try await move(to: nil, lines: [line]) }
+
+    private mutating func move(to position: Int64?, lines: [WebhookLine] = []) async throws {
         let begin = ContinuousClock.now
         keep(try await ledger.move(held, to: position, lines: lines))
         // What was seen before is of another position.
-        look = nil
+        if position != nil { look = nil }
         if !isLost { leaseEnd = begin + .seconds(LedgerWebhooks.leaseSeconds) }
     }
 
     /// Takes the answer of a write under the fence: where the webhook is in other hands, this owner ends.
-    private mutating func keep(_ isHeld: Bool) {
-        if !isHeld { isLost = true }
-    }
-
-    // MARK: - Rests
+    private mutating func keep(_ isHeld: Bool) { isLost = isLost || !isHeld }
 
     private mutating func rest(_ number: Int, because failure: WebhookFailure) async throws {
         (failuresInRow, failedStreams, restBecause, isResting) = (0, [], nil, true)
@@ -361,13 +316,11 @@ struct WebhookOwner {
 
     /// Tries one event after a rest, another one each time: it may be the event that fails and not the receiver.
     private mutating func probe(_ look: WebhookLook, in group: inout TaskGroup<SentMessage?>) async throws {
-        let next = OpenWindow(try await ledger.window(of: held, look).messages)
+        let next = OpenWindow(try await ledger.window(of: held, look).0)
         let waiting = OpenWindow(try await ledger.lines(of: held, all: true))
         let all = [next, waiting].flatMap { window in window.ready.reversed().compactMap { window.queues[$0]?.first } }
             .filter { $0.body != nil }
-        guard !all.isEmpty else {
-            return keep(try await ledger.set(held, to: .on, because: nil))
-        }
+        guard !all.isEmpty else { return keep(try await ledger.set(held, to: .on, because: nil)) }
         isProbing = true
         send(all[max(look.rests - 1, 0) % all.count], look, in: &group)
     }
@@ -378,7 +331,7 @@ struct WebhookOwner {
         case .delivered:
             // An event ahead of the position is sent again, in its order.
             let (stream, position) = (answered.message.stream, answered.message.position)
-            keep(try await ledger.settle(held, [WebhookLine(stream: stream, position: position, done: position)]))
+            try await settle(WebhookLine(stream: stream, position: position, done: position))
             keep(try await ledger.set(held, to: .on, because: nil))
         case .gone: try await turnOff()
         case .failed(let failure): try await rest((look?.rests ?? 0) + 1, because: failure)
@@ -420,8 +373,9 @@ extension Worker {
 
     private func send(_ held: HeldWebhook, since begin: ContinuousClock.Instant, by sender: WebhookSender) async {
         var owner = WebhookOwner(
-            of: held, since: begin, ledger: tracker.ledger.webhooks, sender: sender,
-            pace: WebhookPace(speedup: Double(tracker.ledger.speedup)), onOutcome: { tracker.metrics.sent($0) })
+            ledger: tracker.ledger.webhooks, sender: sender, pace: WebhookPace(speedup: Double(tracker.ledger.speedup)),
+            held: held, onOutcome: { tracker.metrics.sent($0) }, leaseEnd: begin + .seconds(LedgerWebhooks.leaseSeconds)
+        )
         await owner.run { body in await tracker.attempt("send to webhook \(held.id)") { try await body() } != nil }
     }
 }

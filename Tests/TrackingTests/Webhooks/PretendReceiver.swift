@@ -80,8 +80,8 @@ extension TestLedger {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { [ledger] in
                 var owner = WebhookOwner(
-                    of: held, since: begin, ledger: ledger.webhooks, sender: receiver.sender,
-                    pace: WebhookPace(speedup: speedup), onOutcome: { _ in })
+                    ledger: ledger.webhooks, sender: receiver.sender, pace: WebhookPace(speedup: speedup), held: held,
+                    onOutcome: { _ in }, leaseEnd: begin + .seconds(LedgerWebhooks.leaseSeconds))
                 await owner.run { body in
                     do {
                         try await body()

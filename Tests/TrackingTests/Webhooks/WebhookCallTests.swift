@@ -145,7 +145,8 @@ struct WebhookCallTests {
             "https://[::ffff:169.254.169.254]/", "https://[::ffff:a9fe:a9fe]/", "https://[64:ff9b::a9fe:a9fe]/",
             "https://[2002:a9fe:a9fe::]/", "https://[::169.254.169.254]/", "https://[::ffff:0:169.254.169.254]/",
             "https://[64:ff9b:1::a9fe:a9fe]/", "https://[2001:0:1::1]/", "https://[2001:db8::5efe:169.254.169.254]/",
-            "https://0.1.2.3/", "https://192.0.0.192/", "https://169.254.169.254./", "https://[::0.0.0.2]/",
+            "https://0.1.2.3/", "https://[::0.1.2.3]/", "https://192.0.0.192/", "https://169.254.169.254./",
+            "https://[::0.0.0.2]/",
             "http://8.8.8.8/", "http://[2001:4860:4860::8888]/",
             "https://example.com/" + String(repeating: "a", count: 2_000),
         ]
@@ -155,7 +156,8 @@ struct WebhookCallTests {
             "https://8.8.8.8/",
             "http://127.0.0.1:9/", "http://10.0.0.7/", "http://172.16.1.1/", "http://192.168.1.1/",
             "http://[::1]:9000/",
-            "http://[fd12::1]/", "https://[2001:4860:4860::8888]/", "http://[::ffff:10.0.0.1]/", "HTTPS://EXAMPLE.COM/",
+            "http://[fd12::1]/", "http://100.64.0.1/", "http://[fec0::1]/", "https://[2001:4860:4860::8888]/",
+            "http://[::ffff:10.0.0.1]/", "HTTPS://EXAMPLE.COM/",
         ]
         for url in allowed { #expect(throws: Never.self, "\(url)") { try WebhookAddress(url) } }
     }
