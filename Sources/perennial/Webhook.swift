@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import JSON
 import Server
 import Subscriptions
@@ -10,28 +9,21 @@ extension StoreEnvironment: ExpressibleByArgument {}
 /// `perennial webhook`
 struct WebhookCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "webhook",
-        abstract: "Calls your services when something changes.",
+        commandName: "webhook", abstract: "Calls your services when something changes.",
         discussion: """
             A webhook gets every event until it answers 2xx, in the order of each subscription. docs/webhooks.md says what \
             it gets and how to check the signature.
-
-            Example:
-              perennial webhook add --url https://example.com/perennial --app com.example.app
             """,
         subcommands: [
             WebhookAddCommand.self, WebhookListCommand.self, WebhookShowCommand.self, WebhookSetCommand.self,
             WebhookRemoveCommand.self, WebhookRotateSecretCommand.self, WebhookTestCommand.self,
-            WebhookSkipCommand.self,
-            WebhookReplayCommand.self,
+            WebhookSkipCommand.self, WebhookReplayCommand.self,
         ])
 }
 
-/// `perennial webhook add`
 struct WebhookAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add",
-        abstract: "Adds a webhook and prints its secret, the only time it can be seen.",
+        commandName: "add", abstract: "Adds a webhook and prints its secret, the only time it can be seen.",
         discussion: """
             The secret is all that standard output gets; the webhook's number goes to standard error. App, kinds and \
             environment never change: another filter is another webhook.
@@ -78,29 +70,25 @@ struct WebhookAddCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial webhook list`
 struct WebhookListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists the webhooks.",
-        discussion: """
-            Example:
-              perennial webhook list
-            """)
+        commandName: "list", abstract: "Lists the webhooks.")
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        form.show(Listing(try await flags.ledger { try await $0.webhooks.all() }))
+        let columns = [
+            "webhook_id", "bundle_id", "url", "kinds", "environment", "concurrency", "state", "reason", "state_since",
+            "rest_until", "position", "behind", "waiting", "waiting_since", "created_at",
+        ]
+        form.show(Listing(columns, of: try await flags.ledger { try await $0.webhooks.all() }.map(\.json)))
     }
 }
 
-/// `perennial webhook show`
 struct WebhookShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows what waits for a webhook, and why.",
+        commandName: "show", abstract: "Shows what waits for a webhook, and why.",
         discussion: """
             One row for each stream (a subscription, a one-time purchase or a customer) whose first event waits; the \
             oldest first, at most 1000.
@@ -109,26 +97,27 @@ struct WebhookShowCommand: AsyncParsableCommand {
               perennial webhook show 1
             """)
 
-    @OptionGroup var webhook: WebhookArgument
     @OptionGroup var form: FormatFlag
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
-        let (found, waiting) = try await flags.ledger {
+        let (found, waiting) = try await webhook.ledger {
             (try await $0.webhooks.webhook(webhook.id), try await $0.webhooks.waiting(for: webhook.id, limit: 1_000))
         }
         printError(
             "Webhook \(found.id) (\(found.shownURL)) is \(found.state.rawValue), at position \(found.position), "
                 + "\(found.behind) behind the feed.\(found.reason.map { " \($0)" } ?? "")")
-        form.show(Listing(waiting))
+        let columns = [
+            "position", "kind", "bundle_id", "original_transaction_id", "customer", "attempts", "next_at", "since",
+            "status", "reason",
+        ]
+        form.show(Listing(columns, of: waiting.map(\.json)))
     }
 }
 
-/// `perennial webhook set`
 struct WebhookSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set",
-        abstract: "Changes a webhook's URL or concurrency, or turns it on or off.",
+        commandName: "set", abstract: "Changes a webhook's URL or concurrency, or turns it on or off.",
         discussion: """
             What a webhook missed while it was off is sent when it is on again.
 
@@ -136,8 +125,6 @@ struct WebhookSetCommand: AsyncParsableCommand {
               perennial webhook set 1 --off
               perennial webhook set 1 --url https://example.com/new --on
             """)
-
-    @OptionGroup var webhook: WebhookArgument
 
     @Option(help: ArgumentHelp("Where to send.", valueName: "U"))
     var url: String?
@@ -151,7 +138,7 @@ struct WebhookSetCommand: AsyncParsableCommand {
     @ArgumentParser.Flag(help: "Send nothing.")
     var off = false
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func validate() throws {
         guard !(on && off), url != nil || concurrency != nil || on || off else {
@@ -160,7 +147,7 @@ struct WebhookSetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await flags.ledger {
+        try await webhook.ledger {
             try await $0.webhooks.set(
                 webhook.id, url: url, concurrency: concurrency, isOn: on ? true : off ? false : nil)
         }
@@ -168,26 +155,18 @@ struct WebhookSetCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial webhook remove`
 struct WebhookRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Removes a webhook with everything that waits for it.",
-        discussion: """
-            Example:
-              perennial webhook remove 1
-            """)
+        commandName: "remove", abstract: "Removes a webhook with everything that waits for it.")
 
-    @OptionGroup var webhook: WebhookArgument
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
-        try await flags.ledger { try await $0.webhooks.remove(webhook.id) }
+        try await webhook.ledger { try await $0.webhooks.remove(webhook.id) }
         printLine("Removed webhook \(webhook.id).")
     }
 }
 
-/// `perennial webhook rotate-secret`
 struct WebhookRotateSecretCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate-secret",
@@ -200,8 +179,6 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
               perennial webhook rotate-secret 1 --finish
             """)
 
-    @OptionGroup var webhook: WebhookArgument
-
     @Option(
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
     var secretFile: String?
@@ -209,7 +186,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
     @ArgumentParser.Flag(help: "Make no new secret; end the one before the last rotation.")
     var finish = false
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func validate() throws {
         guard !finish || secretFile == nil else { throw ValidationError("--finish takes no secret.") }
@@ -217,44 +194,33 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
 
     func run() async throws {
         let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile(path: $0)).secret()) }
-        let secret = try await flags.ledger(sealing: true) {
+        let secret = try await webhook.ledger(sealing: true) {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }
         printLine(secret?.text ?? "Only the newest secret of webhook \(webhook.id) signs now.")
     }
 }
 
-/// `perennial webhook test`
 struct WebhookTestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test",
-        abstract: "Sends a message of the type webhook.test at once, and says what came back.",
-        discussion: """
-            Example:
-              perennial webhook test 1
-            """)
+        commandName: "test", abstract: "Sends a message of the type webhook.test at once, and says what came back.")
 
-    @OptionGroup var webhook: WebhookArgument
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
-        let outcome = try await flags.tracker { try await $0.testWebhook(webhook.id) }
+        let outcome = try await webhook.tracker { try await $0.testWebhook(webhook.id) }
         guard case .delivered = outcome else { throw Failure("The test failed: \(outcome.sentence)") }
         printLine(outcome.sentence)
     }
 }
 
-/// `perennial webhook skip`
 struct WebhookSkipCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "skip",
-        abstract: "Gives an event up that a receiver cannot take; its stream goes on.",
+        commandName: "skip", abstract: "Gives an event up that a receiver cannot take; its stream goes on.",
         discussion: """
             Example:
               perennial webhook skip 1 --position 4711 --reason "the receiver knows no such customer"
             """)
-
-    @OptionGroup var webhook: WebhookArgument
 
     @Option(help: ArgumentHelp("The event's position; see `perennial webhook show`.", valueName: "N"))
     var position: Int64
@@ -262,15 +228,14 @@ struct WebhookSkipCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
     var reason: String
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
-        try await flags.ledger { try await $0.webhooks.skip(position, of: webhook.id, because: reason) }
+        try await webhook.ledger { try await $0.webhooks.skip(position, of: webhook.id, because: reason) }
         printLine("Skipped the event at position \(position) for webhook \(webhook.id).")
     }
 }
 
-/// `perennial webhook replay`
 struct WebhookReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
@@ -283,57 +248,31 @@ struct WebhookReplayCommand: AsyncParsableCommand {
               perennial webhook replay 1 --from 2026-11-20T12:00:00Z
             """)
 
-    @OptionGroup var webhook: WebhookArgument
-
     @Option(help: ArgumentHelp("beginning, a position of the feed, or an instant.", valueName: "START"))
     var from: String
 
-    @OptionGroup var flags: SettingsFlags
+    @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
         let start = try WebhookStart(from)
-        try await flags.ledger { try await $0.webhooks.replay(webhook.id, from: start) }
+        try await webhook.ledger { try await $0.webhooks.replay(webhook.id, from: start) }
         printLine("Webhook \(webhook.id) sends the feed again from there on.")
     }
 }
 
-/// The webhook that a command is about.
-struct WebhookArgument: ParsableArguments {
+/// The webhook of a command, and its settings.
+struct WebhookFlags: LedgerFlags {
     @Argument(help: ArgumentHelp("The webhook's number; see `perennial webhook list`.", valueName: "ID"))
     var id: Int32
+
+    @OptionGroup var base: SettingsFlags
 }
 
 extension Listing {
-    /// Webhooks, one a row.
-    init(_ webhooks: [Webhook]) {
-        self.init(columns: [
-            "webhook_id", "bundle_id", "url", "kinds", "environment", "concurrency", "state", "reason", "state_since",
-            "rest_until", "position", "behind", "waiting", "waiting_since", "created_at",
-        ])
-        rows = webhooks.map { one in
-            [
-                .string("\(one.id)"), .optional(one.bundleID?.text), .string(one.shownURL),
-                one.kinds.map { .array($0.map { .string($0) }) } ?? .null, .optional(one.environment?.rawValue),
-                .integer(Int64(one.concurrency)), .string(one.state.rawValue), .optional(one.reason),
-                .string(one.stateSince.iso8601), .optional(one.restUntil), .integer(one.position), .integer(one.behind),
-                .integer(one.waiting), .optional(one.waitingSince), .string(one.createdAt.iso8601),
-            ]
-        }
-    }
-
-    /// Events that wait, one a row.
-    init(_ waiting: [WaitingEvent]) {
-        self.init(columns: [
-            "position", "kind", "bundle_id", "original_transaction_id", "customer", "attempts", "next_at", "since",
-            "status", "reason",
-        ])
-        rows = waiting.map { one in
-            [
-                .integer(one.position), .string(one.kind), .string(one.bundleID.text),
-                .optional(one.originalTransactionID), .optional(one.customer), .integer(Int64(one.attempts)),
-                .string(one.nextAt.iso8601), .string(one.since.iso8601), .optional(one.status.map(Int64.init)),
-                .optional(one.reason),
-            ]
-        }
+    /// What the API reports, one object a row.
+    fileprivate init(_ columns: [String], of objects: [JSONValue]) {
+        self.init(
+            columns: columns,
+            rows: objects.map { object in columns.map { object[$0 == "bundle_id" ? "app" : $0] ?? .null } })
     }
 }

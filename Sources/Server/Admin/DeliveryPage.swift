@@ -66,7 +66,7 @@ struct DeliveryPage {
 extension AdminSite {
     /// `GET /admin/deliveries/{id}`
     func delivery(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let id = try context.deliveryID()
+        let id: Int64 = try context.parameters.number("id", of: "delivery")
         guard let (delivery, bundleID) = try await tracker.ledger.deliveries.read(id) else {
             throw Problem(.notFound, "There is no delivery \(id).")
         }
@@ -80,7 +80,7 @@ extension AdminSite {
 
     /// `POST /admin/deliveries/{id}/skip`: the same as `perennial delivery skip`, by the session's key.
     func skipDelivery(_: Request, _ context: AdminContext) async throws -> Response {
-        let id = try context.deliveryID()
+        let id: Int64 = try context.parameters.number("id", of: "delivery")
         guard let form = context.form, form["confirmed"] == "yes" else {
             throw Problem(.invalid, "Go back and confirm that nothing is to be done; nothing was changed.")
         }
@@ -91,15 +91,6 @@ extension AdminSite {
             id, of: bundleID, because: form["reason"].trimmed)
         let result: DeliveryPage.SkipResult = skipped.isFirst ? .skipped : .before
         return Response.redirect(to: address(DeliveryPage.path(of: id), ["result": result.rawValue]))
-    }
-}
-
-extension AdminContext {
-    /// Returns the delivery id in the path.
-    fileprivate func deliveryID() throws -> Int64 {
-        let text = try parameters.decoded("id")
-        guard let number = Int64(text) else { throw Problem(.notFound, "There is no delivery \(text).") }
-        return number
     }
 }
 

@@ -96,7 +96,7 @@ struct ReceiptPage {
 extension AdminSite {
     /// `GET /admin/receipts/{id}`
     func receipt(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let id = try context.receiptID()
+        let id = ReceiptID(try context.parameters.number("id", of: "receipt"))
         let ledger = tracker.ledger
         guard let stored = try await ledger.customers.receipts(id: id, limit: 1).first else {
             throw Problem(.notFound, "There is no receipt \(id).")
@@ -114,7 +114,7 @@ extension AdminSite {
 
     /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
     func checkReceipt(_: Request, _ context: AdminContext) async throws -> Response {
-        let id = try context.receiptID()
+        let id = ReceiptID(try context.parameters.number("id", of: "receipt"))
         let result = try await check(id, by: .key(context.session.keyID))
         return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
     }
@@ -131,15 +131,6 @@ extension AdminSite {
         } catch let error as LedgerError where error.kind == .busy {
             return .busy
         }
-    }
-}
-
-extension AdminContext {
-    /// Returns the receipt id in the path.
-    fileprivate func receiptID() throws -> ReceiptID {
-        let text = try parameters.decoded("id")
-        guard let number = Int64(text) else { throw Problem(.notFound, "There is no receipt \(text).") }
-        return ReceiptID(number)
     }
 }
 

@@ -2,36 +2,13 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
-/// `GET /admin/webhooks`: every webhook, how it is and how far it is.
-struct WebhooksPage {
-    let webhooks: AdminTable
-
-    init(_ webhooks: [Webhook], at now: Instant) {
-        self.webhooks = AdminTable(
-            "Webhooks", ["Webhook", "Sends to", "App", "State", "Behind", "Waiting", "Oldest", "To look at"],
-            empty: "There is none. Add one with `perennial webhook add`.", isStacked: true,
-            webhooks.map { one in
-                [
-                    .text("\(one.id)", link: WebhookPage.path(of: one.id)), .text(one.shownURL),
-                    .text(one.bundleID?.text ?? "every app"), .webhookState(one.state), .number(one.behind),
-                    .number(one.waiting), .instant(one.waitingSince), .prose(one.trouble(at: now)),
-                ]
-            })
-    }
-}
-
 /// `GET /admin/webhooks/{id}`: a webhook with what waits for it, and the forms to retry, skip and test.
 struct WebhookPage {
-    /// What a form asks for.
-    enum Action: String, CaseIterable {
-        case retry, skip, test
-    }
+    enum Action: String { case retry, skip, test }
 
     let id: Int32
     let facts: AdminTable
     let waiting: AdminTable
-    /// Whether something waits that can be skipped.
-    let hasWaiting: Bool
     let reasonCharactersMax = ManualDecision.reasonCharactersMax
     let formToken: String
 
@@ -40,7 +17,6 @@ struct WebhookPage {
     init(_ webhook: Webhook, waiting events: [WaitingEvent], formToken: String) {
         id = webhook.id
         self.formToken = formToken
-        hasWaiting = !events.isEmpty
         facts = AdminTable(
             "The webhook", ["Fact", "Value"],
             [
@@ -63,8 +39,7 @@ struct WebhookPage {
             events.map { one in
                 [
                     .number(one.position), .text(one.kind),
-                    .text(
-                        one.customer, link: one.customer.map { CustomerPage.path(of: $0, in: one.bundleID) }),
+                    .text(one.customer, link: one.customer.map { CustomerPage.path(of: $0, in: one.bundleID) }),
                     .text(one.originalTransactionID), .instant(one.since), .number(one.attempts), .instant(one.nextAt),
                     .prose(one.reason),
                 ]
@@ -73,75 +48,67 @@ struct WebhookPage {
 }
 
 extension AdminTable.Cell {
-    /// Returns the state of a webhook as a badge.
     fileprivate static func webhookState(_ state: Webhook.State) -> AdminTable.Cell {
-        let badge =
-            switch state {
-            case .on: "good"
-            case .resting: "wait"
-            case .off: "bad"
-            }
-        return AdminTable.Cell(text: state.rawValue, badge: badge)
+        AdminTable.Cell(text: state.rawValue, badge: state == .on ? "good" : state == .resting ? "wait" : "bad")
     }
 }
 
 extension AdminSite {
-    /// `GET /admin/webhooks`
+    /// `GET /admin/webhooks`: every webhook, how it is and how far it is.
     func webhooks(_: Request, _ context: AdminContext) async throws -> Response {
-        let content = WebhooksPage(try await tracker.ledger.webhooks.all(), at: try await tracker.ledger.now())
+        let now = try await tracker.ledger.now()
+        let table = AdminTable(
+            "Webhooks", ["Webhook", "Sends to", "App", "State", "Behind", "Waiting", "Oldest", "To look at"],
+            empty: "There is none. Add one with `perennial webhook add`.", isStacked: true,
+            try await tracker.ledger.webhooks.all().map { one in
+                [
+                    .text("\(one.id)", link: WebhookPage.path(of: one.id)), .text(one.shownURL),
+                    .text(one.bundleID?.text ?? "every app"), .webhookState(one.state), .number(one.behind),
+                    .number(one.waiting), .instant(one.waitingSince), .prose(one.trouble(at: now)),
+                ]
+            })
         return try AdminPage(
-            title: "Webhooks", template: "webhooks", content: content, session: context.session
+            title: "Webhooks", template: "webhooks", content: ["webhooks": table], session: context.session
         ).response()
     }
 
-    /// `GET /admin/webhooks/{id}`
     func webhook(_: Request, _ context: AdminContext) async throws -> Response {
         try await webhookPage(context, notice: nil)
     }
 
     /// `POST /admin/webhooks/{id}`: what the form asks for, by the session's key.
     func changeWebhook(_: Request, _ context: AdminContext) async throws -> Response {
-        let id = try context.webhookID()
+        let id: Int32 = try context.parameters.number("id", of: "webhook")
         guard let form = context.form, let action = WebhookPage.Action(rawValue: form["action"]) else {
             throw Problem(.invalid, "Go back and choose what to do; nothing was changed.")
         }
         let webhooks = tracker.ledger.acting(as: .key(context.session.keyID)).webhooks
+        let notice: String
         switch action {
         case .retry:
             try await webhooks.retry(id)
-            let isOff = try await webhooks.webhook(id).state == .off
-            return try await webhookPage(
-                context,
-                notice: isOff
-                    ? "It is off, so nothing is sent; turn it on with `perennial webhook set \(id) --on`."
-                    : "What waits is due now; load the page again to see what came of it.")
+            notice =
+                try await webhooks.webhook(id).state == .off
+                ? "It is off, so nothing is sent; turn it on with `perennial webhook set \(id) --on`."
+                : "What waits is due now; load the page again to see what came of it."
         case .skip:
             guard form["confirmed"] == "yes", let position = Int64(form["position"]) else {
                 throw Problem(.invalid, "Go back, give the position and confirm the skip; nothing was changed.")
             }
             try await webhooks.skip(position, of: id, because: form["reason"])
-            return try await webhookPage(context, notice: "The event at position \(position) is skipped.")
-        case .test:
-            return try await webhookPage(context, notice: try await tracker.testWebhook(id).sentence)
+            notice = "The event at position \(position) is skipped."
+        case .test: notice = try await tracker.testWebhook(id).sentence
         }
+        return try await webhookPage(context, notice: notice)
     }
 
     private func webhookPage(_ context: AdminContext, notice: String?) async throws -> Response {
-        let id = try context.webhookID()
+        let id: Int32 = try context.parameters.number("id", of: "webhook")
         let content = WebhookPage(
             try await tracker.ledger.webhooks.webhook(id), waiting: try await tracker.ledger.webhooks.waiting(for: id),
             formToken: context.session.formToken)
         return try AdminPage(
             title: "Webhook \(id)", template: "webhook", content: content, session: context.session, notice: notice
         ).response()
-    }
-}
-
-extension AdminContext {
-    /// Returns the webhook's number in the path.
-    fileprivate func webhookID() throws -> Int32 {
-        let text = try parameters.decoded("id")
-        guard let number = Int32(text) else { throw Problem(.notFound, "There is no webhook \(text).") }
-        return number
     }
 }

@@ -3068,7 +3068,8 @@ pre {
 <button type="submit" name="action" value="test" class="quiet">Send a test message</button>
 </form>
 </section>
-{{#hasWaiting}}
+{{#waiting}}
+{{^isEmpty}}
 <section aria-labelledby="skip">
 <h2 id="skip">Skip an event</h2>
 <p>The receiver never gets it. The next event of the same stream is sent.</p>
@@ -3083,7 +3084,8 @@ pre {
 <button type="submit">Skip it</button>
 </form>
 </section>
-{{/hasWaiting}}
+{{/isEmpty}}
+{{/waiting}}
 
 """#,
         "webhooks": #"""

@@ -195,6 +195,13 @@ extension Parameters {
         return text
     }
 
+    /// Returns a number of the path; throws a problem that there is no such thing for anything else.
+    func number<Number: FixedWidthInteger>(_ name: String, of thing: String) throws -> Number {
+        let text = try decoded(name)
+        guard let number = Number(text) else { throw Problem(.notFound, "There is no \(thing) \(text).") }
+        return number
+    }
+
     /// Decodes percent-encoded text (RFC 3986, section 2.1). Returns nil for a percent sign without two hex digits.
     private static func bytes(percentEncoded text: String) -> [UInt8]? {
         var bytes: [UInt8] = []

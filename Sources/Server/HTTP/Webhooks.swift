@@ -1,7 +1,7 @@
 import Hummingbird
-import JSON
+package import JSON
 import Subscriptions
-import Tracking
+package import Tracking
 
 /// `/v1/webhooks…`: receivers of events, for keys of scope admin. A key of one app sees and makes only that app's.
 struct WebhookRoutes: Sendable {
@@ -30,39 +30,30 @@ struct WebhookRoutes: Sendable {
         let body = try await limits.json(AddBody.self, of: request)
         let app = body.app.map { BundleID($0) } ?? context.key.bundleID
         if let own = context.key.bundleID, app != own { throw Problem.unknownApp(app?.text ?? "") }
-        let environment = try body.environment.map { text in
-            guard let environment = StoreEnvironment(rawValue: text) else {
-                throw Problem(.invalid, "The body's environment is Production or Sandbox, or it is left out.")
-            }
-            return environment
+        let environment = body.environment.flatMap(StoreEnvironment.init(rawValue:))
+        if environment == nil, body.environment != nil {
+            throw Problem(.invalid, "The body's environment is Production or Sandbox, or it is left out.")
         }
         let start = try body.from.map { try WebhookStart($0.text) }
         let added = try await webhooks(context).add(
             url: body.url, app: app, kinds: body.kinds, environment: environment,
             concurrency: body.concurrency?.count ?? LedgerWebhooks.concurrencyUsual,
             secret: try body.secret.map { try WebhookSecret($0) }, from: start ?? .now)
-        guard case .object(let fields) = added.webhook.json else { throw Problem(.notFound, "It was removed.") }
-        return Response(
-            .object(fields.merging(["secret": .string(added.secret.text)]) { own, _ in own }), status: .created)
+        return Response(added.webhook.json(with: ["secret": .string(added.secret.text)]), status: .created)
     }
 
     private func show(_: Request, _ context: KeyContext) async throws -> Response {
         let webhook = try await webhook(context)
         let waiting = try await tracker.ledger.webhooks.waiting(for: webhook.id)
-        guard case .object(let fields) = webhook.json else { throw Problem(.notFound, "It was removed.") }
-        return Response(.object(fields.merging(["waiting_events": .array(waiting.map(\.json))]) { own, _ in own }))
+        return Response(webhook.json(with: ["waiting_events": .array(waiting.map(\.json))]))
     }
 
     private func set(_ request: Request, _ context: KeyContext) async throws -> Response {
         let body = try await limits.json(SetBody.self, of: request)
         let webhook = try await webhook(context)
-        let isOn = try body.state.map { state in
-            guard let isOn = ["on": true, "off": false][state] else {
-                throw Problem(.invalid, "The body's state is on or off.")
-            }
-            return isOn
-        }
-        try await webhooks(context).set(webhook.id, url: body.url, concurrency: body.concurrency?.count, isOn: isOn)
+        guard [nil, "on", "off"].contains(body.state) else { throw Problem(.invalid, "The body's state is on or off.") }
+        try await webhooks(context).set(
+            webhook.id, url: body.url, concurrency: body.concurrency?.count, isOn: body.state.map { $0 == "on" })
         return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json)
     }
 
@@ -85,16 +76,12 @@ struct WebhookRoutes: Sendable {
     }
 
     private func test(_ request: Request, _ context: KeyContext) async throws -> Response {
-        _ = try await limits.json(EmptyBody.self, of: request)
+        _ = try await limits.json(NoFields.self, of: request)
         let outcome = try await tracker.testWebhook(try await webhook(context).id)
-        let (isDelivered, status): (Bool, Int64?) =
-            switch outcome {
-            case .delivered: (true, nil)
-            case .gone: (false, 410)
-            case .failed(let failure): (false, failure.status.map(Int64.init))
-            }
+        let status = outcome.failure?.status.map(Int64.init)
         return Response([
-            "delivered": .bool(isDelivered), "status": .optional(status), "detail": .string(outcome.sentence),
+            "delivered": .bool(outcome == .delivered), "status": .optional(status),
+            "detail": .string(outcome.sentence),
         ])
     }
 
@@ -114,9 +101,8 @@ struct WebhookRoutes: Sendable {
 
     /// The webhook that the path names. Another app's, for a key of one app, is unknown.
     private func webhook(_ context: KeyContext) async throws -> Webhook {
-        let text = try context.parameters.decoded("webhook")
-        guard let id = Int32(text) else { throw Problem(.notFound, "There is no webhook \(text).") }
-        return try await tracker.ledger.webhooks.webhook(id, of: context.key.bundleID)
+        try await tracker.ledger.webhooks.webhook(
+            context.parameters.number("webhook", of: "webhook"), of: context.key.bundleID)
     }
 
     private func webhooks(_ context: KeyContext) -> LedgerWebhooks {
@@ -130,15 +116,11 @@ private struct StartText: Decodable, Sendable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if let word = try? container.decode(String.self), Int64(word) == nil {
-            text = word
-        } else {
-            text = "\(try container.number(in: 1...Int64.max))"
-        }
+        let word = (try? container.decode(String.self)).flatMap { Int64($0) == nil ? $0 : nil }
+        text = try word ?? "\(container.number(in: 1...Int64.max))"
     }
 }
 
-/// The most calls at a time.
 private struct CallCount: Decodable, Sendable {
     let count: Int
 
@@ -147,16 +129,12 @@ private struct CallCount: Decodable, Sendable {
     }
 }
 
-/// A position of the feed.
 private struct FeedPosition: Decodable, Sendable {
     let number: Int64
 
-    init(from decoder: any Decoder) throws {
-        number = try decoder.singleValueContainer().number(in: 1...Int64.max)
-    }
+    init(from decoder: any Decoder) throws { number = try decoder.singleValueContainer().number(in: 1...Int64.max) }
 }
 
-/// The body of a new webhook.
 private struct AddBody: KnownFields {
     let url: String
     let app: String?
@@ -169,7 +147,6 @@ private struct AddBody: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable { case url, app, kinds, environment, concurrency, secret, from }
 }
 
-/// The body of a change.
 private struct SetBody: KnownFields {
     let url: String?
     let concurrency: CallCount?
@@ -178,7 +155,6 @@ private struct SetBody: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable { case url, concurrency, state }
 }
 
-/// The body of a rotation.
 private struct RotateBody: KnownFields {
     let secret: String?
     let finish: Bool?
@@ -186,12 +162,6 @@ private struct RotateBody: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable { case secret, finish }
 }
 
-/// The body of a test: `{}`.
-private struct EmptyBody: KnownFields {
-    enum CodingKeys: CodingKey, CaseIterable {}
-}
-
-/// The body of a skip.
 private struct WebhookSkipBody: KnownFields {
     let position: FeedPosition
     let reason: String
@@ -199,7 +169,6 @@ private struct WebhookSkipBody: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable { case position, reason }
 }
 
-/// The body of a replay.
 private struct ReplayBody: KnownFields {
     let from: StartText
 
@@ -208,8 +177,10 @@ private struct ReplayBody: KnownFields {
 
 extension Webhook {
     /// The webhook as the API reports it, without its secrets.
-    fileprivate var json: JSONValue {
-        [
+    package var json: JSONValue { json(with: [:]) }
+
+    fileprivate func json(with more: [String: JSONValue]) -> JSONValue {
+        let members: [String: JSONValue] = [
             "webhook_id": .string("\(id)"), "app": .optional(bundleID?.text), "url": .string(shownURL),
             "kinds": kinds.map { .array($0.map { .string($0) }) } ?? .null,
             "environment": .optional(environment?.rawValue), "concurrency": .integer(Int64(concurrency)),
@@ -218,12 +189,12 @@ extension Webhook {
             "waiting": .integer(waiting), "waiting_since": .optional(waitingSince?.iso8601),
             "has_previous_secret": .bool(hasPreviousSecret), "created_at": .string(createdAt.iso8601),
         ]
+        return .object(members.merging(more) { own, _ in own })
     }
 }
 
 extension WaitingEvent {
-    /// The event as the API reports it.
-    fileprivate var json: JSONValue {
+    package var json: JSONValue {
         [
             "position": .integer(position), "kind": .string(kind), "app": .string(bundleID.text),
             "original_transaction_id": .optional(originalTransactionID), "customer": .optional(customer),

@@ -47,6 +47,7 @@ import Tracking
             #expect(try await browser.get("/admin/webhooks").text.contains("has an event that waits since"))
             let page = try await browser.get("/admin/webhooks/1").text
             #expect(page.contains("It answered 503.") && page.contains("entitlements.changed"))
+            #expect(page.contains(#"<form method="post" action="/admin/webhooks/1" class="stacked">"#))
             #expect(try await browser.get("/admin").text.contains("Webhooks to look at"))
             for missing in ["/admin/webhooks/2", "/admin/webhooks/x"] {
                 #expect(try await browser.get(missing).status == .notFound)
