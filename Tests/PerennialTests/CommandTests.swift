@@ -55,6 +55,16 @@ import Testing
         }
     }
 
+    @Test func `another frequency of sweeps is refused by naming those that there are`() {
+        do {
+            _ = try Perennial.parseAsRoot(["app", "set", "a", "--sweep", "auto"])
+            Issue.record("It was accepted.")
+        } catch {
+            let said = Perennial.message(for: error)
+            #expect(said.contains("auto") && said.contains("normal") && said.contains("relaxed"), "\(said)")
+        }
+    }
+
     @Test(arguments: [
         ["worker", "--metrics-port", "0", "--metrics-host", "::1"], ["app", "notifications", "a", "--off"],
         ["app", "set", "a", "--sweep", "relaxed"], ["migrate", "--no-roles"],

@@ -549,8 +549,8 @@ COMMENT ON COLUMN ledger.upload.settled IS 'Whether a settlement has decided abo
 CREATE TYPE ledger.lane AS ENUM ('new', 'expiring', 'retry', 'import', 'sweep', 'quarantine');
 COMMENT ON TYPE ledger.lane IS
     'A queue within an app, in order of urgency. new: never verified; expiring: access may change at or soon after '
-    'the answer; retry: Apple tries to charge; import: never verified, no customer waits; sweep: the rest; '
-    'quarantine: its workers crashed';
+    'the answer; retry: Apple tries to charge, or a notification states something; import: never verified, no customer '
+    'waits; sweep: the rest; quarantine: its workers crashed';
 
 CREATE SEQUENCE ledger.lease_token_seq AS bigint;
 COMMENT ON SEQUENCE ledger.lease_token_seq IS
@@ -639,6 +639,13 @@ COMMENT ON FUNCTION ledger.can_poll IS
     'Whether a receipt may ask about what it holds: Apple vouched for it, did not refuse it since and answered one '
     'of the last five calls that ended, no worker crashes on it, and it is not erased. Swift has the same five as '
     'SettlementRun.fruitlessAttemptsMax';
+
+CREATE FUNCTION ledger.pulled_lane(s ledger.poll_schedule) RETURNS ledger.lane LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.due_at > now() + interval '13 hours' THEN 'retry' ELSE LEAST(s.lane, 'retry') END
+$$;
+COMMENT ON FUNCTION ledger.pulled_lane IS
+    'The lane of a check that a notification brings forward. Many at once take no turn from checks at an end and from new '
+    'receipts; a check that is at hand anyway keeps its lane. Swift has the same hours as ScheduleInput.nearHours';
 
 CREATE FUNCTION ledger.import_priority(expires_at timestamptz, at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE AS $$
@@ -1492,7 +1499,7 @@ CREATE TABLE ledger.notification (
     CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
     CONSTRAINT notification_effect_known CHECK (effect IN (
         'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'asked', 'planned', 'unpolled',
-        'unshown', 'applied', 'stated', 'no_facts')),
+        'unshown', 'applied', 'no_facts')),
     CONSTRAINT notification_pulls_to_a_time CHECK (check_at IS NOT NULL OR effect NOT IN ('pulled', 'awaited'))
 );
 CREATE INDEX notification_received ON ledger.notification (received_at);
@@ -1518,8 +1525,7 @@ COMMENT ON COLUMN ledger.notification.signed_at IS 'When Apple signed it; null: 
 COMMENT ON COLUMN ledger.notification.effect IS
     'Of a verified one: asked: Apple is asked until an answer shows what it states; planned: the planned check shows it; '
     'unpolled: no receipt polls its subject, which is known by notification only; unshown: no answer showed it; applied: its '
-    'details are part of the ledger; stated: an earlier edition took it for facts; no_facts: it holds no transaction and no '
-    'renewal. '
+    'details are part of the ledger; no_facts: it holds no transaction and no renewal. '
     'pulled: the next check is at check_at or sooner; awaited: a worker asks about the receipt now and will again '
     'by check_at, or the receipt is in quarantine and keeps its pace; no_subscription: the notification names none; '
     'unknown: no receipt polls a subscription of that name; ignored: the notification is about another app; '
@@ -4225,7 +4231,7 @@ COMMENT ON VIEW perennial.channel_difference IS
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect NOT IN ('applied', 'stated')
+        WHERE n.received_at < before AND n.effect <> 'applied'
           AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
         RETURNING 1)
     SELECT count(*) FROM gone
@@ -6633,7 +6639,7 @@ BEGIN
             ('manual_grant_log', 'customer', 'The customer, by the operator''s own id'),
             ('manual_grant_log', 'reason', 'Why it was given'),
             ('notification_log', 'effect',
-             'What it did: asked, planned, unpolled, unshown, applied, stated or no_facts if it is verified; else '
+             'What it did: asked, planned, unpolled, unshown, applied or no_facts if it is verified; else '
              'pulled, awaited, no_subscription, unknown, wrong_password or ignored'),
             ('notification_log', 'environment', 'Production or Sandbox; null: it does not say'),
             ('notification_log', 'kind', 'Apple''s notification type'),

@@ -3545,7 +3545,7 @@ WITH clock AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, w.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, w.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, w.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END,
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE ledger.pulled_lane(s) END,
         follow_ups = 4, fingerprint = NULL
     FROM locked l JOIN wanted w USING (receipt_id) WHERE s.receipt_id = l.receipt_id
 ), forgotten AS (
@@ -3715,17 +3715,21 @@ FROM unnest($1::bigint[], $2::text[]) AS r(notification_id, effect)
 WHERE n.notification_id = r.notification_id
 
 """#)
-    /// Has receipts ($1) asked about $2 seconds from now, or $4 seconds after their last answer or after the check under way, for
+    /// Has receipts ($1) asked about $3 seconds from now, or $5 seconds after their last answer or after the check under way, for
     package static let wantReceipts = SQLFile("want_receipts", #"""
--- Has receipts ($1) asked about $2 seconds from now, or $4 seconds after their last answer or after the check under way, for
--- notifications whose subject no receipt polls. With $3 they are asked again until an answer shows what the notification states.
-WITH wanted AS MATERIALIZED (
-    SELECT r.receipt_id, r.app_id, r.environment, GREATEST(
-               now() + make_interval(secs => $2::float8),
+-- Has receipts ($1) asked about $3 seconds from now, or $5 seconds after their last answer or after the check under way, for
+-- notifications whose subject no receipt polls; $2 says of each whether the sandbox is asked as long as Apple did not say. With $4
+-- they are asked again until an answer shows what the notification states.
+WITH named AS MATERIALIZED (
+    SELECT n.receipt_id, bool_or(n.is_sandbox) AS is_sandbox
+    FROM unnest($1::bigint[], $2::boolean[]) AS n(receipt_id, is_sandbox) GROUP BY n.receipt_id
+), wanted AS MATERIALIZED (
+    SELECT r.receipt_id, r.app_id, COALESCE(r.environment = 'Sandbox', n.is_sandbox) AS is_sandbox, GREATEST(
+               now() + make_interval(secs => $3::float8),
                CASE WHEN s.leased_by IS NOT NULL AND s.due_at > now() THEN now()
-                    ELSE GREATEST(r.asked_at, s.confirmed_at) END + make_interval(secs => $4::float8)) AS at
-    FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL
+                    ELSE GREATEST(r.asked_at, s.confirmed_at) END + make_interval(secs => $5::float8)) AS at
+    FROM named n JOIN ledger.receipt r USING (receipt_id) LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+    WHERE r.erased_at IS NULL
 ), locked AS MATERIALIZED (
     SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > now()) AS keeps_pace
     FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
@@ -3736,18 +3740,18 @@ WITH wanted AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, w.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, w.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, w.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END,
-        follow_ups = CASE WHEN $3::boolean THEN 4 ELSE s.follow_ups END, fingerprint = NULL
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE ledger.pulled_lane(s) END,
+        follow_ups = CASE WHEN $4::boolean THEN 4 ELSE s.follow_ups END, fingerprint = NULL
     FROM locked l JOIN wanted w USING (receipt_id)
     WHERE s.receipt_id = l.receipt_id
 )
-INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
-SELECT w.receipt_id, w.app_id, 'retry', w.at, w.at, CASE WHEN $3::boolean THEN 4 ELSE 0 END,
-       w.environment IS NOT DISTINCT FROM 'Sandbox'
+INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for, follow_ups, is_sandbox)
+SELECT w.receipt_id, w.app_id, 'retry', w.at, w.at, CASE WHEN $4::boolean THEN 4 ELSE 0 END, w.is_sandbox
 FROM wanted w
 WHERE w.receipt_id NOT IN (SELECT receipt_id FROM locked)
 ORDER BY w.receipt_id
-ON CONFLICT DO NOTHING
+ON CONFLICT (receipt_id) DO UPDATE
+SET follow_ups = GREATEST(s.follow_ups, EXCLUDED.follow_ups), fingerprint = NULL
 
 """#)
     /// Stores a notification of app $1 that pulls nothing ($2 version, $3 kind, $4 subkind, $5 environment, $6 original
@@ -3801,7 +3805,7 @@ WITH clock AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, wanted.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, wanted.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, wanted.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'retry') END
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE ledger.pulled_lane(s) END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
@@ -3831,7 +3835,7 @@ RETURNING effect
 -- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days.
 WITH old AS MATERIALIZED (
     SELECT notification_id FROM ledger.notification
-    WHERE received_at < now() - make_interval(days => $1::int) AND effect NOT IN ('applied', 'stated')
+    WHERE received_at < now() - make_interval(days => $1::int) AND effect <> 'applied'
       AND (signed_at IS NULL OR received_at < now() - make_interval(days => $3::int))
     ORDER BY received_at LIMIT $2::int
     FOR UPDATE SKIP LOCKED
@@ -3893,13 +3897,13 @@ ORDER BY n.signed_at, n.notification_id LIMIT $4::int
     package static let readAppliedNotifications = SQLFile("read_applied_notifications", #"""
 -- Rebuild: returns the applied notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids), in the order in which they came.
-SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts, n.signed_at, n.effect,
+SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
        n.claims::text AS claims
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
    AND n.original_transaction_id = k.original_transaction_id
-WHERE n.effect IN ('applied', 'stated')
+WHERE n.effect = 'applied'
 ORDER BY n.notification_id
 
 """#)
@@ -6395,7 +6399,8 @@ JOIN ledger.receipt r ON r.app_id = n.app_id AND r.digest = n.digest
     package static let storeUploads = SQLFile("store_uploads", #"""
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known, $8 whether the receipt says that it is of the sandbox).
--- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. An upload
+-- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. A notification names
+-- none either, but a bare transaction id; then nothing is stored here (want_receipts). An upload
 -- makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds, because
 -- the uploading process asks Apple right away. An import of a known upload does not; if it says a storefront or price
 -- that this upload never said, that is kept, and holds from now on. A receipt in quarantine stays there, because it is
@@ -6440,7 +6445,8 @@ WITH clock AS MATERIALIZED (
     FROM (
         SELECT u.receipt_id, u.imported FROM uploaded u CROSS JOIN clock WHERE u.uploaded_at >= clock.at
         UNION ALL
-        SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
+        SELECT g.receipt_id, false FROM given g JOIN ledger.receipt r USING (receipt_id)
+        WHERE g.customer_id IS NULL AND r.form <> 'transaction_id') u
     GROUP BY u.receipt_id
 ), due AS (
     SELECT r.receipt_id, r.app_id, r.environment,
@@ -7448,10 +7454,12 @@ WHERE r.receipt_id = n.receipt_id
     package static let reschedule = SQLFile("reschedule", #"""
 -- Settlement: releases leases that are still ours and sets the next check; $1 worker, $2 to $14 are the columns named
 -- below. Returns the receipts.
--- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent.
+-- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent; not for a
+-- notification, so that many at once take no turn from checks at an end.
 UPDATE ledger.poll_schedule s
 SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
-    lane = CASE WHEN s.want_at < n.due_at AND n.lane <> 'quarantine' THEN LEAST(n.lane, 'expiring') ELSE n.lane END,
+    lane = CASE WHEN n.lane = 'quarantine' OR s.want_at IS NULL OR s.want_at >= n.due_at THEN n.lane
+                WHEN s.follow_ups > 0 THEN LEAST(n.lane, 'retry') ELSE LEAST(n.lane, 'expiring') END,
     attempts = n.attempts, leased_by = NULL, crashes = 0,
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,

@@ -164,8 +164,8 @@ COMMENT ON COLUMN ledger.upload.settled IS 'Whether a settlement has decided abo
 CREATE TYPE ledger.lane AS ENUM ('new', 'expiring', 'retry', 'import', 'sweep', 'quarantine');
 COMMENT ON TYPE ledger.lane IS
     'A queue within an app, in order of urgency. new: never verified; expiring: access may change at or soon after '
-    'the answer; retry: Apple tries to charge; import: never verified, no customer waits; sweep: the rest; '
-    'quarantine: its workers crashed';
+    'the answer; retry: Apple tries to charge, or a notification states something; import: never verified, no customer '
+    'waits; sweep: the rest; quarantine: its workers crashed';
 
 CREATE SEQUENCE ledger.lease_token_seq AS bigint;
 COMMENT ON SEQUENCE ledger.lease_token_seq IS
@@ -254,6 +254,13 @@ COMMENT ON FUNCTION ledger.can_poll IS
     'Whether a receipt may ask about what it holds: Apple vouched for it, did not refuse it since and answered one '
     'of the last five calls that ended, no worker crashes on it, and it is not erased. Swift has the same five as '
     'SettlementRun.fruitlessAttemptsMax';
+
+CREATE FUNCTION ledger.pulled_lane(s ledger.poll_schedule) RETURNS ledger.lane LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.due_at > now() + interval '13 hours' THEN 'retry' ELSE LEAST(s.lane, 'retry') END
+$$;
+COMMENT ON FUNCTION ledger.pulled_lane IS
+    'The lane of a check that a notification brings forward. Many at once take no turn from checks at an end and from new '
+    'receipts; a check that is at hand anyway keeps its lane. Swift has the same hours as ScheduleInput.nearHours';
 
 CREATE FUNCTION ledger.import_priority(expires_at timestamptz, at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE AS $$

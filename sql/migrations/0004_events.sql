@@ -182,7 +182,7 @@ CREATE TABLE ledger.notification (
     CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
     CONSTRAINT notification_effect_known CHECK (effect IN (
         'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'asked', 'planned', 'unpolled',
-        'unshown', 'applied', 'stated', 'no_facts')),
+        'unshown', 'applied', 'no_facts')),
     CONSTRAINT notification_pulls_to_a_time CHECK (check_at IS NOT NULL OR effect NOT IN ('pulled', 'awaited'))
 );
 CREATE INDEX notification_received ON ledger.notification (received_at);
@@ -208,8 +208,7 @@ COMMENT ON COLUMN ledger.notification.signed_at IS 'When Apple signed it; null: 
 COMMENT ON COLUMN ledger.notification.effect IS
     'Of a verified one: asked: Apple is asked until an answer shows what it states; planned: the planned check shows it; '
     'unpolled: no receipt polls its subject, which is known by notification only; unshown: no answer showed it; applied: its '
-    'details are part of the ledger; stated: an earlier edition took it for facts; no_facts: it holds no transaction and no '
-    'renewal. '
+    'details are part of the ledger; no_facts: it holds no transaction and no renewal. '
     'pulled: the next check is at check_at or sooner; awaited: a worker asks about the receipt now and will again '
     'by check_at, or the receipt is in quarantine and keeps its pace; no_subscription: the notification names none; '
     'unknown: no receipt polls a subscription of that name; ignored: the notification is about another app; '

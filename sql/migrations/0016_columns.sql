@@ -236,7 +236,7 @@ BEGIN
             ('manual_grant_log', 'customer', 'The customer, by the operator''s own id'),
             ('manual_grant_log', 'reason', 'Why it was given'),
             ('notification_log', 'effect',
-             'What it did: asked, planned, unpolled, unshown, applied, stated or no_facts if it is verified; else '
+             'What it did: asked, planned, unpolled, unshown, applied or no_facts if it is verified; else '
              'pulled, awaited, no_subscription, unknown, wrong_password or ignored'),
             ('notification_log', 'environment', 'Production or Sandbox; null: it does not say'),
             ('notification_log', 'kind', 'Apple''s notification type'),

@@ -69,7 +69,8 @@ JOIN ledger.receipt r ON r.app_id = n.app_id AND r.digest = n.digest
 -- name: store_uploads
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known, $8 whether the receipt says that it is of the sandbox).
--- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. An upload
+-- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. A notification names
+-- none either, but a bare transaction id; then nothing is stored here (want_receipts). An upload
 -- makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds, because
 -- the uploading process asks Apple right away. An import of a known upload does not; if it says a storefront or price
 -- that this upload never said, that is kept, and holds from now on. A receipt in quarantine stays there, because it is
@@ -114,7 +115,8 @@ WITH clock AS MATERIALIZED (
     FROM (
         SELECT u.receipt_id, u.imported FROM uploaded u CROSS JOIN clock WHERE u.uploaded_at >= clock.at
         UNION ALL
-        SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
+        SELECT g.receipt_id, false FROM given g JOIN ledger.receipt r USING (receipt_id)
+        WHERE g.customer_id IS NULL AND r.form <> 'transaction_id') u
     GROUP BY u.receipt_id
 ), due AS (
     SELECT r.receipt_id, r.app_id, r.environment,

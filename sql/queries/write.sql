@@ -283,10 +283,12 @@ WHERE r.receipt_id = n.receipt_id
 -- name: reschedule
 -- Settlement: releases leases that are still ours and sets the next check; $1 worker, $2 to $14 are the columns named
 -- below. Returns the receipts.
--- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent.
+-- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent; not for a
+-- notification, so that many at once take no turn from checks at an end.
 UPDATE ledger.poll_schedule s
 SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
-    lane = CASE WHEN s.want_at < n.due_at AND n.lane <> 'quarantine' THEN LEAST(n.lane, 'expiring') ELSE n.lane END,
+    lane = CASE WHEN n.lane = 'quarantine' OR s.want_at IS NULL OR s.want_at >= n.due_at THEN n.lane
+                WHEN s.follow_ups > 0 THEN LEAST(n.lane, 'retry') ELSE LEAST(n.lane, 'expiring') END,
     attempts = n.attempts, leased_by = NULL, crashes = 0,
     fingerprint = n.fingerprint, meaning = n.meaning, polled = n.polled, confirmed_as_of = n.as_of,
     equal_until = CASE WHEN n.as_of IS NOT NULL THEN COALESCE(n.equal_until, 'infinity') END,

@@ -6,7 +6,7 @@ import Metrics
 import Subscriptions
 import Tracking
 
-/// `POST /v1/notifications/{token}`: stores Apple's notification; a worker applies a verified one.
+/// `POST /v1/notifications/{token}`: stores Apple's notification, which is a reason to ask Apple soon.
 ///
 /// One that cannot be verified decides nothing: a caller who knows the address can at most make us ask Apple once a
 /// minute about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
@@ -62,7 +62,7 @@ struct PostNotification: Sendable {
         }
     }
 
-    /// Verifies a notification of version 2 and stores it: as facts to apply, or else as a reason to check soon.
+    /// Verifies a notification of version 2 and stores it.
     private func keepVersionTwo(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
     ) async throws -> KeptNotificationAnswer {
@@ -89,9 +89,8 @@ struct PostNotification: Sendable {
     private func keepVersionOne(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
     ) async throws -> KeptNotificationAnswer {
-        let fields = VersionOneFields(body)
         let intake = tracker.ledger.intake
-        let verdict = try await tracker.ledger.apps.checkPassword(fields?.password, of: app.bundleID)
+        let verdict = try await tracker.ledger.apps.checkPassword(Self.password(in: body), of: app.bundleID)
         if verdict == .wrong {
             try await intake.keep(notification, for: app, because: .wrongPassword)
             return KeptNotificationAnswer(
@@ -105,6 +104,18 @@ struct PostNotification: Sendable {
         return KeptNotificationAnswer(
             verification: .unverified, effect: try await intake.keep(notification, for: app),
             reason: "Notifications of version 1 are not signed.")
+    }
+
+    /// The longest password, in bytes.
+    private static let passwordBytesMax = 256
+
+    /// Returns the `password` of a notification of version 1, which is never stored; nil where there is none. Every character
+    /// counts, white space too.
+    private static func password(in body: [UInt8]) -> String? {
+        guard let document = JSONDocument(object: body), case .string(let text) = JSONValue(document)["password"],
+            text.utf8.count <= passwordBytesMax
+        else { return nil }
+        return text
     }
 
     private func count(
@@ -253,11 +264,11 @@ extension JSONValue {
 struct KeptNotificationAnswer: Sendable {
     /// How far the notification is believed.
     enum Verification: String, Sendable {
-        /// Apple signed it, and it is about this app: what it states is a fact.
+        /// Apple signed it, and it is about this app.
         case verified
-        /// It has the app's shared secret: the receipt in it is asked about.
+        /// It has the app's shared secret.
         case password
-        /// It is a reason to check soon, and nothing more.
+        /// Nothing shows that it is Apple's.
         case unverified
     }
 
@@ -271,30 +282,5 @@ struct KeptNotificationAnswer: Sendable {
             "verification": .string(verification.rawValue), "effect": .string(effect.rawValue),
             "reason": reason.map { .string($0) } ?? .null,
         ])
-    }
-}
-
-/// The fields of a notification of version 1 that are used and never stored.
-struct VersionOneFields: Sendable {
-    /// The longest receipt and the longest password, in bytes.
-    private static let (receiptBytesMax, passwordBytesMax) = (1 << 20, 256)
-
-    /// `password`.
-    let password: String?
-    /// `unified_receipt.latest_receipt`, or `latest_receipt` of bodies before March 2021.
-    let latestReceipt: String?
-
-    /// Reads the body; nil where it is no JSON object.
-    init?(_ body: [UInt8]) {
-        guard let document = JSONDocument(object: body), let fields = JSONObject(document) else { return nil }
-        // Every character counts, white space too.
-        if case .string(let text) = JSONValue(document)["password"], text.utf8.count <= Self.passwordBytesMax {
-            password = text
-        } else {
-            password = nil
-        }
-        latestReceipt =
-            fields.object("unified_receipt")?.text("latest_receipt", bytesMax: Self.receiptBytesMax)
-            ?? fields.text("latest_receipt", bytesMax: Self.receiptBytesMax)
     }
 }

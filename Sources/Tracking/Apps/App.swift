@@ -145,8 +145,13 @@ package enum SweepFrequency: String, Sendable, CaseIterable {
     /// Half as often, for an app that learns of refunds from Apple's notifications.
     case relaxed
 
-    /// The longest factor that a setting may have had when a check was planned.
-    static let stretchMax = 4
+    /// By what the delays of these checks are multiplied.
+    var stretch: Int {
+        switch self {
+        case .normal: 1
+        case .relaxed: 2
+        }
+    }
 }
 
 /// An app's shared secrets in plain text, for the duration of a check.

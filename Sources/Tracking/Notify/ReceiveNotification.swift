@@ -7,7 +7,7 @@ package import Subscriptions
 package enum ReceivedNotification: Sendable {
     /// Apple signed it, and it is about this app.
     case verified(VerifiedNotification)
-    /// It is no fact, for this reason.
+    /// It cannot be verified, for this reason.
     case unverified(String)
 }
 
@@ -69,7 +69,7 @@ extension Tracker {
         return packed
     }
 
-    /// Returns why a genuine notification is no fact about the app; nil where it is one.
+    /// Returns why a genuine notification is none about the app; nil where it is one.
     private static func refusal(of said: SignedNotification, for app: NotifiedApp) -> String? {
         let bundles = Set([said.bundleID, said.transaction?.bundleID].compactMap(\.self))
         if let other = bundles.first(where: { $0 != app.bundleID.text }) {
@@ -116,7 +116,7 @@ extension VerifiedNotification {
     }
 }
 
-/// A notification whose signatures were verified when it came: what Apple states in it is true.
+/// A notification whose signatures were verified when it came.
 package struct VerifiedNotification: Sendable, Hashable {
     /// Apple's name of the event, such as `REFUND`.
     package var kind: String
@@ -203,7 +203,8 @@ extension LedgerIntake {
             if let token = notification.accountToken {
                 let receipts = try transaction.query(
                     Queries.findTokenReceipts, [.int4(app.id), .text(token), .int4(Self.tokenReceiptsMax)])
-                try want(try receipts.map { try $0.int8("receipt_id") }, withFollowUps: false, in: transaction)
+                let wanted = try receipts.map { (receipt: try $0.int8("receipt_id"), isSandbox: false) }
+                try want(wanted, withFollowUps: false, in: transaction)
             }
             return effect
         }
@@ -279,22 +280,27 @@ extension LedgerIntake {
     private func ask(about found: [Unpolled], in transaction: Transaction) throws {
         guard !found.isEmpty else { return }
         let uploads = found.map { unpolled in
-            var upload = Upload(
+            Upload(
                 appID: unpolled.app, customer: nil, receipt: Array(unpolled.subject.text.utf8), imported: false,
                 form: .transactionID, transactionID: unpolled.subject)
-            upload.saysSandbox = unpolled.environment == .sandbox
-            return upload
         }
         let stored = try UploadBatch(uploads).store(newReceiptsMax: nil, in: transaction)
-        try want(Set(stored.map(\.receiptID.number)).sorted(), withFollowUps: true, in: transaction)
+        let wanted = zip(stored, found).map { (receipt: $0.receiptID.number, isSandbox: $1.environment == .sandbox) }
+        try want(wanted, withFollowUps: true, in: transaction)
         let asked = NotificationEffect.asked.rawValue
         try transaction.query(Queries.writeEffects, [.int8s(found.map(\.id)), .texts(found.map { _ in asked })])
     }
 
-    private func want(_ receipts: [Int64], withFollowUps: Bool, in transaction: Transaction) throws {
+    private func want(
+        _ receipts: [(receipt: Int64, isSandbox: Bool)], withFollowUps: Bool, in transaction: Transaction
+    ) throws {
         guard !receipts.isEmpty else { return }
         try transaction.query(
-            Queries.wantReceipts, [.int8s(receipts), .float8(waitSeconds), .bool(withFollowUps), .float8(apartSeconds)])
+            Queries.wantReceipts,
+            [
+                .int8s(receipts.map(\.receipt)), .bools(receipts.map(\.isSandbox)), .float8(waitSeconds),
+                .bool(withFollowUps), .float8(apartSeconds),
+            ])
     }
 
     /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.

@@ -74,8 +74,6 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
     case unshown
     /// It is verified, and its details are part of the ledger.
     case applied
-    /// It is verified, and an earlier edition took it for facts.
-    case stated
     /// It is verified and holds no transaction and no renewal.
     case noFacts = "no_facts"
 }

@@ -268,7 +268,8 @@ private struct StoredSubscription {
         now = try row.instant("now")
         checkedAt = draft.checkedMicroseconds.map { Instant(microseconds: $0) } ?? state.asOf
         var policy = app.accelerated(by: terms.speedup).policy(for: draft.key.environment)
-        policy.sweepStretch = SweepFrequency.stretchMax
+        // The setting may have been another one when the check was planned.
+        policy.sweepStretch = SweepFrequency.relaxed.stretch
         policy.preCheckSpread = .zero
         self.policy = policy
     }

@@ -36,8 +36,6 @@ struct Replay {
     private var lost: [Int64: Int] = [:]
     /// The transactions in applied notifications, whose details were taken along.
     private var details: [SubscriptionRowKey: [TransactionRow]] = [:]
-    /// When the newest notification about something was signed that an earlier edition took for facts.
-    private var stated: [SubscriptionRowKey: Instant] = [:]
     /// What applied notifications were about whose texts were erased.
     private var erased: Set<SubscriptionRowKey> = []
     private var links: ReplayLinks
@@ -115,10 +113,6 @@ struct Replay {
         let rows = try transaction.query(Queries.readAppliedNotifications, SubscriptionRowKey.parameters(named))
         for row in rows {
             let (kept, subject) = (try KeptNotification(row: row), try SubscriptionRowKey(subject: row))
-            let effect: NotificationEffect = try row.word("effect")
-            if effect == .stated, let signedAt = try row.instantIfPresent("signed_at") {
-                stated[subject] = max(stated[subject] ?? signedAt, signedAt)
-            }
             if let evidence = read.notification(kept) {
                 details[subject, default: []] += evidence.transactions
             } else if kept.texts == nil, kept.claims == nil {
@@ -240,20 +234,17 @@ struct Replay {
 
     /// Returns why a subscription cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: Target) -> String? {
-        gap(target.key, links.subscriptions[target.rowID], slices[target.key]?.map(\.place.asOf) ?? [])
+        gap(target.key, links.subscriptions[target.rowID], slices[target.key]?.map(\.place.asOf).min())
     }
 
     /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: PurchaseTarget) -> String? {
-        gap(target.key.subject, links.purchases[target.rowID], purchases[target.key]?.map(\.place.asOf) ?? [])
+        gap(target.key.subject, links.purchases[target.rowID], purchases[target.key]?.map(\.place.asOf).min())
     }
 
-    private func gap(_ subject: SubscriptionRowKey, _ link: ReplayLinks.Link?, _ answered: [Instant]) -> String? {
+    private func gap(_ subject: SubscriptionRowKey, _ link: ReplayLinks.Link?, _ earliest: Instant?) -> String? {
         if erased.contains(subject) { return Self.erasedSentence }
-        if let stated = stated[subject], answered.allSatisfy({ $0 < stated }) {
-            return "A notification of \(stated.iso8601) was taken for facts, and no answer came since."
-        }
-        return gap(link, earliest: answered.min())
+        return gap(link, earliest: earliest)
     }
 
     private static let erasedSentence = "A notification about it was erased with its customer."

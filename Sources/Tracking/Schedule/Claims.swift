@@ -10,7 +10,7 @@ package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
     case new
     /// A customer's access may change at or soon after the answer.
     case expiring
-    /// Apple tries to charge the customer.
+    /// Apple tries to charge the customer, or a notification states something.
     case retry
     /// Never verified, but imported: no customer is waiting.
     case imported = "import"

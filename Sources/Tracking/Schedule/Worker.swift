@@ -61,10 +61,10 @@ package struct Worker: Service {
                 group.addTask { await worker.runMaintenance() }
                 group.addTask { await worker.maintainSummaries() }
                 group.addTask {
-                    await worker.catchUp("renew outdated entitlements") { try await $0.customers.renewEntitlements() }
+                    await worker.workOff("renew outdated entitlements") { try await $0.customers.renewEntitlements() }
                 }
                 group.addTask {
-                    await worker.catchUp("deliver what a catalog released") { try await $0.deliveries.release() }
+                    await worker.workOff("deliver what a catalog released") { try await $0.deliveries.release() }
                 }
                 group.addTask { await worker.keepTryingSecrets() }
                 group.addTask { await worker.runVerification(as: id) }
@@ -153,7 +153,7 @@ package struct Worker: Service {
     }
 
     /// Repeats a step of work that a catalog left, until shutdown. It rests as long as it works.
-    private func catchUp(
+    private func workOff(
         _ work: String, _ step: @Sendable (SubscriptionLedger) async throws -> Bool
     ) async {
         while !isStopping() {

@@ -280,7 +280,8 @@ extension Lane {
 }
 
 extension ScheduleInput {
-    /// How long before an end a check counts as near to it: the widest spread that an app may choose, plus the lead.
+    /// How long before an end a check counts as near to it: the widest spread that an app may choose, plus the lead. SQL has the
+    /// same hours in `ledger.pulled_lane`.
     private static let nearHours: Int64 = 13
 
     fileprivate func isNear(_ next: Instant) -> Bool {

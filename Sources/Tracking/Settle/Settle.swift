@@ -362,10 +362,7 @@ extension App {
         policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
         policy.preCheckSpread = preCheckSpread
         policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
-        switch sweep {
-        case .normal: policy.sweepStretch = 1
-        case .relaxed: policy.sweepStretch = 2
-        }
+        policy.sweepStretch = sweep.stretch
         return policy
     }
 }

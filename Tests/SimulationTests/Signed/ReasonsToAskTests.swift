@@ -251,25 +251,6 @@ struct ReasonsToAskTests {
         }
     }
 
-    @Test("A rebuild begins at the first whole answer after a notification that was taken for facts, and says so")
-    func stated() async throws {
-        try await SignedApp.with { app in
-            try await app.answer(on: 27, [basic(app, signedOn: 27)])
-            try await app.post(upgrade(app))
-            try await app.served.run("UPDATE ledger.notification SET effect = 'stated'")
-            func gaps() async throws -> [String] {
-                try await app.served.ledger.operations.rebuild(
-                    from: .start, RebuildScope(), correcting: false, reading: .present
-                ).gaps.map(\.reason)
-            }
-            let found = try await gaps()
-            #expect(found.count == 1 && found.first?.hasSuffix("taken for facts, and no answer came since.") == true)
-            try await app.answer(on: 28.5, [basic(app, signedOn: 28.5)])
-            #expect(try await gaps() == [])
-            try await app.expectSound()
-        }
-    }
-
     @Test("Status 4 without a date of grace is a reason to ask, and the next answer decides alone")
     func notifiedGrace() async throws {
         try await SignedApp.with { app in
@@ -286,7 +267,7 @@ struct ReasonsToAskTests {
         }
     }
 
-    @Test("Many notifications take no turn from checks at an end")
+    @Test("Notifications take no turn from checks at an end, and a check that is at hand keeps its lane")
     func flood() async throws {
         try await SignedApp.with { app in
             try await app.answer(on: 27, [basic(app, signedOn: 27)])

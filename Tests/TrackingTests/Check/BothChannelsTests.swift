@@ -106,6 +106,20 @@ struct BothChannelsTests {
         }
     }
 
+    @Test("What verifyReceipt refuses is refused, whatever the Server API says of it")
+    func refused() async throws {
+        try await withBoth { line, receipt in
+            _ = try await line.tracker.check(receipt)
+            line.server.say(.answered(try await contents(of: line)))
+            let before = try await line.rows("SELECT as_of FROM ledger.subscription")
+            for status in [21003, 21010] {
+                line.receipts.say("{\"status\":\(status)}")
+                #expect(try await line.tracker.check(receipt).outcome == .rejected, "\(status)")
+            }
+            #expect(try await line.rows("SELECT as_of FROM ledger.subscription") == before)
+        }
+    }
+
     @Test(
         "While verifyReceipt gives no verdict the Server API's answer counts; while it gives none, nothing is compared")
     func standsIn() async throws {

@@ -180,6 +180,16 @@ struct UnverifiedNotificationTests {
         }
     }
 
+    @Test("The ledger knows the effects that the program gives, and no other")
+    func effects() async throws {
+        try await withLedger(in: reused) { test in
+            let rule = try await test.text(
+                "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'notification_effect_known'")
+            let known = Set(rule.matches(of: #/'([a-z_]+)'/#).map { String($0.1) })
+            #expect(known == Set(NotificationEffect.allCases.map(\.rawValue)).subtracting(["repeated"]))
+        }
+    }
+
     @Test("A repetition is not kept twice; version 1 has no id that shows it")
     func repeated() async throws {
         try await withPolled { test, app, _ in

@@ -16,7 +16,13 @@ struct OwnerlessTests {
         let upload = Upload(
             appID: test.app.id, customer: nil, receipt: Array(id.utf8), imported: false, form: .transactionID,
             transactionID: TransactionID(id))
-        return try #require(try await test.ledger.intake.store([upload]).first).receiptID
+        let receipt = try #require(try await test.ledger.intake.store([upload]).first).receiptID
+        try await test.run(
+            """
+            INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
+            VALUES (\(receipt), \(test.app.id), 'retry', now(), now()) ON CONFLICT DO NOTHING
+            """)
+        return receipt
     }
 
     /// Gives the app a key of the Server API, and has a worker take up what it can be asked about.

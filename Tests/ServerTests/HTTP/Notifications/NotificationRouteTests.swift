@@ -78,6 +78,38 @@ struct NotificationRouteTests {
         }
     }
 
+    @Test(
+        "Version 1 about a known subscription has the receipt asked about that polls it, and stores no receipt of its own"
+    )
+    func versionOneOfKnown() async throws {
+        try await withAddress { client, ledger, _, path in
+            let tracker = Tracker.quiet(ledger, appStore: .answering(Sample.verified()))
+            let upload = Submission(bundleID: "com.example.app", customer: "kim", receipt: Sample.receipt())
+            let receipt = try #require(try await tracker.store([upload]).first?.get()).receiptID
+            _ = try await tracker.check(receipt)
+            let sql = """
+                SELECT concat_ws(' ', (SELECT count(*) FROM ledger.receipt), (SELECT count(*) FROM ledger.upload),
+                                 s.lane, s.due_at < now() + interval '61 s', s.follow_ups) AS line
+                FROM ledger.poll_schedule s
+                """
+            func standing() async throws -> [String] {
+                try await ledger.database.query(Statement(name: "", sql: sql)).map { try $0.text("line") }
+            }
+            #expect(try await standing() == ["1 1 expiring f 0"])
+            try await ledger.database.transaction {
+                try $0.script("UPDATE ledger.poll_schedule SET lane = 'sweep', due_at = now() + interval '2 days'")
+            }
+            let body = """
+                {"notification_type":"CANCEL","password":"shared secret","environment":"PROD","unified_receipt":{
+                 "latest_receipt":"\(Sample.receipt(1))","latest_receipt_info":[{"original_transaction_id":"100",
+                  "transaction_id":"101","product_id":"monthly","purchase_date_ms":"1","expires_date_ms":"2"}]}}
+                """
+            let answer = try AnswerBody(try await client.send(.post, path, body: body))
+            #expect(answer.text("verification") == "password" && answer.text("effect") == "pulled")
+            #expect(try await standing() == ["1 1 retry t 0"])
+        }
+    }
+
     @Test("A stranger's address is 404 and a strange body 400; nothing is kept of either")
     func refused() async throws {
         try await withAddress { client, ledger, _, path in
