@@ -1,9 +1,14 @@
+import AppStore
 import AppStoreSimulator
 import Crypto
 import Foundation
+import Logging
 import Subscriptions
+import Synchronization
+import TestSupport
 import Testing
-import Tracking
+
+@testable import Tracking
 
 /// The Server API as the verifier, against the simulator over HTTP.
 @Suite("Under the Server API the ledger and the simulator agree")
@@ -19,7 +24,9 @@ struct ServerAgreementTests {
         try await PretendWorld.with(Self.options(seed: 20_261_124), importing: .signedTransactions) { world in
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: .serverAPI))
             let known = try Set(world.simulator.signedTransactions().map(\.customer))
-            try await world.work(seconds: 14)
+            let checks = ServerChecks()
+            try await world.counting(in: checks).work(seconds: 14)
+            checks.expectTwoCalls(checksMin: 60)
             try await expectAgreement(in: world, of: known, renewalsMin: 40)
         }
     }
@@ -29,7 +36,11 @@ struct ServerAgreementTests {
         try await PretendWorld.with(Self.options(seed: 20_261_127), importing: .signedTransactions) { world in
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: .serverAPI))
             let known = try Set(world.simulator.signedTransactions().map(\.customer))
-            try await world.hearing(dropped: 0.3, doubled: 0.3, reordered: 0.3) { try await world.work(seconds: 14) }
+            let checks = ServerChecks()
+            try await world.hearing(dropped: 0.3, doubled: 0.3, reordered: 0.3) {
+                try await world.counting(in: checks).work(seconds: 14)
+            }
+            checks.expectTwoCalls(checksMin: 60)
             let counts = try await world.notificationCounts()
             print("notifications: \(counts)")
             #expect(counts["applied"] ?? 0 > 40)
@@ -149,6 +160,55 @@ struct ServerAgreementTests {
         #expect(rebuilt.differences == [])
         #expect(rebuilt.gaps.map(\.reason) == [])
         try await world.expectNoViolations()
+    }
+}
+
+/// The checks of the Server API in a while.
+private final class ServerChecks: Sendable {
+    private struct Counts {
+        var (firstSights, checks, calls, readingOn) = (0, 0, 0, 0)
+    }
+
+    private let counts = Mutex(Counts())
+
+    /// Counts a check.
+    func add(_ request: ServerRequest, _ answer: AppStoreAnswer) {
+        counts.withLock { counts in
+            guard !request.isFirstSight else { return counts.firstSights += 1 }
+            counts.checks += 1
+            counts.calls += answer.calls
+            counts.readingOn += request.revision == nil ? 0 : 1
+        }
+    }
+
+    /// Expects that a check that is no first sight reads on, and takes two calls: the statuses, and the history since the stored
+    /// revision.
+    func expectTwoCalls(checksMin: Int) {
+        let counts = counts.withLock { $0 }
+        let mean = Double(counts.calls) / Double(max(1, counts.checks))
+        print("checks of the Server API: \(counts.checks), calls: \(counts.calls), first sights: \(counts.firstSights)")
+        #expect(counts.firstSights > 0 && counts.checks > checksMin, "this would prove little")
+        #expect(mean > 1.9 && mean <= 2.1)
+        #expect(counts.readingOn > counts.checks * 9 / 10)
+    }
+}
+
+extension PretendWorld {
+    /// The same world, whose checks of the Server API are counted.
+    fileprivate func counting(in checks: ServerChecks) -> PretendWorld {
+        var store = tracker.appStore
+        let server = store.server
+        store.server = ServerAPIClient(support: server.support) { request in
+            let answer = await server.read(request)
+            checks.add(request, answer)
+            return answer
+        }
+        let counted = Tracker(
+            ledger: tracker.ledger, appStore: store, options: tracker.options, logger: .quiet,
+            signedTexts: tracker.signedTexts)
+        return PretendWorld(
+            simulator: simulator, clock: clock, tracker: counted, connectionString: connectionString, port: port,
+            bundleID: bundleID, speedup: speedup)
     }
 }
 
