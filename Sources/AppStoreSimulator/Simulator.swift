@@ -14,6 +14,8 @@ package final class Simulator: Sendable {
     let neighbour: Simulator?
 
     let clock: SimulatorClock
+    /// By which the tokens and the rates of callers count.
+    let callClock: SimulatorClock
     let world: World
     let conditions: Troubles
     let lags: Lags
@@ -28,10 +30,10 @@ package final class Simulator: Sendable {
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
     /// a neighbour it hands on what is not its own: receipts that it did not write, and control calls that name the
-    /// neighbour's app.
+    /// neighbour's app. A clock of calls goes on where the one of the lives is stopped.
     package init(
-        _ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil,
-        signatory: Signatory = Signatory(), beside neighbour: Simulator? = nil
+        _ options: SimulatorOptions, clock: SimulatorClock = .system, callClock: SimulatorClock? = nil,
+        identity: StoreIdentity? = nil, signatory: Signatory = Signatory(), beside neighbour: Simulator? = nil
     ) {
         let epoch = options.epochMilliseconds.map { StoreTime(milliseconds: $0) } ?? clock.now
         self.options = options
@@ -39,6 +41,7 @@ package final class Simulator: Sendable {
         self.signatory = signatory
         self.neighbour = neighbour
         self.clock = clock
+        self.callClock = callClock ?? clock
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)
         self.notifications = NotificationOffice(

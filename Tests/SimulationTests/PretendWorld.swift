@@ -65,7 +65,7 @@ struct PretendWorld {
         var options = options
         options.port = 0
         let clock = StoppableClock()
-        let simulator = Simulator(options, clock: clock.simulatorClock)
+        let simulator = Simulator(options, clock: clock.simulatorClock, callClock: .system)
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let server = Task { try await simulator.run { port.yield($0) } }
         defer { server.cancel() }

@@ -8,14 +8,16 @@ extension Simulator {
         }
         let token = ServerToken(authorization: request.authorization)
         let store = [self, neighbour].compactMap { $0 }.first { store in
-            token.isGood(for: store.options.bundleID, by: store.serverKeys, at: store.clock.now)
+            token.isGood(for: store.options.bundleID, by: store.serverKeys, at: store.callClock.now)
         }
         return store?.answer(call) ?? SimulatorReply(code: 401, body: [])
     }
 
     private func answer(_ call: ServerCall) -> SimulatorReply {
+        if let moment = serverRates.refusal(of: call.endpoint, at: callClock.now) {
+            return ServerError.tooMany(until: moment)
+        }
         let now = clock.now
-        if let moment = serverRates.refusal(of: call.endpoint, at: now) { return ServerError.tooMany(until: moment) }
         let fault = serverConditions.fault(ofCall: serverConditions.nextCall(), at: now)
         var reply: SimulatorReply
         do {

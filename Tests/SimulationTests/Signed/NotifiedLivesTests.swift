@@ -19,11 +19,11 @@ struct NotifiedLivesTests {
     }
 
     @Test(
-        "3,400 random lives on each channel, and on both", .timeLimit(.minutes(120)),
+        "3,360 random lives on each channel, and on both", .timeLimit(.minutes(120)),
         .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"),
         arguments: Verifier.allCases)
     func many(_ verifier: Verifier) async throws {
-        for round in 0..<17 { try await live(verifier, lives: 200, seed: 20_261_200 + UInt64(round)) }
+        for round in 0..<48 { try await live(verifier, lives: 70, seed: 20_261_200 + UInt64(round)) }
     }
 
     private func live(_ verifier: Verifier, lives: Int, seed: UInt64) async throws {
