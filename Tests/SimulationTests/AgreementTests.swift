@@ -18,9 +18,10 @@ struct AgreementTests {
         }
     }
 
-    /// Expects that the ledger tells the story of each customer as the simulator does, of all or of some.
+    /// Expects that the ledger tells the story of each customer as the simulator does, of all or of some. The first answers may
+    /// have lagged by some time.
     static func expectAgreement(
-        in world: PretendWorld, of known: Set<String>? = nil, renewalsMin: Int
+        in world: PretendWorld, of known: Set<String>? = nil, renewalsMin: Int, lagMilliseconds: Int64 = 0
     ) async throws {
         let reported = try await world.reported()
         var renewals = 0
@@ -30,7 +31,7 @@ struct AgreementTests {
             for truth in customer.subscriptions {
                 let owner = reported.subscriptions[truth.originalTransactionID]?.customer
                 #expect(owner == customer.customer, "owner of \(truth.originalTransactionID)")
-                try agree(truth, customer, reported, renewals: &renewals)
+                try agree(truth, customer, reported, lagMilliseconds, renewals: &renewals)
             }
         }
         #expect(renewals > renewalsMin, "the population hardly lived; this test would prove little")
@@ -39,7 +40,8 @@ struct AgreementTests {
 
     /// Expects that the ledger tells the story of a subscription as the simulator does.
     private static func agree(
-        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ reported: Reported, renewals: inout Int
+        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ reported: Reported, _ lagMilliseconds: Int64,
+        renewals: inout Int
     ) throws {
         let id = truth.originalTransactionID
         let now = try #require(reported.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
@@ -52,10 +54,11 @@ struct AgreementTests {
         let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
         let refunds = truth.log.filter { $0.kind == .refunded }.map(\.atMilliseconds)
-        let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > now.firstAsOf }
+        let shownUntil = now.firstAsOf - lagMilliseconds
+        let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > shownUntil }
         // A refund while the first answer was read may be part of the first sight.
         let fewest = refunds.count { $0 > now.firstRecordedAt }
-        let most = refunds.count { $0 > now.firstAsOf }
+        let most = refunds.count { $0 > shownUntil }
         if reversals == 0 {
             let granted = events.count { $0.kind == "refund.granted" }
             #expect((fewest...most).contains(granted), "refunds of \(id)")

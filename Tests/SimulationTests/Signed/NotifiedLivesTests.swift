@@ -12,6 +12,9 @@ import Tracking
 /// before them.
 @Suite("Once no question is left, the ledger tells the truth, whatever became of the notifications")
 struct NotifiedLivesTests {
+    /// How far answers lag: less than the follow-ups reach, which are a quarter of a second apart here.
+    private static let lagSeconds = 0.4
+
     @Test(
         "Seventy random lives on each channel, and on both", .timeLimit(.minutes(6)), arguments: Verifier.allCases)
     func few(_ verifier: Verifier) async throws {
@@ -34,7 +37,7 @@ struct NotifiedLivesTests {
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: verifier))
             var guests = try await Guests(in: world, count: lives / 10)
             for channel in StoreChannel.allCases {
-                var lag = Lag(seconds: 0.4)
+                var lag = Lag(seconds: Self.lagSeconds)
                 (lag.channel, lag.share) = (channel, 0.5)
                 world.simulator.add(lag)
             }
@@ -63,7 +66,8 @@ struct NotifiedLivesTests {
             let notified = Set(world.simulator.truth().map(\.customer)).subtracting(post.lost)
             #expect(notified.count > lives / 2)
             try await world.tracker.ledger.feed.sequence()
-            try await AgreementTests.expectAgreement(in: world, of: notified, renewalsMin: lives / 2)
+            try await AgreementTests.expectAgreement(
+                in: world, of: notified, renewalsMin: lives / 2, lagMilliseconds: Int64(1_000 * Self.lagSeconds))
             try await guests.expectOrders(of: notified)
             try await world.acknowledgeAll()
             try await world.expectPurchases(of: notified.subtracting(guests.buyers), notifiedSince: notifiedSince)
