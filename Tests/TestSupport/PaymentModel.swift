@@ -1,22 +1,16 @@
 package import Subscriptions
 
 /// What pays which order by the rule of docs/purchases.md, read aloud: by trying every way to pay, cause after cause. Tests
-/// compare the one function that decides it, and what a ledger did, with this.
+/// compare the one function that decides it, and what a ledger did, with this. Where proofs claim, what a proof claimed
+/// before comes first.
 package func modelPayments(
-    _ transactions: [PayingTransaction], _ orders: [PayableOrder]
+    _ transactions: [PayingTransaction], _ orders: [PayableOrder], isClaiming: Bool = false
 ) -> [String: PayingTransaction.Bought] {
-    // What a proof claimed comes first, then the oldest.
     let sorted = transactions.sorted { left, right in
-        (left.isClaimed ? 0 : 1, left.purchasedAt, left.bought.number)
-            < (right.isClaimed ? 0 : 1, right.purchasedAt, right.bought.number)
+        (isClaiming && left.isClaimed ? 0 : 1, left.purchasedAt, left.bought.number)
+            < (isClaiming && right.isClaimed ? 0 : 1, right.purchasedAt, right.bought.number)
     }
-    var payer: [String: PayingTransaction.Bought] = [:]
-    func pay(_ late: ClosedRange<Int64>, where fits: (PayingTransaction, PayableOrder) -> Bool) {
-        payer = bestWay(to: payer, sorted, orders) { one, order in
-            late.contains((order.orderedAt - one.purchasedAt).milliseconds) && one.productID == order.productID
-                && fits(one, order) && !isTwin(one, of: order.customer, transactions, orders)
-        }
-    }
+    typealias Fits = (PayingTransaction, PayableOrder) -> Bool
     func isTheirs(_ one: PayingTransaction, _ order: PayableOrder) -> Bool { one.owner == order.customer }
     /// Whether no token and no kind forbids it.
     func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
@@ -26,23 +20,56 @@ package func modelPayments(
         case nil: !one.isRenewal
         }
     }
-    let (ever, tenMinutes) = (Int64.min...Int64.max, Int64(600_000))
-    pay(ever) { one, order in one.tokenNames == .order(order.id) && (isTheirs(one, order) || one.isClaimable) }
-    pay(Int64.min...tenMinutes) { one, order in
-        mayPay(one, order) && isTheirs(one, order) && one.namedFor.contains(order.id)
+    func fits(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+        mayPay(one, order) && order.awaits == nil && [nil, one.quantity].contains(order.quantity)
     }
-    for (isOwned, late) in [false, true].flatMap({ [($0, Int64.min...0), ($0, 1...tenMinutes)] }) {
-        func fits(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
-            mayPay(one, order) && order.awaits == nil && [nil, one.quantity].contains(order.quantity)
-                && !(late.upperBound > 0 && one.isAcknowledged) && order.isOwned == isOwned
-        }
-        pay(late) { one, order in
+    let named: [Fits] = [
+        { one, order in one.tokenNames == .order(order.id) && (isTheirs(one, order) || one.isClaimable) },
+        { one, order in
+            mayPay(one, order) && isTheirs(one, order) && one.namedFor.contains(order.id)
+                && order.late(for: one) <= 600_000
+        },
+    ]
+    let others: [Fits] = [
+        { one, order in
             fits(one, order) && one.provedFor.contains(order.id) && (isTheirs(one, order) || one.isClaimable)
+        },
+        { one, order in fits(one, order) && isTheirs(one, order) && one.sentFor.contains(order.id) },
+        { one, order in fits(one, order) && isTheirs(one, order) && order.isOpen },
+    ]
+    let turns: [Fits] = [
+        { one, order in order.late(for: one) <= 0 },
+        { one, order in (1...600_000).contains(order.late(for: one)) && !one.isAcknowledged },
+    ]
+    func isPair(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+        one.productID == order.productID && !isTwin(one, of: order.customer, transactions, orders)
+    }
+    /// Whether its customer owns something of the product that cannot pay it, so that it needs no payment.
+    func needsNone(_ order: PayableOrder) -> Bool {
+        order.ownedBy.contains { owned in
+            !transactions.contains { one in
+                one.bought == owned && isPair(one, order)
+                    && (named.contains { $0(one, order) }
+                        || turns.contains { $0(one, order) } && others.contains { $0(one, order) })
+            }
         }
-        pay(late) { one, order in fits(one, order) && isTheirs(one, order) && one.sentFor.contains(order.id) }
-        pay(late) { one, order in fits(one, order) && isTheirs(one, order) && order.isOpen }
+    }
+    var payer: [String: PayingTransaction.Bought] = [:]
+    func pay(where fits: Fits) {
+        payer = bestWay(to: payer, sorted, orders) { isPair($0, $1) && fits($0, $1) }
+    }
+    for rule in named { pay(where: rule) }
+    for isOwned in [false, true] {
+        for turn in turns {
+            for rule in others { pay { turn($0, $1) && rule($0, $1) && needsNone($1) == isOwned } }
+        }
     }
     return payer
+}
+
+extension PayableOrder {
+    /// How many milliseconds after a purchase it was placed.
+    fileprivate func late(for one: PayingTransaction) -> Int64 { (orderedAt - one.purchasedAt).milliseconds }
 }
 
 /// Pays in the best way: as many as can, the first ones first, each the order that is nearest to it.

@@ -124,12 +124,12 @@ COMMENT ON COLUMN ledger.order_receipt.is_naming IS
     'Whether the last upload of the receipt for the order named transaction_id';
 COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
 
-CREATE FUNCTION ledger.owns_for_order(of_customer bigint, of_product text, of_order uuid) RETURNS boolean
+CREATE FUNCTION ledger.owned_for_order(of_customer bigint, of_product text, of_order uuid) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-    RETURN EXISTS (
-        SELECT FROM ledger.ownership w
+    RETURN ARRAY(
+        SELECT p.purchase_id FROM ledger.ownership w
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = w.purchase_id OFFSET 0) p
         WHERE w.customer_id = of_customer AND upper_inf(w.known) AND upper_inf(w.valid)
           AND w.cause IS DISTINCT FROM 'pointer' AND p.product_id = of_product AND p.version > 0
@@ -139,8 +139,8 @@ BEGIN
               JOIN ledger.receipt_purchase l ON l.receipt_id = x.receipt_id AND l.purchase_id = p.purchase_id
               WHERE x.order_id = of_order OFFSET 0)));
 END $$;
-COMMENT ON FUNCTION ledger.owns_for_order IS
-    'Whether a customer owns a product, so that an order needs no payment: by more than a pointer, bought and neither shared '
+COMMENT ON FUNCTION ledger.owned_for_order IS
+    'What a customer owns of a product, so that an order needs no payment: by more than a pointer, bought and neither shared '
     'nor taken back. What was bought in the Sandbox counts where a receipt that holds it was sent for the order';
 
 CREATE FUNCTION ledger.log_order() RETURNS trigger
@@ -233,7 +233,7 @@ BEGIN
     RETURN QUERY
     WITH asked AS MATERIALIZED (
         SELECT s.app_id, s.buyer, n.*,
-               CASE WHEN s.kind = 'non_consumable' AND ledger.owns_for_order(s.buyer, n.product_id, n.order_id)
+               CASE WHEN s.kind = 'non_consumable' AND ledger.owned_for_order(s.buyer, n.product_id, n.order_id) <> '{}'
                     THEN 'delivered' ELSE 'created' END::ledger.order_state AS state
         FROM unnest(places, app_ids, kinds, buyers) AS s(place, app_id, kind, buyer)
         JOIN unnest(
@@ -292,7 +292,7 @@ COMMENT ON FUNCTION ledger.place_orders IS
     'Places orders, one for each place in the arrays, and returns those that it placed. It leaves out products that the '
     'catalog does not sell, Idempotency-Keys that are known, and orders beyond open_max open ones of a customer where no '
     'untouched one gives way: the oldest that no device reported on and no receipt was sent for is cancelled. A '
-    'non-consumable that the customer owns (ledger.owns_for_order) is delivered already. Every step is found by '
+    'non-consumable that the customer owns (ledger.owned_for_order) is delivered already. Every step is found by '
     'index, because a session keeps '
     'the plans that it made while the tables were empty';
 

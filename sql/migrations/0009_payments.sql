@@ -217,7 +217,7 @@ BEGIN
         FROM unnest(order_ids) AS n(id)
         CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id OFFSET 0) r
         CROSS JOIN LATERAL (SELECT c.* FROM ledger.customer c WHERE c.customer_id = r.customer_id OFFSET 0) c
-        WHERE r.state::text = 'created'
+        WHERE r.paid_at IS NULL
         GROUP BY 1, 2
     ), owned AS MATERIALIZED (
         SELECT o.customer_id, o.purchase_id, o.subscription_id
@@ -416,7 +416,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS
 BEGIN
     RETURN EXISTS (
         SELECT
-        FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = of_order AND r.state::text = 'created' OFFSET 0) r
+        FROM (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = of_order AND r.paid_at IS NULL OFFSET 0) r
         CROSS JOIN LATERAL (
             SELECT o.purchase_id, o.subscription_id FROM ledger.ownership o
             WHERE o.customer_id = r.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o

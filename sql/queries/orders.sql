@@ -156,7 +156,7 @@ WITH forgotten AS (
 )
 SELECT o.order_id::text AS order_id, o.app_account_token::text AS app_account_token, o.sealed_key, r.state::text AS state,
        r.expires_at, r.request = $3::bytea AS is_same,
-       r.state = 'created' AND ledger.may_be_paid(o.order_id, $4::bigint * interval '1 ms') AS may_be_paid
+       r.state IN ('created', 'delivered') AND ledger.may_be_paid(o.order_id, $4::bigint * interval '1 ms') AS may_be_paid
 FROM ledger.app a
 JOIN ledger.order_request r ON r.app_id = a.app_id AND r.request_key = $2::text
 JOIN ledger.purchase_order o USING (order_id)
@@ -212,13 +212,17 @@ UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bi
 
 -- name: read_payable_orders
 -- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before;
--- also those for what was owned already (is_owned). Of what
--- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits. One that is_lost is
--- paid by what another customer was given, or has by a token, a proof or a person's decision.
+-- also those for what was owned already. Of what
+-- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits, one for a non-consumable
+-- what its customer owns of it (owned_by). One that is_lost is paid by what another customer was given, or has by a token, a
+-- proof or a person's decision.
 SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
        CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
-       r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id,
-       was.is_open, was.is_owned, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
+       r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id, r.cause,
+       was.is_open, CASE WHEN was.is_open THEN ledger.awaited_transaction(r.order_id) END AS awaits,
+       CASE WHEN d.kind = 'non_consumable'
+            THEN ledger.owned_for_order(COALESCE(c.merged_into, c.customer_id), r.product_id, r.order_id)
+            ELSE '{}' END AS owned_by,
        CASE WHEN r.state = 'paid'
             THEN COALESCE(NOT ledger.is_same_customer(
                      ledger.given_to(r.purchase_id, r.subscription_id, r.period_id), r.customer_id), false)
@@ -245,8 +249,7 @@ CROSS JOIN LATERAL (
     SELECT CASE COALESCE(prior.state, r.state)::text
                WHEN 'created' THEN true WHEN 'purchasing' THEN true WHEN 'deferred' THEN true
                -- What was owned already may still be bought while the order would wait.
-               WHEN 'delivered' THEN r.expires_at > clock_timestamp() ELSE false END AS is_open,
-           COALESCE(prior.state, r.state) = 'delivered' AS is_owned OFFSET 0) was
+               WHEN 'delivered' THEN r.expires_at > clock_timestamp() ELSE false END AS is_open OFFSET 0) was
 WHERE r.state IN ('created', 'purchasing', 'deferred', 'cancelled', 'failed', 'expired', 'paid')
    OR r.state = 'delivered' AND r.paid_at IS NULL
 ORDER BY r.order_id
@@ -271,14 +274,14 @@ WHERE (ledger.given_to(t.purchase_id, t.subscription_id, t.period_id) <> t.owner
 
 -- name: own_ordered
 -- Orders: makes those of $1 delivered that are open, and whose customer owns the ordered non-consumable
--- (ledger.owns_for_order), at $2.
+-- (ledger.owned_for_order), at $2.
 UPDATE ledger.purchase_order o SET state = 'delivered', cause = 'already_owned',
     changed_at = GREATEST($2::timestamptz, o.changed_at + interval '1 microsecond')
 FROM ledger.product d, ledger.customer c
 WHERE o.order_id = ANY($1::text[]::uuid[]) AND o.state IN ('created', 'purchasing', 'deferred')
   AND d.app_id = o.app_id AND d.product_id = o.product_id AND d.kind = 'non_consumable'
   AND c.customer_id = o.customer_id
-  AND ledger.owns_for_order(COALESCE(c.merged_into, c.customer_id), o.product_id, o.order_id)
+  AND ledger.owned_for_order(COALESCE(c.merged_into, c.customer_id), o.product_id, o.order_id) <> '{}'
 
 -- name: unpay_orders
 -- Orders: makes orders ($1) unpaid at $2, because what paid them pays another order: they are again what they were before.
@@ -299,7 +302,7 @@ SELECT FROM (SELECT ledger.tie_deliveries($1::bigint[], $2::bigint[], $3::bigint
 
 -- name: pay_orders
 -- Orders: marks orders ($1) as paid, by $2 causes, $3 environments, $4 transactions, $5 Apple's dates, $6 one-time
--- purchases or $7 subscriptions and $8 periods, at $9.
+-- purchases or $7 subscriptions and $8 periods, at $9. An order that the same pays already gets the cause.
 UPDATE ledger.purchase_order o
 SET state = 'paid', cause = n.cause, environment = n.environment::ledger.environment, transaction_id = n.transaction_id,
     paid_at = n.paid_at, purchase_id = n.purchase_id, subscription_id = n.subscription_id, period_id = n.period_id,
@@ -307,7 +310,10 @@ SET state = 'paid', cause = n.cause, environment = n.environment::ledger.environ
     changed_at = GREATEST($9::timestamptz, o.changed_at + interval '1 microsecond')
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[], $8::bigint[])
     AS n(order_id, cause, environment, transaction_id, paid_at, purchase_id, subscription_id, period_id)
-WHERE o.order_id = n.order_id::uuid AND o.paid_at IS NULL
+WHERE o.order_id = n.order_id::uuid
+  AND (o.paid_at IS NULL
+    OR o.state = 'paid' AND (o.purchase_id = n.purchase_id
+        OR o.subscription_id = n.subscription_id AND o.period_id = n.period_id))
 
 -- name: read_order_key
 -- Orders: returns the sealed key of order $1, unless it ended more than 90 days ago or its customer was erased.

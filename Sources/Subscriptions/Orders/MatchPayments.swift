@@ -14,8 +14,9 @@ package struct PayableOrder: Sendable, Hashable {
     /// The transaction that the caller named last, if Apple does not list it yet: nothing else pays the order meanwhile,
     /// except by a token or by another name.
     package var awaits: TransactionID?
-    /// Whether its customer owned the product already when it was decided first, so that every other order comes before it.
-    package var isOwned = false
+    /// What its customer owns of the product, where Apple sells that for good. If some of it cannot pay the order, the
+    /// order needs no payment, and every other one comes before it.
+    package var ownedBy: Set<PayingTransaction.Bought> = []
 
     package init(
         id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool
@@ -63,7 +64,7 @@ package struct PayingTransaction: Sendable, Hashable {
     package let owner: Int64?
     /// Whether a proof may claim it: it has no owner, or an uploader who was given nothing of it.
     package var isClaimable = false
-    /// Whether a proof claimed it before. Where proofs claim, it comes before others, so that an order claims once.
+    /// Whether a proof claimed it before.
     package var isClaimed = false
     /// Whether it renews a subscription.
     package var isRenewal = false
@@ -128,24 +129,33 @@ package struct Payment: Sendable, Hashable {
 /// Decides which transactions pay which orders: the one rule of payments, stated in docs/purchases.md.
 ///
 /// The result does not depend on the order of the arguments. Payments that cannot change any more, their orders and
-/// their transactions are left out of both.
-package func matchPayments(_ transactions: [PayingTransaction], of orders: [PayableOrder]) -> [Payment] {
+/// their transactions are left out of both. Where proofs claim, what a proof claimed before comes first, so that an order
+/// claims once. What then belongs to a customer pays by its date, whichever was claimed first.
+package func matchPayments(
+    _ transactions: [PayingTransaction], of orders: [PayableOrder], isClaiming: Bool = false
+) -> [Payment] {
     var steps = 0
-    return matchPayments(transactions, of: orders, steps: &steps)
+    return matchPayments(transactions, of: orders, isClaiming: isClaiming, steps: &steps)
 }
 
 /// The same; adds to `steps` how many orders were looked at to seat transactions.
 func matchPayments(
-    _ transactions: [PayingTransaction], of orders: [PayableOrder], steps: inout Int
+    _ transactions: [PayingTransaction], of orders: [PayableOrder], isClaiming: Bool = false, steps: inout Int
 ) -> [Payment] {
     let ordersOfProduct = Dictionary(grouping: orders, by: \.productID)
     let alike = Dictionary(grouping: transactions, by: Likeness.init).filter { $0.value.count > 1 }
     let customers = Dictionary(orders.map { ($0.id, $0.customer) }) { first, _ in first }
-    let pairs = transactions.flatMap { transaction in
+    var pairs = transactions.flatMap { transaction in
         (ordersOfProduct[transaction.productID] ?? []).compactMap { order -> Pair? in
             let twins = alike[Likeness(transaction)]?.filter { $0.mayBelong(to: order.customer, customers) } ?? []
-            return isPossibleDuplicate(transaction, among: twins, of: order.customer) ? nil : Pair(transaction, order)
+            return isPossibleDuplicate(transaction, among: twins, of: order.customer)
+                ? nil : Pair(transaction, order, isClaiming: isClaiming)
         }
+    }
+    let payers = Dictionary(grouping: pairs, by: \.order.id).mapValues { Set($0.map(\.transaction.bought)) }
+    for index in pairs.indices {
+        let order = pairs[index].order
+        if !order.ownedBy.isSubset(of: payers[order.id] ?? []) { pairs[index].comeLast() }
     }
     var (payments, paid, spent): ([Payment], Set<String>, Set<PayingTransaction.Bought>) = ([], [], [])
     for (_, equal) in Dictionary(grouping: pairs, by: \.strength).sorted(by: { $0.key < $1.key }) {
@@ -294,20 +304,23 @@ private struct Pair: Comparable {
         case inTime
         /// The order was placed within ten minutes after the purchase.
         case late
-        /// The same of orders for what was owned already.
+        /// The same of orders for what the customer owns by something else.
         case ownedInTime, ownedLate
     }
 
     let transaction: PayingTransaction
     let order: PayableOrder
     let cause: Payment.Cause
-    private let turn: Turn
+    private var turn: Turn
+    /// Whether it comes before older ones, because a proof claimed it before.
+    private let isFirst: Bool
 
     var strength: Strength { Strength(turn: turn, cause: cause) }
 
     /// Returns nil where the transaction cannot pay the order.
-    init?(_ transaction: PayingTransaction, _ order: PayableOrder) {
+    init?(_ transaction: PayingTransaction, _ order: PayableOrder, isClaiming: Bool) {
         (self.transaction, self.order) = (transaction, order)
+        isFirst = isClaiming && transaction.isClaimed
         let isOwn = transaction.owner == order.customer
         switch transaction.tokenNames {
         case .order(let id):
@@ -328,7 +341,7 @@ private struct Pair: Comparable {
         guard order.awaits == nil, order.quantity.map({ $0 == transaction.quantity }) ?? true,
             !(isLate && transaction.isAcknowledged)
         else { return nil }
-        turn = order.isOwned ? (isLate ? .ownedLate : .ownedInTime) : isLate ? .late : .inTime
+        turn = isLate ? .late : .inTime
         if transaction.provedFor.contains(order.id), isOwn || transaction.isClaimable {
             cause = .proof
         } else if isOwn, transaction.sentFor.contains(order.id) {
@@ -340,6 +353,15 @@ private struct Pair: Comparable {
         }
     }
 
+    /// Lets every other order come before this one, unless the pair is decided alone.
+    mutating func comeLast() {
+        switch turn {
+        case .inTime: turn = .ownedInTime
+        case .late: turn = .ownedLate
+        case .named, .ownedInTime, .ownedLate: break
+        }
+    }
+
     /// Milliseconds between both: an order near the purchase comes first.
     private var distance: UInt64 {
         (order.orderedAt - transaction.purchasedAt).milliseconds.magnitude
@@ -347,7 +369,7 @@ private struct Pair: Comparable {
 
     static func < (left: Pair, right: Pair) -> Bool {
         let (first, second) = (left.transaction, right.transaction)
-        if first.isClaimed != second.isClaimed { return first.isClaimed }
+        if left.isFirst != right.isFirst { return left.isFirst }
         return (first.purchasedAt, first.bought.place, left.distance, left.order.orderedAt, left.order.id)
             < (second.purchasedAt, second.bought.place, right.distance, right.order.orderedAt, right.order.id)
     }

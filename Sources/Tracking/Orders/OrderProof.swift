@@ -283,7 +283,7 @@ extension SettlementRun {
             for one in transactions(of: key, stored) { things[one.bought] = (.subscription(key), one) }
         }
         let elsewhere = pool.transactions.filter { !isLoaded($0.bought, bought, subscribed) }
-        let payments = matchPayments(elsewhere + things.values.map(\.transaction), of: pool.orders)
+        let payments = matchPayments(elsewhere + things.values.map(\.transaction), of: pool.orders, isClaiming: true)
         for payment in payments {
             guard let found = things[payment.bought], found.transaction.provedFor.contains(payment.orderID),
                 let claim = orderReceipts.customer(of: payment.orderID)

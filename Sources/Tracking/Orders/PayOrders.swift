@@ -68,6 +68,8 @@ struct PaymentPool: Sendable {
     private(set) var transactions: [PayingTransaction] = []
     /// What pays orders so far, by order.
     private(set) var paid: [String: PayingTransaction.Bought] = [:]
+    /// Why it does, by order.
+    private var causes: [String: Payment.Cause] = [:]
     /// What pays orders for good, by order. Where it gave them nothing, they still get it.
     private(set) var kept: [String: PayingTransaction.Bought] = [:]
     /// The orders whose payer Apple took back before it was given.
@@ -109,6 +111,7 @@ struct PaymentPool: Sendable {
                     continue
                 }
                 paid[order.id] = bought
+                causes[order.id] = Payment.Cause(rawValue: try row.text("cause"))
                 // What Apple took back pays nothing anew.
                 if !takenBack.contains(bought) {
                     spent.remove(bought)
@@ -134,9 +137,12 @@ extension PaymentPool {
         try transaction.query(Queries.ownOrdered, [.texts(unpaid), instant])
     }
 
-    /// Writes the payments that are new, removes those that are no more, and ties what they give.
+    /// Writes the payments that are new or have another cause, removes those that are no more, and ties what they give.
     private func write(_ payments: [Payment], at instant: Parameter, in transaction: Transaction) throws {
-        let made = payments.filter { paid[$0.orderID] != $0.bought }
+        // A stronger cause that comes later is the one that counts.
+        let made = payments.filter { payment in
+            paid[payment.orderID] != payment.bought || causes[payment.orderID].map { payment.cause < $0 } ?? false
+        }
         let now = Dictionary(payments.map { ($0.orderID, $0.bought) }) { first, _ in first }
         // An order whose payer Apple took back keeps it, unless another purchase fits.
         let ended = paid.filter { order, bought in
@@ -183,7 +189,7 @@ extension PayableOrder {
             quantity: try row.int4IfPresent("quantity").map { Int($0) }, orderedAt: try row.instant("created_at"),
             isOpen: try row.bool("is_open"))
         awaits = try row.textIfPresent("awaits").map { TransactionID($0) }
-        isOwned = try row.bool("is_owned")
+        ownedBy = Set(try row.int8s("owned_by").map { .purchase($0) })
     }
 }
 

@@ -7,11 +7,11 @@ import Testing
 /// An order of ann's, who is customer 1.
 private func order(
     _ id: String, at minute: Int64, _ product: ProductID = "coins", quantity: Int? = 1, by customer: Int64 = 1,
-    isOpen: Bool = true, awaits: TransactionID? = nil, isOwned: Bool = false
+    isOpen: Bool = true, awaits: TransactionID? = nil, owned: Set<Int64> = []
 ) -> PayableOrder {
     var one = PayableOrder(
         id: id, customer: customer, productID: product, quantity: quantity, orderedAt: .minute(minute), isOpen: isOpen)
-    (one.awaits, one.isOwned) = (awaits, isOwned)
+    (one.awaits, one.ownedBy) = (awaits, Set(owned.map { .purchase($0) }))
     return one
 }
 
@@ -93,15 +93,33 @@ struct MatchPaymentsTests {
         #expect(paid([bought(1, at: -1)], waiting) == "b<1 product")
     }
 
-    @Test("An order for what was owned already is paid by what no other order needs, by its token and by name")
+    @Test("An order for what is owned by something else is paid by what no other order needs, by its token and by name")
     func owned() {
-        let orders = [order("a", at: 0), order("b", at: 5, isOwned: true)]
+        let orders = [order("a", at: 0), order("b", at: 5, owned: [99])]
         #expect(paid([bought(1, at: 9) { $0.provedFor = ["b"] }], orders) == "a<1 product")
         #expect(
             paid([bought(1, at: 9), bought(2, at: 8) { $0.provedFor = ["b"] }], orders) == "a<2 product, b<1 product")
         #expect(paid([bought(1, at: 9) { $0.provedFor = ["b"] }], [orders[1]]) == "b<1 proof")
         #expect(paid([bought(1, at: 9) { $0.namedFor = ["b"] }], orders) == "b<1 transaction")
         #expect(paid([bought(1, at: 9) { $0.tokenNames = .order("b") }], orders) == "b<1 token")
+    }
+
+    @Test("What an order may be paid by makes no other order come before it")
+    func ownedByPayer() {
+        let orders = [order("a", at: 0, owned: [1]), order("b", at: 5, owned: [1])]
+        #expect(paid([bought(1, at: 9)], orders) == "b<1 product")
+        #expect(paid([bought(1, at: 9) { $0.provedFor = ["a"] }], orders) == "a<1 proof")
+        #expect(paid([bought(1, at: 9) { $0.provedFor = ["a", "b"] }], orders) == "b<1 proof")
+    }
+
+    @Test("What a proof claimed before comes first where proofs claim, and pays by its date")
+    func claimed() {
+        let orders = [order("a", at: 0)]
+        let claimed = bought(1, at: 9) { ($0.provedFor, $0.isClaimed) = (["a"], true) }
+        let free = bought(2, at: 8, owner: nil) { ($0.provedFor, $0.isClaimable) = (["a"], true) }
+        let claims = matchPayments([claimed, free], of: orders, isClaiming: true)
+        #expect(claims.map(\.bought) == [.purchase(1)])
+        #expect(paid([claimed, bought(2, at: 8) { $0.provedFor = ["a"] }], orders) == "a<2 proof")
     }
 
     @Test("A quantity does not count where Apple sells one at a time")
@@ -190,7 +208,7 @@ struct MatchPaymentsTests {
                     quantity: [1, 1, 2, 2, nil].randomElement(using: &random) ?? 1,
                     by: .random(in: 1...2, using: &random), isOpen: Int.random(in: 0..<4, using: &random) > 0,
                     awaits: Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil,
-                    isOwned: Int.random(in: 0..<5, using: &random) == 0)
+                    owned: Set((0..<5 as Range<Int64>).filter { _ in Int.random(in: 0..<8, using: &random) == 0 }))
             }
             let transactions = (0..<Int64.random(in: 0...4, using: &random)).map { id in
                 let owner: Int64? =
@@ -201,6 +219,7 @@ struct MatchPaymentsTests {
                     quantity: .random(in: 1...2, using: &random), owner: owner
                 ) { one in
                     (one.isClaimable, one.isAcknowledged) = (owner == nil, Int.random(in: 0..<4, using: &random) == 0)
+                    one.isClaimed = owner != nil && Int.random(in: 0..<3, using: &random) == 0
                     (one.provedFor, one.sentFor, one.namedFor) = (links(orders), links(orders), [])
                     switch Int.random(in: 0..<8, using: &random) {
                     case 0: one.tokenNames = .order("\(Int.random(in: 0..<5, using: &random))")
@@ -219,6 +238,10 @@ struct MatchPaymentsTests {
                 Set(matchPayments(transactions.shuffled(using: &random), of: orders.shuffled(using: &random)))
                     == Set(payments))
             #expect(pairs == modelPayments(transactions, orders), "\(random) \(orders) \(transactions)")
+            let claims = matchPayments(transactions, of: orders, isClaiming: true)
+            #expect(
+                Dictionary(uniqueKeysWithValues: claims.map { ($0.orderID, $0.bought) })
+                    == modelPayments(transactions, orders, isClaiming: true), "\(random) \(orders) \(transactions)")
         }
     }
 

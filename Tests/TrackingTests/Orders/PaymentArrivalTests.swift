@@ -95,7 +95,7 @@ private struct Play {
     /// another order.
     func model(_ before: Seen) -> (payers: [String: PayingTransaction.Bought], owned: [PayingTransaction]) {
         let (transactions, orders) = pool(before)
-        let claimed = Set(modelPayments(transactions, orders).values)
+        let claimed = Set(modelPayments(transactions, orders, isClaiming: true).values)
         let all = transactions.map { one in
             var one = one
             if one.owner == nil, claimed.contains(one.bought) || before.claimed.contains(id(Int(one.bought.number))) {
