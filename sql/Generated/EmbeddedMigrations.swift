@@ -422,6 +422,35 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.customer_at IS 'The customer whose things a customer''s name meant at an instant';
 
+CREATE FUNCTION ledger.names_under(of_customer bigint) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH RECURSIVE meant AS (
+            -- What a name meant without a break, from now back.
+            SELECT m.customer_id, m.into_id, m.applies
+            FROM ledger.customer n
+            JOIN ledger.customer c ON c.merged_into = COALESCE(n.merged_into, n.customer_id)
+            JOIN ledger.customer_merge m ON m.customer_id = c.customer_id AND upper_inf(m.applies)
+            WHERE n.customer_id = of_customer
+            UNION ALL
+            SELECT m.customer_id, m.into_id, m.applies
+            FROM meant t
+            JOIN ledger.customer_merge m ON m.customer_id = t.customer_id AND upper(m.applies) = lower(t.applies)
+        ), merged AS (
+            -- Later ones went along with the customer into whom the name was merged.
+            SELECT DISTINCT ON (t.customer_id) t.customer_id, t.into_id FROM meant t ORDER BY t.customer_id, lower(t.applies)
+        ), under AS (
+            SELECT of_customer AS customer_id
+            UNION
+            SELECT m.customer_id FROM under u JOIN merged m ON m.into_id = u.customer_id
+        )
+        SELECT u.customer_id FROM under u ORDER BY u.customer_id);
+END $$;
+COMMENT ON FUNCTION ledger.names_under IS
+    'A customer, with the names that were merged into this one and into those, also where the customer was merged into another '
+    'one since';
+
 CREATE TABLE ledger.erased_token (
     app_id  int NOT NULL REFERENCES ledger.app,
     digest  bytea NOT NULL,
@@ -1273,6 +1302,27 @@ COMMENT ON COLUMN ledger.ownership.cause IS
     'merge, its undoing (split), a manual assignment, or that they only pointed at it; null: unknown';
 COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
 COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';
+
+CREATE FUNCTION ledger.claim_of(held ledger.ownership) RETURNS ledger.ownership
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    claim ledger.ownership := held;
+    former ledger.ownership;
+BEGIN
+    WHILE claim.cause IN ('merge', 'split', 'pointer') LOOP
+        SELECT o.* INTO former FROM ledger.ownership o
+        WHERE (o.purchase_id = claim.purchase_id OR o.subscription_id = claim.subscription_id)
+          AND upper_inf(o.known) AND upper(o.valid) = lower(claim.valid)
+          -- A pointer stays one; after an erasure somebody else pointed.
+          AND (claim.cause <> 'pointer' OR o.cause = 'pointer' AND EXISTS (
+              SELECT FROM ledger.customer c WHERE c.customer_id = o.customer_id AND c.erased_at IS NULL));
+        EXIT WHEN NOT FOUND;
+        claim := former;
+    END LOOP;
+    RETURN claim;
+END $$;
+COMMENT ON FUNCTION ledger.claim_of IS
+    'The ownership that merges and splits of customers passed on: whose it was, and why, before names moved';
 
 CREATE FUNCTION ledger.is_shared(ownership text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -3361,10 +3411,25 @@ LANGUAGE sql STABLE AS $$
     WHERE said.times <> 1
        OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
           IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
+    UNION ALL
+    SELECT d.delivery_id, d.purchase_id, NULL, 'due to another customer than the one whose order its account token names'
+    FROM ledger.delivery d
+    JOIN ledger.due_delivery q USING (delivery_id)
+    JOIN ledger.purchase p ON p.purchase_id = d.purchase_id
+    JOIN ledger.purchase_order r ON r.app_account_token = ledger.account_token(p.app_account_token) AND r.app_id = p.app_id
+    JOIN ledger.ownership o ON o.purchase_id = d.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    CROSS JOIN LATERAL ledger.claim_of(o) b
+    WHERE d.purchase_id = ANY(purchase_ids) AND d.reason = 'purchase'
+      AND NOT ledger.is_same_customer(d.customer_id, r.customer_id)
+      -- A token that is learnt later counts from the next upload on.
+      AND (b.cause = 'token' OR b.cause = 'proof' AND EXISTS (
+          SELECT FROM ledger.order_receipt x JOIN ledger.receipt_purchase l USING (receipt_id)
+          WHERE x.order_id = r.order_id AND x.is_proved AND l.purchase_id = d.purchase_id))
 $$;
 COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, or that '
-    'have another app, environment, position or order in the queue';
+    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, that '
+    'have another app, environment, position or order in the queue, or that are due to another customer than the one whose '
+    'order the account token names that brought the purchase';
 
 CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

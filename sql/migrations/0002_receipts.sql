@@ -37,6 +37,35 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.customer_at IS 'The customer whose things a customer''s name meant at an instant';
 
+CREATE FUNCTION ledger.names_under(of_customer bigint) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH RECURSIVE meant AS (
+            -- What a name meant without a break, from now back.
+            SELECT m.customer_id, m.into_id, m.applies
+            FROM ledger.customer n
+            JOIN ledger.customer c ON c.merged_into = COALESCE(n.merged_into, n.customer_id)
+            JOIN ledger.customer_merge m ON m.customer_id = c.customer_id AND upper_inf(m.applies)
+            WHERE n.customer_id = of_customer
+            UNION ALL
+            SELECT m.customer_id, m.into_id, m.applies
+            FROM meant t
+            JOIN ledger.customer_merge m ON m.customer_id = t.customer_id AND upper(m.applies) = lower(t.applies)
+        ), merged AS (
+            -- Later ones went along with the customer into whom the name was merged.
+            SELECT DISTINCT ON (t.customer_id) t.customer_id, t.into_id FROM meant t ORDER BY t.customer_id, lower(t.applies)
+        ), under AS (
+            SELECT of_customer AS customer_id
+            UNION
+            SELECT m.customer_id FROM under u JOIN merged m ON m.into_id = u.customer_id
+        )
+        SELECT u.customer_id FROM under u ORDER BY u.customer_id);
+END $$;
+COMMENT ON FUNCTION ledger.names_under IS
+    'A customer, with the names that were merged into this one and into those, also where the customer was merged into another '
+    'one since';
+
 CREATE TABLE ledger.erased_token (
     app_id  int NOT NULL REFERENCES ledger.app,
     digest  bytea NOT NULL,

@@ -439,6 +439,27 @@ COMMENT ON COLUMN ledger.ownership.cause IS
 COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
 COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';
 
+CREATE FUNCTION ledger.claim_of(held ledger.ownership) RETURNS ledger.ownership
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    claim ledger.ownership := held;
+    former ledger.ownership;
+BEGIN
+    WHILE claim.cause IN ('merge', 'split', 'pointer') LOOP
+        SELECT o.* INTO former FROM ledger.ownership o
+        WHERE (o.purchase_id = claim.purchase_id OR o.subscription_id = claim.subscription_id)
+          AND upper_inf(o.known) AND upper(o.valid) = lower(claim.valid)
+          -- A pointer stays one; after an erasure somebody else pointed.
+          AND (claim.cause <> 'pointer' OR o.cause = 'pointer' AND EXISTS (
+              SELECT FROM ledger.customer c WHERE c.customer_id = o.customer_id AND c.erased_at IS NULL));
+        EXIT WHEN NOT FOUND;
+        claim := former;
+    END LOOP;
+    RETURN claim;
+END $$;
+COMMENT ON FUNCTION ledger.claim_of IS
+    'The ownership that merges and splits of customers passed on: whose it was, and why, before names moved';
+
 CREATE FUNCTION ledger.is_shared(ownership text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT COALESCE(ownership, 'PURCHASED') <> 'PURCHASED'

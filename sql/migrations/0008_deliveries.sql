@@ -427,10 +427,25 @@ LANGUAGE sql STABLE AS $$
     WHERE said.times <> 1
        OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
           IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
+    UNION ALL
+    SELECT d.delivery_id, d.purchase_id, NULL, 'due to another customer than the one whose order its account token names'
+    FROM ledger.delivery d
+    JOIN ledger.due_delivery q USING (delivery_id)
+    JOIN ledger.purchase p ON p.purchase_id = d.purchase_id
+    JOIN ledger.purchase_order r ON r.app_account_token = ledger.account_token(p.app_account_token) AND r.app_id = p.app_id
+    JOIN ledger.ownership o ON o.purchase_id = d.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    CROSS JOIN LATERAL ledger.claim_of(o) b
+    WHERE d.purchase_id = ANY(purchase_ids) AND d.reason = 'purchase'
+      AND NOT ledger.is_same_customer(d.customer_id, r.customer_id)
+      -- A token that is learnt later counts from the next upload on.
+      AND (b.cause = 'token' OR b.cause = 'proof' AND EXISTS (
+          SELECT FROM ledger.order_receipt x JOIN ledger.receipt_purchase l USING (receipt_id)
+          WHERE x.order_id = r.order_id AND x.is_proved AND l.purchase_id = d.purchase_id))
 $$;
 COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, or that '
-    'have another app, environment, position or order in the queue';
+    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, that '
+    'have another app, environment, position or order in the queue, or that are due to another customer than the one whose '
+    'order the account token names that brought the purchase';
 
 CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

@@ -228,25 +228,66 @@ FROM ledger.manual_grant h
 WHERE h.customer_id = ANY($1::bigint[]) AND upper_inf(h.known)
 ORDER BY lower(h.valid) DESC, h.entitlement COLLATE "C" LIMIT $2::int
 
+-- name: read_names_under
+-- Split: returns customer $1 and the names that were merged into it, and into those.
+SELECT n.id AS customer_id FROM unnest(ledger.names_under($1::bigint)) AS n(id)
+
 -- name: read_merged_contents
--- Split: returns the subscriptions and purchases that customer $2 owns only since customer $1's name became theirs.
+-- Split: returns the subscriptions and purchases of customer $2 that go with the names $1: those that came with one of
+-- these, and those that arrived meanwhile by a token of theirs or for an order of theirs. What a token or a proof gives to
+-- another name of the customer stays, and so does what a person assigned since.
 SELECT o.subscription_id, o.purchase_id
 FROM ledger.ownership o
-WHERE o.customer_id = $2::bigint AND o.cause IN ('merge', 'pointer') AND upper_inf(o.known) AND upper_inf(o.valid) AND EXISTS (
-    SELECT FROM ledger.ownership f
-    WHERE (f.subscription_id = o.subscription_id OR f.purchase_id = o.purchase_id) AND f.customer_id = $1::bigint
-      AND upper_inf(f.known) AND upper(f.valid) = lower(o.valid))
+CROSS JOIN LATERAL ledger.claim_of(o) b
+LEFT JOIN ledger.purchase p ON p.purchase_id = o.purchase_id
+LEFT JOIN ledger.subscription s ON s.subscription_id = o.subscription_id
+CROSS JOIN LATERAL (
+    SELECT COALESCE(p.app_id, s.app_id) AS app_id, lower(COALESCE(p.app_account_token, s.app_account_token)) AS token) t
+LEFT JOIN LATERAL (
+    SELECT c.customer_id
+    FROM (
+        SELECT r.customer_id, true AS is_ordered FROM ledger.purchase_order r
+        WHERE r.app_account_token = ledger.account_token(t.token) AND r.app_id = t.app_id
+        UNION ALL
+        SELECT c.customer_id, false FROM ledger.customer c WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+        ORDER BY is_ordered DESC LIMIT 1) n
+    JOIN ledger.customer c ON c.customer_id = n.customer_id AND COALESCE(c.merged_into, c.customer_id) = $2::bigint) named ON true
+LEFT JOIN LATERAL (
+    SELECT r.customer_id
+    FROM (
+        SELECT r.customer_id, r.created_at, true AS is_paid, r.cause = 'proof' AS is_proved
+        FROM ledger.purchase_order r
+        WHERE (r.purchase_id = o.purchase_id OR r.subscription_id = o.subscription_id)
+          AND r.state = 'paid' AND r.cause IN ('transaction', 'proof', 'order')
+        UNION ALL
+        SELECT r.customer_id, r.created_at, false, false
+        FROM ledger.order_receipt x JOIN ledger.purchase_order r USING (order_id)
+        WHERE b.cause = 'proof' AND x.is_proved AND r.product_id = p.product_id
+          AND x.receipt_id IN (SELECT l.receipt_id FROM ledger.receipt_purchase l WHERE l.purchase_id = o.purchase_id)) r
+    -- It arrived after the order's customer was merged, or a proof would have claimed it without the merge, too.
+    WHERE r.customer_id = ANY(ledger.names_under(b.customer_id)) OR r.is_proved AND b.cause IN ('upload', 'pointer')
+    ORDER BY r.is_paid DESC, r.created_at DESC LIMIT 1) ordered ON true
+WHERE o.customer_id = $2::bigint AND upper_inf(o.known) AND upper_inf(o.valid)
+  AND CASE WHEN b.cause = 'assignment' THEN b.customer_id
+           ELSE COALESCE(named.customer_id, ordered.customer_id, b.customer_id) END = ANY($1::bigint[])
 
 -- name: split_name
--- Split: gives customer $1 their own name back from $2 on, with the uploads made under it before the merge.
+-- Split: gives customer $1 their own name back from $3 on, with the uploads made under it before the merge. So it does with
+-- the names that go along ($2, that of customer $1 among them): they mean this customer again.
 WITH renamed AS (
-    UPDATE ledger.customer c SET merged_into = NULL WHERE c.customer_id = $1::bigint
+    UPDATE ledger.customer c SET merged_into = NULLIF($1::bigint, c.customer_id) WHERE c.customer_id = ANY($2::bigint[])
 ), ended AS (
-    UPDATE ledger.customer_merge m SET applies = tstzrange(lower(m.applies), $2::timestamptz)
-    WHERE m.customer_id = $1::bigint AND upper_inf(m.applies)
+    UPDATE ledger.customer_merge m SET applies = tstzrange(lower(m.applies), $3::timestamptz)
+    WHERE m.customer_id = ANY($2::bigint[]) AND upper_inf(m.applies)
+    RETURNING m.customer_id
+), merged AS (
+    INSERT INTO ledger.customer_merge (customer_id, into_id, applies)
+    SELECT n.customer_id, $1::bigint, tstzrange($3::timestamptz, NULL) FROM unnest($2::bigint[]) AS n(customer_id)
+    -- The old row of a name ends before its new one begins.
+    WHERE n.customer_id <> $1::bigint AND (SELECT count(*) FROM ended) >= 0
 )
-UPDATE ledger.upload u SET customer_id = $1::bigint, uploaded_as = NULL
-WHERE u.uploaded_as = $1::bigint
+UPDATE ledger.upload u SET customer_id = $1::bigint, uploaded_as = NULLIF(u.uploaded_as, $1::bigint)
+WHERE u.uploaded_as = ANY($2::bigint[])
 
 -- name: erase_uploads
 -- Erase: deletes the uploads of customers ($1), and the statements they were imported with.

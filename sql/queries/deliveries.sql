@@ -220,11 +220,33 @@ INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id)
 SELECT s.delivery_id, s.app_id, s.environment, s.order_id FROM stored s WHERE s.skip_reason IS NULL
 
 -- name: move_deliveries
--- Merge and split: moves what was delivered of one-time purchases ($1) and of subscriptions ($2) from customers ($3)
--- to customer $4, without a turn.
+-- Merge: moves what was delivered of one-time purchases ($1) and of subscriptions ($2) from customers ($3) to customer $4,
+-- without a turn.
 UPDATE ledger.delivery d SET customer_id = $4::bigint
 WHERE (d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]))
   AND d.customer_id = ANY($3::bigint[])
+
+-- name: split_deliveries
+-- Split: moves deliveries of customers ($3) to customer $4 without a turn: what is still to be given of one-time purchases ($1)
+-- and of subscriptions ($2), and all that was given to one of the names $5. What another name was given stays. A take-back
+-- goes with the turn that it takes back.
+WITH turn AS MATERIALIZED (
+    SELECT d.delivery_id, d.purchase_id, d.subscription_id, d.period_id, d.turn
+    FROM ledger.delivery_now d
+    WHERE d.customer_id = ANY($3::bigint[]) AND d.turn % 2 = 1
+      AND CASE d.state WHEN 'acknowledged'
+               THEN EXISTS (
+                   SELECT FROM ledger.ownership w
+                   WHERE (w.purchase_id = d.purchase_id OR w.subscription_id = d.subscription_id)
+                     AND upper_inf(w.known) AND w.valid @> d.settled_at AND w.customer_id = ANY($5::bigint[]))
+               ELSE d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]) END
+)
+UPDATE ledger.delivery d SET customer_id = $4::bigint
+FROM turn t
+WHERE d.customer_id = ANY($3::bigint[])
+  AND (d.delivery_id = t.delivery_id
+    OR d.turn = t.turn + 1 AND (
+        d.purchase_id = t.purchase_id OR d.subscription_id = t.subscription_id AND d.period_id = t.period_id))
 
 -- name: skip_erased
 -- Erase: skips what customers ($1) were still to get, at $2, and returns what it is about. What they got stays, so that

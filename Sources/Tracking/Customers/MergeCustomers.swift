@@ -123,9 +123,10 @@ package struct CustomerSplit: Sendable, Hashable {
 extension LedgerCustomers {
     /// Undoes a merge: from now on, a name stands for its own customer again, who gets back what moved with the name.
     ///
-    /// These are the uploads, and the subscriptions and purchases that the other customer has owned since the merge.
-    /// What was uploaded under the name meanwhile stays with the other customer, and so do manual grants. Answers about
-    /// the time between stay the same for both names.
+    /// These are the uploads, the subscriptions and the purchases, and the names that were merged into this one before, with
+    /// theirs. What was uploaded under the name meanwhile stays with the other customer, except for what a token, a proof or an
+    /// order gives to the name; so do manual grants, and what was given meanwhile. Answers about the time between stay the same
+    /// for both names.
     ///
     /// Throws `notFound` when the app or the name is unknown, `invalid` when the name is not merged.
     package func split(
@@ -152,17 +153,22 @@ extension LedgerCustomers {
 
 extension LockedCustomers {
     fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
+        let leaving = try transaction.query(Queries.readNamesUnder, [.int8(old.customer.number)])
+            .map { try $0.int8("customer_id") }
         let merged = try transaction.query(
-            Queries.readMergedContents, [.int8(old.customer.number), .int8(head.customer.number)])
+            Queries.readMergedContents, [.int8s(leaving), .int8(head.customer.number)])
         run.give(
             subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
             purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
             to: old.customer, named: old.name, because: .split)
-        let affected = try AffectedCustomers(locking: [old.customer, head.customer], in: transaction)
-        try run.moveDeliveries(from: [head.customer], to: old.customer, in: transaction)
-        let things = try run.writeHandOver(in: transaction)
+        let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
+        let staying = names.map(\.customer).filter { !leaving.contains($0.number) }
+        try run.splitDeliveries(from: staying, to: old.customer, of: leaving, in: transaction)
+        // Each turn that follows is of one of the two customers.
         try transaction.query(
-            Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
+            Queries.splitName,
+            [.int8(old.customer.number), .int8s(leaving), .timestamptz(microseconds: run.recordedMicroseconds)])
+        let things = try run.writeHandOver(in: transaction)
         try affected.store(in: transaction)
         try run.decidePayments(in: transaction)
         try EntitlementsChanged(customers: [old.customer, head.customer], cause: .split)

@@ -180,14 +180,31 @@ extension SettlementRun {
 
     /// Moves what was delivered of the purchases and subscriptions that `owners` give away to their new owner.
     func moveDeliveries(from owners: Set<CustomerID>, to customer: CustomerID, in transaction: Transaction) throws {
-        let bought = purchases.values.filter(\.ownership.isChanged).map(\.rowID)
-        let subscribed = subscriptions.values.filter(\.ownership.isChanged).map(\.rowID)
-        guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        let changed = changedOwners
         // Every writer locks the queue before the deliveries.
-        try transaction.query(Queries.markDue, [.int8s(bought), .int8s(subscribed)])
+        try transaction.query(Queries.markDue, changed)
         try transaction.query(
-            Queries.moveDeliveries,
-            [.int8s(bought), .int8s(subscribed), .int8s(owners.map(\.number)), .int8(customer.number)])
+            Queries.moveDeliveries, changed + [.int8s(owners.map(\.number)), .int8(customer.number)])
+    }
+
+    /// Moves from `owners` what is due of the purchases and subscriptions that a split gives back, and all that was given to
+    /// one of `names`.
+    func splitDeliveries(
+        from owners: [CustomerID], to customer: CustomerID, of names: [Int64], in transaction: Transaction
+    ) throws {
+        let changed = changedOwners
+        try transaction.query(Queries.markDue, changed)
+        try transaction.query(
+            Queries.splitDeliveries,
+            changed + [.int8s(owners.map(\.number)), .int8(customer.number), .int8s(names)])
+    }
+
+    /// The purchases and subscriptions that change their owner.
+    private var changedOwners: [Parameter] {
+        [
+            .int8s(purchases.values.filter(\.ownership.isChanged).map(\.rowID)),
+            .int8s(subscriptions.values.filter(\.ownership.isChanged).map(\.rowID)),
+        ]
     }
 }
 
