@@ -372,6 +372,105 @@ import Testing
         }
     }
 
+    @Test("A payment that was made late proves the retry that was not seen")
+    func recoveredUnseen() throws {
+        let paid = try said("2026-10-20", rows(5), renewal(true, true))
+        let failed = try said("2026-11-08", rows(5), renewal(true, true, retry: true, intent: "2"))
+        let recovered = try said("2026-11-21", rows(6), renewal(true, true))
+        let seen = try #require(settle([paid, failed, recovered]).state)
+        for story in [[recovered], [paid, recovered], [recovered, paid]] {
+            #expect(settle(story).state?.timeline == seen.timeline)
+        }
+        #expect(
+            kinds(settle([paid, recovered]).events)
+                == ["subscription.started", "billing.retry_entered subscription.recovered"])
+        #expect(kinds(settle([recovered]).events) == ["subscription.started"])
+    }
+
+    @Test("Only consecutive payments of one term prove it, and only while Apple may have tried")
+    func proof() throws {
+        let hour = 1.0 / 24
+        func term(_ number: Int?, _ from: Double, product: ProductID = "yearly", total: Int = 12) -> TransactionRow {
+            var row = SubscriptionsTests.row("\(from)", from, from + 30, product: product)
+            let payment = number.map { Sale.Payment(number: $0, total: total, termEndsAt: day(400)) }
+            row.sale = Sale(plan: Sale.monthly, payment: payment)
+            return row
+        }
+        let plain = row("90", 90, 120, product: "yearly")
+        let first = [term(1, 0), term(2, 30)]
+        var gaps: [(Double, TransactionRow, State)] = []
+        let late: [(Double, State)] = [
+            (hour, .awaitingRenewal), (1.5 * hour, .billingRetry), (12, .billingRetry), (70, .billingRetry),
+            (95, .billingRetry), (95 + hour, .expired),
+        ]
+        for (gap, state) in late { gaps.append((gap, term(3, 60 + gap), state)) }
+        let others: [TransactionRow] = [
+            term(4, 90), term(1, 90), term(2, 90), term(nil, 90), term(3, 90, product: "other"), term(3, 90, total: 6),
+            plain,
+        ]
+        for other in others { gaps.append((30, other, .expired)) }
+        for (gap, next, expected) in gaps {
+            let told = answer(60 + gap + 1, first + [next], SubscriptionsTests.renewal(product: "yearly"))
+            let state = try #require(settle([told]).state)
+            let span = state.timeline.span(at: day(60 + gap / 2))
+            #expect(span?.state == expected, "\(gap) \(drawing(state.timeline))")
+            #expect(span?.entitled == (expected == .awaitingRenewal))
+        }
+        // What was refunded before it began was no payment.
+        var gone = term(3, 90)
+        gone.cancelledAt = day(80)
+        let none = settle([answer(100, first + [gone], SubscriptionsTests.renewal(product: "yearly"))]).state
+        #expect(none?.timeline.span(at: day(70))?.state == .expired)
+    }
+
+    @Test("What begins after the end of a term was bought: after a refund, after Apple gave up, or as another term")
+    func boughtAgain() throws {
+        func again(_ from: String, number: Int = 1) throws -> TransactionRow {
+            var row = try following(Sale.monthly)
+            let start = try at(from)
+            (row.purchasedAt, row.expiresAt) = (start, start + .days(30))
+            row.sale?.payment = Sale.Payment(number: number, total: 12, termEndsAt: start + .days(365))
+            return row
+        }
+        let before = try said("2026-08-08", rows(3), renewal(true, true))
+        var refunded = try rows(3)
+        refunded[2] = try payment(3, refunded: "2026-08-20")
+        for (tries, renews) in [(true, true), (true, false), (false, false), (true, nil)] as [(Bool, Bool?)] {
+            let end = try said("2026-08-21", refunded, renewal(tries, renews))
+            for day in ["2026-08-23", "2026-09-20", "2026-11-01"] {
+                let back = try said(day, refunded + [again(day)], renewal(true, true))
+                for story in [[before, end, back], [before, back], [end, back]] {
+                    let (state, events) = settle(story)
+                    #expect(events.last?.map(\.kind).contains(.subscriptionReactivated) == true, "\(day)")
+                    #expect(
+                        !kinds(events).joined().contains("recovered") && !kinds(events).joined().contains("enabled"))
+                    #expect(state?.facts.renewals(by: standardPolicy).last == false, "\(day)")
+                }
+            }
+        }
+        // At once, too: its access had ended.
+        var soon = try again("2026-08-20")
+        soon.purchasedAt = soon.purchasedAt + .minutes(10)
+        let end = try said("2026-08-20", refunded, renewal(true, true))
+        #expect(
+            settle([before, end, try said("2026-08-21", refunded + [soon], renewal(true, true))]).events.last?
+                .map(\.kind) == [.subscriptionReactivated])
+        let failed = try said("2026-11-08", rows(5), renewal(true, true, retry: true, intent: "2"))
+        let gaveUp = try said("2026-12-01", rows(5), renewal(true, true, retry: false, intent: "2"))
+        for (story, number, kind) in [
+            ([failed, gaveUp], 1, EventKind.subscriptionReactivated), ([failed], 1, .subscriptionReactivated),
+            ([failed], 6, .subscriptionRecovered), ([failed, gaveUp], 6, .subscriptionRecovered),
+        ] {
+            let back = try said("2026-12-10", rows(5) + [again("2026-12-10", number: number)], renewal(true, true))
+            let (state, events) = settle(story + [back])
+            #expect(events.last?.map(\.kind).contains(kind) == true, "\(number) \(kinds(events))")
+            #expect(state?.facts.renewals(by: standardPolicy).last == (kind == .subscriptionRecovered))
+        }
+        // The refund of an earlier payment ends nothing.
+        let late = try said("2026-11-21", rows(6, refunded: [5: "2026-11-20"]), renewal(true, true))
+        #expect(settle([failed, late]).events.last?.map(\.kind).contains(.subscriptionRecovered) == true)
+    }
+
     @Test("verifyReceipt says nothing of a term, and takes no will away")
     func otherChannel() throws {
         let state = reconcile(nil, with: try said("2026-06-08", rows(1), renewal(true, false)), policy: standardPolicy)

@@ -117,6 +117,26 @@ struct LineItemMoveTests {
         #expect(events(answers + [again], "refund.granted") == ["2000 refund.granted"])
     }
 
+    @Test("A refund of seats goes with its period likewise", arguments: Successor.allCases)
+    func refundedSeats(_ successor: Successor) {
+        let (first, later) = (successor == .known, successor != .unknown)
+        func group(_ asOf: Double, of id: OriginalTransactionID, revoked: Int, withOld: Bool) -> Evidence {
+            var said = answer(asOf, of: id, withOld: withOld)
+            said.transactions[0].sale = Sale(seats: Sale.Seats(count: 8, revoked: revoked))
+            return said
+        }
+        func left(_ answers: [Evidence]) -> [Int] {
+            foldWhole(answers).states["1000"]?.facts.periods.compactMap(\.details.sale?.value.seats?.revoked) ?? []
+        }
+        let answers = [
+            group(11, of: "2000", revoked: 0, withOld: first), group(12, of: "2000", revoked: 3, withOld: first),
+            group(20, of: "1000", revoked: 0, withOld: later),
+        ]
+        #expect(left(answers) == [3] && foldWhole(answers).states["1000"]?.retractions.map(\.what) == [.seats])
+        #expect(left(answers + [group(20.01, of: "1000", revoked: 0, withOld: later)]) == [0])
+        #expect(left(answers + [group(20.01, of: "1000", revoked: 4, withOld: later)]) == [4])
+    }
+
     @Test(
         "A refund that comes with the move is reported once, by the successor", arguments: Successor.allCases,
         [false, true])

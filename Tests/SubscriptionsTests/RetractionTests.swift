@@ -24,7 +24,28 @@ struct RetractionTests {
             gone: [row("1", 0, 30), row("2", 5, 370, product: "yearly")]
         ) { !$0.isUpgraded },
         Words(description: "an end", said: [row("1", 0, 37)], gone: [row("1", 0, 30)]) { $0.expiresAt == day(30) },
+        Words(description: "a refund of seats", said: [group(revoked: 3)], gone: [group(revoked: 0)]) {
+            $0.details.sale?.value.seats?.revoked == 0
+        },
+        Words(description: "a later refund of seats", said: [group(revoked: 3)], gone: [group(revoked: 2)]) {
+            $0.details.sale?.value.seats?.revoked == 2
+        },
+        Words(description: "seats that cannot be read", said: [group(revoked: 3)], gone: [group(revoked: nil)]) {
+            $0.details.sale?.value.seats == nil
+        },
+        Words(
+            description: "the kind of a refund", said: [group(revoked: 8, kind: "REFUND_NEW", cancelled: 9)],
+            gone: [group(revoked: 0)]
+        ) { $0.details.sale?.value.revocationType == nil && $0.details.sale?.value.seats?.revoked == 0 },
     ]
+
+    /// Eight seats.
+    private static func group(revoked: Int?, kind: String? = nil, cancelled: Double? = nil) -> TransactionRow {
+        var row = row("1", 0, 30, cancelled: cancelled)
+        row.sale = Sale(
+            plan: Sale.upfront, seats: revoked.map { Sale.Seats(count: 8, revoked: $0) }, revocationType: kind)
+        return row
+    }
 
     private static func isGone(_ words: Words, _ answers: [SubscriptionEvidence]) -> Bool? {
         settle(answers).state?.facts.periods.first { $0.transactionIDs.contains("t1") }.map(words.isGone)
@@ -90,6 +111,27 @@ struct RetractionTests {
             #expect(settle([said] + lagging).state?.retractions == [], "\(words)")
             #expect(Self.isGone(words, [said, texts(20, .signedText), texts(40, .signedText)]) == true, "\(words)")
         }
+    }
+
+    @Test("More refunded seats count at once, and so does a date; verifyReceipt states no seats")
+    func moreSeats() {
+        let said = answer(10, [Self.group(revoked: 3)], renewal())
+        func standing(_ next: TransactionRow) -> (sale: Sale?, isHeld: Bool) {
+            let state = settle([said, answer(11, [next], renewal())]).state
+            return (state?.facts.periods.first?.details.sale?.value, state?.retractions.isEmpty == false)
+        }
+        let more = standing(Self.group(revoked: 5))
+        #expect(more.sale?.seats?.revoked == 5 && !more.isHeld)
+        let dated = standing(Self.group(revoked: 2, kind: "REFUND_FULL", cancelled: 10.5))
+        #expect(dated.sale?.revocationType == "REFUND_FULL" && !dated.isHeld)
+        let bare = standing(row("1", 0, 30))
+        #expect(bare.sale?.seats?.revoked == 3 && !bare.isHeld)
+        // The kind of a refund stands as long as its date.
+        let refund = answer(10, [Self.group(revoked: 8, kind: "FAMILY_REVOKE", cancelled: 9)], renewal())
+        var silent = Self.group(revoked: 8, cancelled: 9)
+        (silent.source, silent.asOf) = (.statuses, day(11))
+        let state = settle([refund, answer(11, [silent], renewal())]).state
+        #expect(state?.facts.periods.first?.details.sale?.value.revocationType == "FAMILY_REVOKE")
     }
 
     @Test("The refund of a purchase likewise; a speed-up divides the ten minutes")

@@ -117,6 +117,74 @@ import Testing
         #expect(none?.timeline.span(at: day(12))?.state == .revoked)
     }
 
+    /// A payment of a group's term: six seats, and three that were added or began with them.
+    private func term(_ second: Double, refunded: Int? = nil) -> [TransactionRow] {
+        [seats("1", 0, 30, 6, several: true), seats("2", second, 30, 3, several: true)].enumerated().map { index, row in
+            var row = row
+            row.sale?.plan = Sale.monthly
+            row.sale?.payment = Sale.Payment(number: 3, total: 12, termEndsAt: day(330))
+            guard index == refunded else { return row }
+            row.cancelledAt = day(11)
+            row.sale?.seats?.revoked = row.quantity
+            return row
+        }
+    }
+
+    @Test("A term goes on with the seats that are left, and hears what is said about any of its transactions")
+    func termGoesOn() throws {
+        func will(_ renews: Bool) -> Renewal {
+            var said = renewal()
+            said.term = TermWill(renews: renews, productID: "monthly", plan: Sale.monthly)
+            return said
+        }
+        for second in [0.0, 9] {
+            for refunded in [nil, 0, 1] {
+                for named in [[0], [1], [0, 1]] {
+                    let rows = term(second, refunded: refunded)
+                    let start = answer(10, term(second), will(true))
+                    let back = answer(12, rows, will(true))
+                    let (state, events) = settle([start, back, answer(14, named.map { rows[$0] }, will(false))])
+                    let whose: Comment = "\(second) \(refunded ?? -1) \(named)"
+                    let sale = try #require(state?.sale, whose)
+                    #expect(sale.plan == "monthly" && sale.paymentNumber == 3 && sale.payments == 12, whose)
+                    #expect(sale.termEndsAt == day(330) && sale.seats == [9, 3, 6][(refunded ?? -1) + 1], whose)
+                    #expect(state?.willRenew == false && state?.nextPayment == true, whose)
+                    #expect(events.last?.map(\.kind) == [.autoRenewDisabled], whose)
+                    #expect(events.last?.last?.detail["takes_effect_at"] == .text(day(330).iso8601), whose)
+                    #expect(state.map { drawing($0.timeline).hasPrefix("0 active monthly") } == true, whose)
+                }
+            }
+        }
+    }
+
+    @Test("What follows a period is told by what was said about any of its transactions")
+    func followed() {
+        for second in [0.0, 9] {
+            for refunded in [nil, 0, 1] {
+                for named in [[0], [1], [0, 1]] {
+                    func story(_ said: Renewal, until back: Double) -> (events: [String], isRenewal: Bool?) {
+                        var rows = term(second, refunded: refunded)
+                        for index in rows.indices {
+                            rows[index].sale = Sale(seats: rows[index].sale?.seats, isOneOfSeveral: true)
+                        }
+                        let start = answer(10, rows, renewal())
+                        let last = answer(31, named.map { rows[$0] }, said)
+                        let next = answer(back + 1, rows + [seats("3", back, back + 30, 6)], renewal())
+                        let (state, events) = settle([start, last, next])
+                        return (kinds(events), state?.facts.renewals(by: standardPolicy).last)
+                    }
+                    let whose: Comment = "\(second) \(refunded ?? -1) \(named)"
+                    let failed = story(renewal(intent: "2", retry: true), until: 40)
+                    #expect(failed.events.suffix(2) == ["billing.retry_entered", "subscription.recovered"], whose)
+                    let left = story(renewal(false, intent: "1", retry: false), until: 40)
+                    #expect(left.events.last == "subscription.reactivated" && left.isRenewal == false, whose)
+                    let soon = story(renewal(intent: "2", retry: true), until: 30.01)
+                    #expect(soon.events.last == "subscription.recovered" && soon.isRenewal == true, whose)
+                }
+            }
+        }
+    }
+
     @Test("A share, a seat and an unknown ownership are flagged, and their end is no refund")
     func shared() {
         for (ownership, flag) in [

@@ -29,9 +29,10 @@ struct Payment: Sendable, Equatable {
 
 /// Terms of twelve payments. Within a term `renewalIsOn` is the customer's will about the next term; payments go on.
 extension Life {
-    /// The payment that was made last, while its term runs.
+    /// The payment that was made last, while its term runs. A group's term goes on without seats that were refunded.
     var runningPayment: Payment? {
-        guard let head = periods.last, head.cancellation == nil else { return nil }
+        let end = periods.last?.expires
+        guard let head = periods.last(where: { $0.expires == end && $0.cancellation == nil }) else { return nil }
         switch phase {
         case .subscribed, .retrying: return head.payment
         case .ended: return nil

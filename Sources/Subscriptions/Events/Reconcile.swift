@@ -90,10 +90,10 @@ extension Period {
     }
 }
 
-/// Prevents a lagging replica at Apple from taking back what Apple said itself: a refund, an upgrade mark, or the end of the
-/// last live period, which moves back without a cancellation or upgrade. A period that moved to another subscription is
-/// marked as refunded and upgraded at its start, so that it comes back likewise. A refund of the rest of a replaced
-/// period's price is taken back where the replacement's own repayment is stated again.
+/// Prevents a lagging replica at Apple from taking back what Apple said itself: a refund, of seats too, an upgrade mark,
+/// or the end of the last live period, which moves back without a cancellation or upgrade. A period that moved to another
+/// subscription is marked as refunded and upgraded at its start, so that it comes back likewise. A refund of the rest of
+/// a replaced period's price is taken back where the replacement's own repayment is stated again.
 ///
 /// What is taken back stays until a second, later answer takes it back too, ten minutes after the newest statement of it at
 /// the earliest. A transaction inside statuses takes nothing back.
@@ -124,6 +124,8 @@ enum RetractionGuard {
             let first = earlier.flatMap { $0.end == end ? $0 : nil }
             if counts(said, after: first?.since, statedAt: stated, policy: policy) { return }
             periods[index][keyPath: fact] = known[keyPath: fact]
+            // The kind of a revocation, and the seats that were refunded before, go with it.
+            if what != .end { periods[index].details.sale = known.details.sale ?? periods[index].details.sale }
             waiting.append(first ?? Retraction(of: transaction, what, end: end, since: said))
         }
         let replaced = Replacement.instants(in: periods)
@@ -141,6 +143,11 @@ enum RetractionGuard {
             decide(
                 .upgrade, of: known, \.upgrade, at: index,
                 isTakenBack: isBack || known.isUpgraded && !periods[index].isUpgraded)
+            let isSaid = slice.takesBackSeats(of: known, in: periods[index])
+            decide(.seats, of: known, \.saleSaid, at: index, isTakenBack: isSaid)
+            if !isSaid, periods[index].losesSeats(of: known) || periods[index].losesKind(of: known) {
+                periods[index].details.sale = known.details.sale
+            }
             // A period that moved comes back with its refund, or without one, as a whole.
             if known.movedTo != nil, periods[index].upgrade == known.upgrade {
                 periods[index].revocation = known.revocation
@@ -175,7 +182,38 @@ enum RetractionGuard {
     }
 }
 
+extension SubscriptionEvidence {
+    /// Returns whether it states fewer refunded seats than were known of a period that was not taken back as a whole.
+    fileprivate func takesBackSeats(of known: Period, in merged: Period) -> Bool {
+        guard merged.losesSeats(of: known) else { return false }
+        return transactions.contains { row in
+            row.source != .statuses && row.asOf == merged.saleSaid.asOf
+                && merged.transactionIDs.contains(row.transactionID)
+                && row.sale?.seats?.revoked ?? 0 < known.refundedSeats
+        }
+    }
+}
+
 extension Period {
+    /// What was said of its sale.
+    fileprivate var saleSaid: Fact<Sale> {
+        get { details.sale ?? Fact(Sale(), origin: .unspoken) }
+        set { details.sale = newValue }
+    }
+
+    fileprivate var refundedSeats: Int { details.sale?.value.seats?.revoked ?? 0 }
+
+    /// Returns whether it has fewer refunded seats than were known, although nothing of it was taken back as a whole.
+    fileprivate func losesSeats(of known: Period) -> Bool {
+        cancelledAt == nil && known.cancelledAt == nil && refundedSeats < known.refundedSeats
+    }
+
+    /// Returns whether the kind of its revocation is missing, although the revocation stands.
+    fileprivate func losesKind(of known: Period) -> Bool {
+        cancelledAt != nil && revocation.value == known.revocation.value
+            && details.sale?.value.revocationType == nil && known.details.sale?.value.revocationType != nil
+    }
+
     /// Whether it was replaced by another one without a refund of the rest of its price, and did not move.
     fileprivate func isMerelyReplaced(at replacedAt: Instant?) -> Bool {
         isUpgraded && movedTo == nil && restRefundedAt(replacedAt: replacedAt) == nil
@@ -210,6 +248,8 @@ package struct Retraction: Sendable, Hashable {
         case revocation
         /// That another row replaced it.
         case upgrade
+        /// That some of its seats were refunded.
+        case seats
     }
 
     /// A transaction of the period.

@@ -230,9 +230,11 @@ extension StateChange {
         if period.movedTo != nil { return [] }
         var detail = period.eventDetail
         if isBackfill { detail["backfill"] = .flag(true) }
-        guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
+        guard !period.gaveWay, let earlier = periods[..<index].lastIndex(where: { !$0.gaveWay }) else {
             return [draft(.subscriptionRenewed, period.productID, at: period.chargedBy, detail)]
         }
+        let before = after.facts.running(beside: earlier)
+        let previous = periods[before]
         var drafts: [Draft] = []
         if previous.productID != period.productID {
             var change = detail
@@ -241,7 +243,7 @@ extension StateChange {
             drafts.append(draft(.productChanged, period.productID, at: period.chargedBy, change))
             if after.facts.tookOver(index, previous, policy) { return drafts }
         }
-        let kind = kind(of: period, after: previous)
+        let kind = kind(of: period, after: before)
         if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
             detail["late"] = .flag(true)
         }
@@ -249,19 +251,27 @@ extension StateChange {
         return drafts
     }
 
-    private func kind(of period: Period, after previous: Period) -> EventKind {
+    private func kind(of period: Period, after index: Int) -> EventKind {
+        let (facts, previous) = (after.facts, after.facts.periods[index])
         let gap = period.gap(after: previous, policy)
         // Renewal was off when last seen, or Apple had stopped charging.
-        let renewal = (previous.ending ?? before.facts.renewal)?.value
-        if gap > previous.longestGap(knowing: renewal, policy) { return .subscriptionReactivated }
+        let said = facts.renewalFacts(after: index)
+        let renewal = said?.after(previous).said.value ?? before.facts.renewal?.value
+        if gap > previous.longestGap(before: period, knowing: renewal, policy)
+            || period.wasBought(after: previous, policy)
+        {
+            return .subscriptionReactivated
+        }
         if previous.isTrial { return .trialConverted }
-        if hadFailed(previous) || gap > policy.lateRenewalTolerance { return .subscriptionRecovered }
+        if hadFailed(said?.said, at: previous.expiresAt) || gap > policy.lateRenewalTolerance {
+            return .subscriptionRecovered
+        }
         return .subscriptionRenewed
     }
 
     /// Returns whether the last known fact about a period's end is a billing failure.
-    private func hadFailed(_ period: Period) -> Bool {
-        guard let ending = period.ending, ending.asOf >= period.expiresAt else { return false }
+    private func hadFailed(_ ending: Fact<Renewal>?, at end: Instant) -> Bool {
+        guard let ending, ending.asOf >= end else { return false }
         let intent = ending.value.expirationIntent
         let inGrace = ending.value.graceExpiresAt.map { $0 > ending.asOf } ?? false
         return inGrace || ending.value.isInGraceByStatus

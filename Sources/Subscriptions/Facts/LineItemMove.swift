@@ -215,7 +215,10 @@ package struct LineItemsElsewhere: Sendable {
             for index in before.transactions.indices
             where before.transactions[index].chargeKey.map(period.chargeKeys.contains) ?? false {
                 let row = before.transactions[index]
-                if period.cancelledAt != row.cancelledAt || period.isUpgraded != row.isUpgraded {
+                let seats = period.details.sale?.value.seats?.revoked ?? 0
+                if period.cancelledAt != row.cancelledAt || period.isUpgraded != row.isUpgraded
+                    || row.sale?.seats?.revoked ?? 0 < seats
+                {
                     before.transactions[index].takeRevocation(of: period)
                 }
             }
@@ -334,6 +337,7 @@ extension TransactionRow {
             known.value.cancelledAt, known.value.reason, known.origin.form
         )
         revocationPercentage = period.details.revocationPercentage?.value
+        sale = period.details.sale?.value ?? sale
         isUpgraded = period.isUpgraded
         asOf = period.cancelledAt == nil ? period.asOf : known.asOf
     }
@@ -438,7 +442,8 @@ extension SubscriptionState {
         retractions.compactMap { retraction in
             guard retraction.what != .end,
                 let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),
-                period.cancelledAt != nil, period.movedTo == nil, !period.chargeKeys.isEmpty
+                period.cancelledAt != nil || retraction.what == .seats, period.movedTo == nil,
+                !period.chargeKeys.isEmpty
             else { return nil }
             let terms = period.terms.value
             var row = TransactionRow(
@@ -447,6 +452,7 @@ extension SubscriptionState {
                 webOrderLineItemID: period.webOrderLineItemID, productID: terms.productID, quantity: terms.quantity,
                 purchasedAt: terms.purchasedAt, expiresAt: terms.expiresAt)
             row.takeRevocation(of: period)
+            if retraction.what == .seats { row.asOf = period.details.sale?.asOf ?? row.asOf }
             return SubscriptionEvidence(
                 originalTransactionID: facts.originalTransactionID, asOf: row.asOf, transactions: [row])
         }

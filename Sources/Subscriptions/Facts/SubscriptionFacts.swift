@@ -230,7 +230,7 @@ extension SubscriptionFacts {
         guard let index = Period.indexOfLast(in: periods) else { return renewal.map(RenewalFacts.init) }
         let last = periods[index]
         return periods[(index + 1)...].compactMap(\.renewal).filter { $0.asOf >= last.purchasedAt }
-            .reduce(last.renewal) { known, said in
+            .reduce(renewalFacts(after: index)) { known, said in
                 guard let known, known.asOf >= said.asOf else { return said }
                 return known
             }?.after(last)

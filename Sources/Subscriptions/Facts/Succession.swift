@@ -10,14 +10,47 @@ extension SubscriptionFacts {
 
     private func isRenewal(_ index: Int, _ policy: Policy) -> Bool {
         let period = periods[index]
-        let earlier = periods[..<index].last { !$0.gaveWay && $0.purchasedAt < period.purchasedAt }
-        guard let previous = earlier else { return !period.begins(originalTransactionID, policy) }
+        let earlier = periods[..<index].lastIndex { !$0.gaveWay && $0.purchasedAt < period.purchasedAt }
+        guard let before = earlier.map(running(beside:)) else { return !period.begins(originalTransactionID, policy) }
+        let previous = periods[before]
         if previous.productID != period.productID, tookOver(index, previous, policy) { return false }
         guard period.begins(after: previous, policy) else { return false }
         let gap = period.purchasedAt - previous.expiresAt
+        let renewal = renewalFacts(after: before)?.after(previous).said.value
         // Without a word about the end, a longer gap in Apple's list is a lapse.
-        guard let ending = previous.ending else { return gap <= policy.lateRenewalTolerance }
-        return gap <= previous.longestGap(knowing: ending.value, policy)
+        guard renewal != nil || period.continuesTerm(of: previous) else { return gap <= policy.lateRenewalTolerance }
+        return gap <= previous.longestGap(before: period, knowing: renewal, policy)
+    }
+
+    /// Returns the transaction that runs to the end of a period: of several the one that began last of those that were not
+    /// taken back.
+    func running(beside index: Int) -> Int {
+        companions(of: index).last { periods[$0].isLive } ?? index
+    }
+
+    /// Returns what Apple said of the renewal after a period, about whichever of its transactions it said so.
+    func renewalFacts(after index: Int) -> RenewalFacts? {
+        companions(of: index).map { periods[$0].renewal }.reduce(nil, merged)
+    }
+
+    /// The transactions of one period, in order: they end together.
+    private func companions(of index: Int) -> [Int] {
+        guard periods[index].isOneOfSeveral else { return [index] }
+        let end = periods[index].expiresAt
+        return periods.indices.filter { periods[$0].expiresAt == end && periods[$0].movedTo == nil || $0 == index }
+    }
+
+    /// Returns, for every payment of a term, when the next payment of it began, if that was later than the tolerance: the
+    /// numbers prove that Apple went on to charge.
+    func recoveries(by policy: Policy) -> [Instant?] {
+        periods.indices.map { index in
+            let period = periods[index]
+            guard period.payment.map({ !$0.isLast }) ?? false else { return nil }
+            let next = periods[(index + 1)...].first { $0.continuesTerm(of: period) && !$0.neverBegan }
+            guard let next else { return nil }
+            let gap = next.purchasedAt - period.expiresAt
+            return gap > policy.lateRenewalTolerance && gap <= policy.longestPaymentLapse ? next.purchasedAt : nil
+        }
     }
 
     /// Returns whether a period replaced another product immediately rather than at the next renewal: the period before,
@@ -50,11 +83,41 @@ extension Period {
         purchasedAt >= previous.expiresAt - previous.tolerance(policy)
     }
 
-    /// Returns the longest gap after it that is no lapse, knowing what Apple said last about its renewal.
-    func longestGap(knowing renewal: Renewal?, _ policy: Policy) -> Delay {
-        if renewal?.willRenew == false { return policy.lateRenewalTolerance }
+    /// Returns the longest gap after it that is no lapse, knowing what follows it, and what Apple said last about its
+    /// renewal.
+    func longestGap(before next: Period, knowing renewal: Renewal?, _ policy: Policy) -> Delay {
+        if next.continuesTerm(of: self) { return policy.longestPaymentLapse }
+        let isTermOver =
+            isMonthly && (isRefunded(before: next) || renewal?.isGivenUp == true || next.beginsAnew(after: self))
+        if isTermOver || renewal?.willRenew == false { return policy.lateRenewalTolerance }
         return isMonthly ? policy.longestPaymentLapse : policy.longestLapse
     }
+
+    /// Returns whether it was bought: it began while another period, which had been refunded, would have run.
+    func wasBought(after previous: Period, _ policy: Policy) -> Bool {
+        previous.isRefunded(before: self) && !begins(after: previous, policy)
+    }
+
+    /// Returns whether it was refunded when another period began.
+    private func isRefunded(before next: Period) -> Bool {
+        isRefunded && cancelledAt.map { $0 <= next.purchasedAt } ?? false
+    }
+
+    /// Returns whether it is the next payment of a term.
+    func continuesTerm(of previous: Period) -> Bool {
+        guard isMonthly, previous.isMonthly, productID == previous.productID, let payment, let before = previous.payment
+        else { return false }
+        return payment.number == before.number + 1 && payment.total == before.total
+    }
+
+    /// Returns whether it begins another term, or is paid at once, although payments of a term were left.
+    private func beginsAnew(after previous: Period) -> Bool {
+        guard let before = previous.payment, !before.isLast else { return false }
+        return payment.map { $0.number <= before.number } ?? (details.sale?.value.plan == Sale.upfront)
+    }
+
+    /// Whether it was neither taken back nor replaced.
+    var isLive: Bool { cancelledAt == nil && !isUpgraded }
 
     /// Returns whether the period replaced another product immediately rather than at the next renewal: the other
     /// period is marked as upgraded, or was still far from its expiry.

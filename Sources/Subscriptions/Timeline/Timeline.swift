@@ -190,13 +190,15 @@ extension SubscriptionState {
     /// How the newest period is paid. A term that Apple ended by a refund, or that another product replaced, is none.
     package var sale: SaleStanding {
         let rows = facts.periods.filter { $0.expiresAt == expiresAt }
-        guard let head = rows.last(where: { $0.details.sale != nil }), let sale = head.details.sale?.value else {
+        // A transaction that was refunded beside others says nothing of what still runs.
+        let live = rows.filter(\.isLive)
+        let head = live.last { $0.payment != nil } ?? live.last { $0.details.sale != nil }
+        guard let sale = (head ?? rows.last { $0.details.sale != nil })?.details.sale?.value else {
             return SaleStanding()
         }
-        let term = head.cancelledAt == nil && !head.isUpgraded ? sale.payment : nil
+        let term = head?.payment
         // A member's text repeats the seats of the purchaser.
-        let seats = rows.filter { $0.cancelledAt == nil && !$0.isUpgraded && !$0.isShared }
-            .compactMap { $0.details.sale?.value.seats }
+        let seats = live.filter { !$0.isShared }.compactMap { $0.details.sale?.value.seats }
         return SaleStanding(
             plan: Sale.word(of: sale.plan), paymentNumber: term?.number, payments: term?.total,
             termEndsAt: term?.termEndsAt,

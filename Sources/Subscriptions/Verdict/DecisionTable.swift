@@ -27,6 +27,8 @@ struct DecisionTable {
     let stretches: [Stretch]
     private let last: Int?
     private let currentRenewal: RenewalFacts?
+    /// When the next payment of a term was made late, by the payment before it.
+    private let recoveries: [Instant?]
 
     init(_ facts: SubscriptionFacts, policy: Policy) {
         self.facts = facts
@@ -34,11 +36,12 @@ struct DecisionTable {
         stretches = zip(facts.periods, Replacement.instants(in: facts.periods)).map { Stretch($0, replacedAt: $1) }
         last = Period.indexOfLast(in: facts.periods)
         currentRenewal = facts.currentRenewalFacts
+        recoveries = facts.recoveries(by: policy)
     }
 
     /// Returns the renewal information about the end of a period.
     func renewal(of index: Int) -> RenewalFacts? {
-        index == last ? currentRenewal : facts.periods[index].renewal?.after(facts.periods[index])
+        index == last ? currentRenewal : facts.renewalFacts(after: index)?.after(facts.periods[index])
     }
 
     /// Returns the end of grace after a period: Apple's date; where its status alone says grace, the longest that it
@@ -188,6 +191,8 @@ extension DecisionTable {
 
     private func lapse(_ index: Int, _ facts: RenewalFacts?, at instant: Instant) -> (Rule, until: Instant?) {
         if let grace = graceEnd(of: index, facts), grace > instant { return (.grace, grace) }
+        // The payment that was made late proves that this one failed, whether or not Apple was asked meanwhile.
+        if let recovered = recoveries[index], instant < recovered { return (.billingRetry, nil) }
         let renewal = facts?.said.value
         let intent = renewal?.expirationIntent
         if renewal?.inBillingRetry == true, intent == nil || intent == "2" { return (.billingRetry, nil) }

@@ -236,6 +236,7 @@ extension Explanation.HeldStatement {
         case .end: "transaction \(transactionID) ends earlier here"
         case .revocation: "the refund of transaction \(transactionID) is missing here"
         case .upgrade: "the replacement of transaction \(transactionID) is missing here"
+        case .seats: "a refund of seats of transaction \(transactionID) is missing here"
         }
     }
 }

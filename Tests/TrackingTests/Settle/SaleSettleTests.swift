@@ -122,6 +122,9 @@ struct SaleSettleTests {
             let second = try await refunds()
             #expect(second.map { $0[0] } == [-4_907, -9_814] && Array(second.dropFirst()) == first)
             try await back(2, asOf: -3)
+            #expect(try await refunds() == second, "one answer takes nothing back")
+            try await test.expectRows("SELECT seats FROM perennial.subscription_now", [[3]])
+            try await back(2, asOf: -2.9)
             #expect(try await refunds() == first, "one refund was taken back")
             try await back(3, asOf: -2)
             try await back(6, asOf: -1) { $0.refunded = (0, test.at(-1.5)) }
@@ -129,6 +132,51 @@ struct SaleSettleTests {
             #expect(all.map { $0[0] } == [-4_907, -9_814, -14_721] && Array(all.prefix(2)) == second)
             #expect(all.last?.last == false)
             #expect(try await refunds(knownAt: between) == first, "what was known stays")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("A group's term goes on, and is told, where seats that were added are refunded as a whole")
+    func groupTerm() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            func pair(refunded: Int?, asOf: Double) -> Finding {
+                var evidence = Answer(from: test.at(-10), asOf: test.at(asOf)).evidence
+                evidence.transactions.append(evidence.transactions[0])
+                for index in 0...1 {
+                    let seats = [6, 3][index]
+                    evidence.transactions[index].webOrderLineItemID = nil
+                    evidence.transactions[index].transactionID = TransactionID("t\(index)")
+                    evidence.transactions[index].quantity = seats
+                    evidence.transactions[index].cancelledAt = index == refunded ? test.at(-5) : nil
+                    evidence.transactions[index].sale = Sale(
+                        plan: Sale.monthly, payment: Sale.Payment(number: 3, total: 12, termEndsAt: test.at(260)),
+                        seats: Sale.Seats(count: seats, revoked: index == refunded ? seats : 0), isOneOfSeveral: true)
+                    evidence.transactions[index].price = Price(milliunits: Int64(seats) * 10_990, currency: "EUR")
+                }
+                evidence.renewals[0].renewal.term = TermWill(renews: true, productID: "monthly", plan: Sale.monthly)
+                return .verified(evidence)
+            }
+            for (refunded, asOf, seats) in [(nil, -6.0, 9), (1, -4, 6)] as [(Int?, Double, Int)] {
+                try await test.check(receipt, pair(refunded: refunded, asOf: asOf))
+                try await test.expectRows(
+                    """
+                    SELECT s.plan, s.payment_number, s.payments, s.commitment_ends_at = $1::timestamptz AS ends,
+                           s.next_payment, s.will_renew, s.seats, r.is_within_term
+                    FROM perennial.subscription_now s JOIN perennial.renewal_now r USING (original_transaction_id)
+                    """, with: [.instant(test.at(260))], [["monthly", 3, 12, true, true, true, .count(seats), true]])
+            }
+            let unread = EvidenceReader(answer: { _ in nil }, notification: { _ in nil })
+            let reasons = try await test.ledger.customers.reasons(
+                app: test.app.bundleID, customer: "ann", at: nil, reading: unread)
+            let text = CustomerExplanation(reasons).text
+            #expect(
+                text.contains("Paid: payment 3 of 12 of a term until \(test.at(260).iso8601), 6 seats."), "\(text)")
+            try await test.expectRows(
+                """
+                SELECT kind, monthly_milliunits FROM perennial.mrr_movement_as_known('infinity', 'UTC')
+                WHERE day <= now() ORDER BY day
+                """, [["new", 98_910], ["contraction", -32_970]])
             try await test.expectSound()
         }
     }

@@ -163,6 +163,14 @@ import Testing
                     },
                 ]
             ),
+            (
+                "g",
+                [
+                    Said(day: "2024-10-20", paid: 5, wills: (true, true)),
+                    Said(day: "2024-11-21", paid: 6, wills: (true, true)),
+                    Said(day: "2025-05-20", paid: 12, wills: (true, true)), ended("2025-06-20", paid: 12, intent: "1"),
+                ]
+            ),
         ]
     }
 
@@ -183,18 +191,33 @@ import Testing
             #expect(
                 moved == [
                     // A failed payment is no revenue until it is made, and no churn while it is owed; a cancellation within
-                    // the term moves nothing. Of b and c the failure was over at first sight.
+                    // the term moves nothing. Of b and c the failure was over at first sight, and of g before the next look.
                     "a 2024-06-08 new 10990 - -", "a 2024-11-08 contraction -10990 - -",
                     "a 2024-11-20 expansion 10990 - -", "a 2025-07-20 churn -10990 expired billing_error",
-                    "b 2024-06-08 new 10990 - -", "b 2024-11-08 churn -10990 expired unknown",
-                    "b 2024-11-20 reactivation 10990 - -", "b 2025-06-20 contraction -2740 - -",
+                    "b 2024-06-08 new 10990 - -", "b 2024-11-08 contraction -10990 - -",
+                    "b 2024-11-20 expansion 10990 - -", "b 2025-06-20 contraction -2740 - -",
                     "b 2026-06-20 churn -8250 expired voluntary",
-                    "c 2024-06-08 new 10990 - -", "c 2024-11-08 churn -10990 expired unknown",
-                    "c 2024-11-20 reactivation 10990 - -", "c 2025-06-20 churn -10990 expired voluntary",
+                    "c 2024-06-08 new 10990 - -", "c 2024-11-08 contraction -10990 - -",
+                    "c 2024-11-20 expansion 10990 - -", "c 2025-06-20 churn -10990 expired voluntary",
                     "d 2024-06-08 new 10990 - -", "d 2024-11-08 churn -10990 expired billing_error",
                     "e 2024-06-08 new 10990 - -", "e 2024-08-20 churn -10990 revoked refund",
                     "f 2024-06-08 new 10990 - -", "f 2024-08-20 expansion 9010 - -",
                     "f 2025-08-20 churn -20000 expired voluntary",
+                    "g 2024-06-08 new 10990 - -", "g 2024-11-08 contraction -10990 - -",
+                    "g 2024-11-20 expansion 10990 - -", "g 2025-06-20 churn -10990 expired voluntary",
+                ])
+            let reported = try await test.rows(
+                """
+                SELECT e.kind, e.occurred_at::date AS day
+                FROM ledger.event e JOIN ledger.subscription s USING (subscription_id)
+                WHERE s.original_transaction_id = 'g' AND e.kind NOT IN ('subscription.renewed', 'ownership.assigned')
+                ORDER BY e.version, e.ordinal
+                """)
+            #expect(
+                reported == [
+                    "subscription.started 2024-06-08", "billing.retry_entered 2024-11-08",
+                    "subscription.recovered 2024-11-20", "subscription.expired 2025-06-20",
+                    "auto_renew.disabled 2025-06-20",
                 ])
             let renewals = try await test.rows(
                 """
@@ -205,7 +228,7 @@ import Testing
             #expect(
                 renewals == [
                     "a 2025-06-20 yearly true", "b 2025-06-20 yearly true", "b 2026-06-20 yearly -",
-                    "c 2025-06-20 yearly -", "f 2025-08-20 higher -",
+                    "c 2025-06-20 yearly -", "f 2025-08-20 higher -", "g 2025-06-20 yearly -",
                 ], "payments 2 to 12 are no renewals")
             let money = try await test.rows(
                 """
@@ -219,7 +242,7 @@ import Testing
                     "b refund 1 -10990 2024-09-15", "c charge 12 131880 -", "c refund 1 -10990 2024-09-15",
                     "d charge 5 54950 -", "e charge 3 32970 -", "e refund 1 -10990 2024-08-20",
                     // Apple does not state what it gave back of the month.
-                    "f charge 4 272970 -", "f proration 1 - -",
+                    "f charge 4 272970 -", "f proration 1 - -", "g charge 12 131880 -",
                 ])
             try await test.expectSound()
         }
