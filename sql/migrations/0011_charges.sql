@@ -459,3 +459,23 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM ledger.charges_of(known_at, NULL)
 $$;
 COMMENT ON FUNCTION perennial.charges_as_known IS 'ledger.charges_of for every subscription and one-time purchase';
+
+-- The function is one expression, which the planner puts where it is used.
+CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE right(period, 1)
+        WHEN 'Y' THEN 12.0 * substr(period, 2, length(period) - 2)::int
+        WHEN 'M' THEN substr(period, 2, length(period) - 2)::numeric
+        WHEN 'W' THEN 7.0 * substr(period, 2, length(period) - 2)::int * 12 / 365.25
+        WHEN 'D' THEN substr(period, 2, length(period) - 2)::numeric * 12 / 365.25
+        ELSE CASE
+            WHEN expires_at - purchased_at >= interval '25 days'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 * 12 / 365.25)
+            WHEN expires_at - purchased_at >= interval '6 days'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 / 7) * 7 * 12 / 365.25
+            WHEN expires_at - purchased_at >= interval '1 day'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400) * 12 / 365.25 END END
+$$;
+COMMENT ON FUNCTION ledger.months IS
+    'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
+    'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';

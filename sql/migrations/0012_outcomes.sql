@@ -76,8 +76,8 @@ COMMENT ON FUNCTION ledger.moves_of IS
     'a proration by time, and a refund of the rest. Refunded seats (when, how many before and after, in order) are refunds '
     'of their own, and a later refund of the whole is the rest';
 
--- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
--- gap.
+-- The function sorts once: it adds up the time that paid service covered over the whole subscription, and subtracts what
+-- came before the last gap, and what was still to be served at the charge.
 CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
@@ -98,40 +98,44 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                    ORDER BY served.purchased_at, served.charge_id), '0') AS service_before
         FROM (
             SELECT r.*,
-                   sum(CASE WHEN r.is_service THEN GREATEST(r.serves_until - r.purchased_at, interval '0')
-                            ELSE interval '0' END) OVER before AS service,
-                   r.purchased_at > max(r.serves_until) FILTER (WHERE r.is_service) OVER before + interval '60 days'
-                       AS begins_anew
+                   -- Seats that were added to a period serve no further days, and what runs beside a charge was not served
+                   -- before it.
+                   sum(CASE WHEN r.is_service
+                            THEN GREATEST(r.serves_until - GREATEST(r.purchased_at, r.covered_until), interval '0')
+                            ELSE interval '0' END) OVER before
+                       - GREATEST(r.covered_until - r.purchased_at, interval '0') AS service,
+                   r.purchased_at > r.covered_until + interval '60 days' AS begins_anew
             FROM (
-                SELECT k.*, replaced.at AS replaced_at,
-                       k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
-                           AND NOT k.is_addition
-                           AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
-                       LEAST(k.expires_at, replaced.at) AS serves_until
+                SELECT s.*, max(s.serves_until) FILTER (WHERE s.is_service) OVER before AS covered_until
                 FROM (
-                    SELECT h.*,
-                           ledger.is_rest_refunded(h.is_upgraded, h.revocation_percentage, h.purchased_at, h.expires_at,
-                                                   h.cancelled_at, h.followed_at) AS is_rest_refunded
+                    SELECT k.*, replaced.at AS replaced_at,
+                           k.offer IS DISTINCT FROM 'trial' AND NOT k.is_family_shared AND NOT k.is_rest_refunded
+                               AND (k.cancelled_at IS NULL OR k.is_upgraded) AS is_service,
+                           LEAST(k.expires_at, replaced.at) AS serves_until
                     FROM (
-                        SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
-                               -- Seats that were added to a period serve no further days.
-                               COALESCE(g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at, false)
-                                   AS is_addition,
-                               -- A sandbox row may not say when it was replaced: when the next period began, or at once
-                               -- if it was charged ahead of a period that another one had already begun to cover. Seats
-                               -- of the same period are neither.
-                               CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
-                                         AND NOT (g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at)
-                                    THEN g.purchased_at
-                                    WHEN lead(g.is_one_of_several) OVER stream AND lead(g.expires_at) OVER stream = g.expires_at
-                                    THEN ledger.followed_at(g.stream_id, g.charge_id, g.purchased_at, g.expires_at, known_at)
-                                    ELSE lead(g.purchased_at) OVER stream END AS followed_at
-                        FROM ledger.charges_of(known_at, streams) g
-                        WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
-                -- The date may be that of a later refund, so a replacement is no later than the next period.
-                CROSS JOIN LATERAL (
-                    SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
-                                WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) r
+                        SELECT h.*,
+                               ledger.is_rest_refunded(h.is_upgraded, h.revocation_percentage, h.purchased_at, h.expires_at,
+                                                       h.cancelled_at, h.followed_at) AS is_rest_refunded
+                        FROM (
+                            SELECT g.*, lead(g.first_known_at) OVER stream AS next_known_at,
+                                   -- A sandbox row may not say when it was replaced: when the next period began, or at once
+                                   -- if it was charged ahead of a period that another one had already begun to cover. Seats
+                                   -- of the same period are neither.
+                                   CASE WHEN g.cancelled_at IS NULL AND lag(g.expires_at) OVER stream > g.purchased_at
+                                             AND NOT (g.is_one_of_several AND lag(g.expires_at) OVER stream = g.expires_at)
+                                        THEN g.purchased_at
+                                        WHEN lead(g.is_one_of_several) OVER stream AND lead(g.expires_at) OVER stream = g.expires_at
+                                        THEN ledger.followed_at(g.stream_id, g.charge_id, g.purchased_at, g.expires_at, known_at)
+                                        ELSE lead(g.purchased_at) OVER stream END AS followed_at
+                            FROM ledger.charges_of(known_at, streams) g
+                            WINDOW stream AS (PARTITION BY g.stream_id, g.kind ORDER BY g.purchased_at, g.charge_id)) h) k
+                    -- The date may be that of a later refund, so a replacement is no later than the next period.
+                    CROSS JOIN LATERAL (
+                        SELECT CASE WHEN k.is_rest_refunded THEN k.followed_at
+                                    WHEN k.is_upgraded THEN LEAST(k.cancelled_at, k.followed_at) END AS at) replaced) s
+                WINDOW before AS (
+                    PARTITION BY s.stream_id, s.kind ORDER BY s.purchased_at, s.charge_id
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) r
             WINDOW before AS (
                 PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) served
@@ -159,30 +163,47 @@ $$;
 COMMENT ON FUNCTION ledger.revenue_of IS
     'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
-    'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '
+    'adds up what the paid periods of the subscription had served at the charge: refunded ones do not count, replaced ones '
     'count until their replacement (ledger.moves_of). Paid service begins anew after more than 60 days without, from the '
     'end of paid service; trials, family sharing and refunded periods are none. Proceeds are before taxes, which Apple '
     'does not report';
 
--- The function is one expression, which the planner puts where it is used.
-CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE right(period, 1)
-        WHEN 'Y' THEN 12.0 * substr(period, 2, length(period) - 2)::int
-        WHEN 'M' THEN substr(period, 2, length(period) - 2)::numeric
-        WHEN 'W' THEN 7.0 * substr(period, 2, length(period) - 2)::int * 12 / 365.25
-        WHEN 'D' THEN substr(period, 2, length(period) - 2)::numeric * 12 / 365.25
-        ELSE CASE
-            WHEN expires_at - purchased_at >= interval '25 days'
-                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 * 12 / 365.25)
-            WHEN expires_at - purchased_at >= interval '6 days'
-                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 / 7) * 7 * 12 / 365.25
-            WHEN expires_at - purchased_at >= interval '1 day'
-                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400) * 12 / 365.25 END END
-$$;
-COMMENT ON FUNCTION ledger.months IS
-    'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
-    'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
+-- In PL/pgSQL, so that it is not put where it is used: its common table expressions would forbid parallel workers there.
+CREATE FUNCTION ledger.group_prices_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (charge_id bigint, begins_at timestamptz, paid_from timestamptz, seats int, price_milliunits bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH refund AS (
+        SELECT s.charge_id, array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.after ORDER BY s.after) AS afters
+        FROM ledger.seat_refunds_of(known_at, streams) s GROUP BY s.charge_id
+    ), part AS (
+        SELECT o.stream_id, o.product_id, o.expires_at, o.charge_id, o.purchased_at,
+               CASE WHEN NOT o.is_upgraded THEN o.cancelled_at END AS gone_at, o.seats, o.price_milliunits, o.currency,
+               min(o.purchased_at) OVER (PARTITION BY o.stream_id, o.product_id, o.expires_at) AS paid_from, r.ats, r.afters
+        FROM perennial.period_version o LEFT JOIN refund r USING (charge_id)
+        WHERE o.seats IS NOT NULL AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)
+          AND (streams IS NULL OR o.stream_id = ANY (streams))
+    ), step AS (
+        SELECT p.stream_id, p.product_id, p.expires_at, p.purchased_at AS at FROM part p
+        UNION SELECT p.stream_id, p.product_id, p.expires_at, p.gone_at FROM part p
+        UNION SELECT p.stream_id, p.product_id, p.expires_at, GREATEST(r.at, p.purchased_at) FROM part p, unnest(p.ats) r (at))
+    SELECT (array_agg(p.charge_id ORDER BY p.purchased_at DESC, p.charge_id DESC))[1], s.at, min(p.paid_from),
+           sum(kept.seats)::int,
+           CASE WHEN bool_and(p.price_milliunits IS NOT NULL OR p.currency IS NULL)
+                THEN sum(round(p.price_milliunits * kept.seats / GREATEST(1, p.seats)::numeric))::bigint END
+    FROM step s JOIN part p USING (stream_id, product_id, expires_at)
+    CROSS JOIN LATERAL (
+        SELECT p.seats - COALESCE(max(r.after), 0) AS seats FROM unnest(p.ats, p.afters) r (at, after) WHERE r.at <= s.at) kept
+    WHERE p.purchased_at <= s.at AND COALESCE(s.at < p.gone_at, true) AND s.at < s.expires_at
+    GROUP BY s.stream_id, s.product_id, s.expires_at, s.at;
+END $$;
+COMMENT ON FUNCTION ledger.group_prices_of IS
+    'What groups pay for each period, from each instant on at which seats were bought or refunded: what its transactions cost '
+    'that were not taken back until then, without refunded seats. Those that Apple refunded without a date count until that '
+    'was learnt. charge_id is the newest of these transactions, paid_from the begin of the period. The sum is not known where '
+    'one of them cannot be read';
 
 CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -190,33 +211,19 @@ RETURNS TABLE (
     begins_at timestamptz, paid_from timestamptz, first_expires_at timestamptz, price_milliunits bigint, currency text,
     plan text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
+    SELECT c.stream_id, min(c.charge_id), c.product_id, c.units, c.offer, c.is_family_shared, min(c.begins_at),
            min(c.paid_from), min(c.expires_at), c.run_price, c.currency, c.plan
     FROM (
         SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
         FROM (
-            SELECT v.*, COALESCE(paid.begins_at, v.purchased_at) AS paid_from,
-                   CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE paid.price END AS run_price
+            SELECT v.*, COALESCE(paid.begins_at, v.purchased_at) AS begins_at,
+                   COALESCE(paid.paid_from, v.purchased_at) AS paid_from, COALESCE(paid.seats, v.quantity) AS units,
+                   CASE WHEN v.seats IS NULL THEN v.price_milliunits ELSE paid.price_milliunits END AS run_price
             FROM perennial.period_version v
-            -- What a group pays is what its transactions of one period cost together, without refunded seats, from when
-            -- the first of them began. A transaction that was refunded counts only where all of them were. The sum is
-            -- not known where one of them cannot be read.
-            LEFT JOIN LATERAL (
-                SELECT COALESCE(min(o.purchased_at) FILTER (WHERE o.cancelled_at IS NULL), min(o.purchased_at)) AS begins_at,
-                       CASE WHEN bool_and(o.price_milliunits IS NOT NULL OR o.currency IS NULL) THEN
-                           COALESCE(sum(part.amount) FILTER (WHERE o.cancelled_at IS NULL), sum(part.amount))::bigint
-                           END AS price
-                FROM perennial.period_version o
-                CROSS JOIN LATERAL (
-                    SELECT CASE WHEN o.cancelled_at IS NOT NULL THEN o.price_milliunits
-                                ELSE round(o.price_milliunits * (o.seats - o.revoked_seats)
-                                           / GREATEST(1, o.seats)::numeric) END AS amount) part
-                WHERE v.seats IS NOT NULL AND o.stream_id = v.stream_id AND o.expires_at = v.expires_at
-                  AND (o.charge_id = v.charge_id OR v.is_one_of_several
-                       AND (o.purchased_at, o.charge_id) < (v.purchased_at, v.charge_id))
-                  AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) paid ON true) p
+            LEFT JOIN ledger.group_prices_of(known_at, streams) paid ON paid.charge_id = v.charge_id
+            WHERE v.seats IS NULL OR paid.begins_at IS NOT NULL) p
         LEFT JOIN (
             SELECT COALESCE(h.product_id, d.product_id) AS product_id,
                    COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
@@ -258,13 +265,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ) own ON own.stream_id = p.stream_id
         WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
           AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
-    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared, c.run_price, c.currency, c.plan,
-             CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
+    GROUP BY c.stream_id, c.product_id, c.run, c.units, c.offer, c.is_family_shared, c.run_price, c.currency, c.plan,
+             CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END,
+             -- What a group pays changes within a period, and may come back to what it was.
+             CASE WHEN c.seats IS NOT NULL THEN c.begins_at END
 $$;
 COMMENT ON FUNCTION ledger.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
     'a charge with an offer, a price of its own, another quantity, another plan or no price begins, and where Apple''s '
-    'price, the catalog''s or the storefront changes. The price of a group''s charge includes the seats that it has beside';
+    'price, the catalog''s or the storefront changes. A group has a run for each step of ledger.group_prices_of, and as quantity '
+    'the seats that are left';
 
 CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -377,7 +387,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            COALESCE(next.kind = 'subscription.recovered', false)
     FROM (
         SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid, c.plan, c.payment_number, c.payments,
-               NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
+               NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true)
+                   -- Of several transactions of a period one is enough.
+                   OR c.is_one_of_several AND EXISTS (
+                       SELECT FROM perennial.period_version o
+                       WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at AND o.product_id = c.product_id
+                         AND NOT o.is_upgraded AND COALESCE(o.cancelled_at >= o.expires_at, true)
+                         AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)) AS comes_to_its_end,
                lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
                lead(paid.is_paid) OVER stream AS next_is_paid
         FROM perennial.period_version c
@@ -389,6 +405,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
               SELECT FROM perennial.period_version o
               WHERE o.stream_id = c.stream_id AND o.expires_at = c.expires_at
                 AND (o.purchased_at, o.charge_id) < (c.purchased_at, c.charge_id)
+                AND COALESCE(o.cancelled_at > o.purchased_at, true)
                 AND o.known_from <= known_at AND COALESCE(o.known_until > known_at, true)))
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p

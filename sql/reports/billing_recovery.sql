@@ -33,6 +33,12 @@ WITH failing AS MATERIALIZED (
         AND t.valid_from <= first.as_of
         AND t.known_from <= first.recorded_at AND COALESCE(t.known_until > first.recorded_at, true)
     WHERE first.recorded_at <= :'as_known_at'::timestamptz
+      -- Not those after which the subscription had been paid again.
+      AND NOT EXISTS (
+          SELECT FROM perennial.timeline paid
+          WHERE paid.subscription_id = t.subscription_id AND paid.state = 'active' AND paid.valid_from >= t.valid_until
+            AND paid.valid_from <= first.as_of AND paid.known_from <= first.recorded_at
+            AND COALESCE(paid.known_until > first.recorded_at, true))
     GROUP BY t.bundle_id, t.original_transaction_id, first.recorded_at, first.version, first.as_of
     HAVING bool_or(first.as_of < t.valid_until)
 ), reported AS (

@@ -3,7 +3,8 @@
 -- A subscription pays at a day's end if it gives access and the newest period that has begun was a charge: no trial,
 -- not family-shared, not refunded before. It counts with the price of that period divided by its months (the catalog's
 -- period, or for offers the actual length; a month has 365.25 / 12 days), also during grace and while it awaits
--- renewal; a term whose failed payment Apple tries counts with 0. Amounts are in units of the currency, one row for
+-- renewal; a term whose failed payment Apple tries counts with 0, and a group with what its transactions of the period cost
+-- without the seats that were refunded until then. Amounts are in units of the currency, one row for
 -- each, never added up. A row without currency counts subscriptions at unknown prices. The shares give the sources of
 -- the prices of all paying subscriptions of the app that day: Apple's, stated at intake, the catalog's for the
 -- storefront, the default storefront's, unknown. The day that was not over at as_known_at appears as of that instant,

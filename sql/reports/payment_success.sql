@@ -6,7 +6,7 @@
 -- without a number or by a plan that is not known, decides nothing: neither it nor the one before it is due. on_time:
 -- the next payment began at most an hour (sandbox: ten minutes) after the end. recovered: it began later, after a
 -- failed charge. failed: the term ended without it. undecided: Apple still tries, or has not been asked. success_pct =
--- (on_time + recovered) / (due - undecided). The first payment of a term is no payment that was due: see renewal_rate,
+-- (on_time + recovered) / (due - undecided). All transactions of a group's month are one payment. The first payment of a term is no payment that was due: see renewal_rate,
 -- which counts terms. is_mature: the bucket is over and no payment of it is undecided. is_complete: the whole bucket
 -- lies between `from` and `until` and was over at as_known_at.
 \if :{?from} \else \set from -infinity \endif
@@ -16,19 +16,26 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH payment AS (
-    SELECT bundle_id, environment, stream_id, product_id, expires_at, plan, payment_number, payments,
-           NOT is_upgraded AND COALESCE(cancelled_at >= expires_at, true) AS comes_to_its_end,
-           lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number,
+WITH paid AS (
+    -- A group's transactions of one month are one payment.
+    SELECT bundle_id, environment, stream_id, product_id, expires_at, min(purchased_at) AS purchased_at,
+           min(charge_id) AS charge_id, min(plan) AS plan, max(payment_number) AS payment_number,
+           max(payments) AS payments, bool_or(NOT is_upgraded AND COALESCE(cancelled_at >= expires_at, true)) AS comes_to_its_end
+    FROM (
+        SELECT *, bool_or(is_one_of_several) OVER (PARTITION BY stream_id, product_id, expires_at) AS is_of_group
+        FROM perennial.period_history
+        WHERE environment = perennial.known_environment(:'environment')
+          AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+          AND NOT is_family_shared AND offer IS DISTINCT FROM 'trial'
+          AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)) p
+    GROUP BY bundle_id, environment, stream_id, product_id, expires_at, CASE WHEN NOT is_of_group THEN charge_id END
+), payment AS (
+    SELECT *, lead(purchased_at) OVER term AS next_at, lead(payment_number) OVER term AS next_number,
            -- A month without a number, or by a plan that is not known, could not be read.
            lead(CASE plan WHEN 'MONTHLY' THEN payment_number IS NULL WHEN 'BILLED_UPFRONT' THEN false
                           ELSE plan IS NOT NULL OR expires_at - purchased_at < interval '32 days' END) OVER term
                AS next_is_unread
-    FROM perennial.period_history
-    WHERE environment = perennial.known_environment(:'environment')
-      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND NOT is_family_shared AND offer IS DISTINCT FROM 'trial'
-      AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
+    FROM paid
     WINDOW term AS (PARTITION BY stream_id ORDER BY purchased_at, charge_id)
 ), due AS (
     SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,

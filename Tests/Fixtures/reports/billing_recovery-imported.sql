@@ -1,7 +1,8 @@
 -- set as_known_at=2026-03-25Z
 -- Imported on 5 March. X was in billing retry since 20 February and paid on 12 March, 20 days after. Y was in grace since 1 March
 -- and had paid on the 8th, 7 days after, within grace. Z had failed on 10 February and its grace was over on the 26th; Apple gave
--- up on 20 March. W is tried since 25 February. V had been given up before the import: not among them.
+-- up on 20 March. W is tried since 25 February; another payment of its term had failed on 20 December, and was made before
+-- the import: not among them. V had been given up before the import: not among them.
 -- With E of the history: February E, X, Z, W; two had grace; E recovered in it and X after (5 and 20 days: 12.5), Z is lost,
 -- W undecided: 2 of 3. March: E undecided, Y recovered in grace after 7 days.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
@@ -23,6 +24,8 @@ FROM (VALUES
     ('Z', '2026-02-26Z', NULL, 'billing_retry', NULL, '2026-03-05Z', '2026-03-20Z'),
     ('Z', '2026-02-26Z', '2026-03-20Z', 'billing_retry', NULL, '2026-03-20Z', NULL),
     ('Z', '2026-03-20Z', NULL, 'expired', 'billing_error', '2026-03-20Z', NULL),
+    ('W', '2025-11-20Z', '2025-12-20Z', 'active', NULL, '2026-03-05Z', NULL),
+    ('W', '2025-12-20Z', '2026-01-25Z', 'billing_retry', NULL, '2026-03-05Z', NULL),
     ('W', '2026-01-25Z', '2026-02-25Z', 'active', NULL, '2026-03-05Z', NULL),
     ('W', '2026-02-25Z', NULL, 'billing_retry', NULL, '2026-03-05Z', NULL),
     ('V', '2025-12-01Z', '2026-01-01Z', 'active', NULL, '2026-03-05Z', NULL),
