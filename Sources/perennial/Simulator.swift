@@ -158,6 +158,7 @@ struct SimulatorCommand: AsyncParsableCommand {
             Simulator(options.calendarApp($0, customers: calendarCustomers, at: epoch), signatory: signatory)
         }
         let simulator = Simulator(options, identity: identity, signatory: signatory, beside: calendar)
+        if let key = try signing.serverKey() { simulator.accept(key) }
         do {
             try await runServices(
                 [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)
@@ -186,7 +187,8 @@ struct SimulatorService: Service {
     }
 }
 
-/// Flags about the authority with which a simulator signs transactions, renewals and notifications.
+/// Flags about the authority with which a simulator signs transactions, renewals and notifications, and about the key with
+/// which servers ask for them.
 struct SimulatorSigningFlags: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -198,21 +200,45 @@ struct SimulatorSigningFlags: ParsableArguments {
         help: ArgumentHelp("Where the certificate of the authority that signs texts is written.", valueName: "F"))
     var signingRootFile: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Keeps a key for calls of the pretend Server API in this file, with the id \(PretendServerKey.id) and the "
+                + "issuer \(PretendServerKey.issuerID); made if the file is missing.", valueName: "F"))
+    var serverKeyFile: String?
+
     /// Returns the kept authority, or a new one, which is kept where that is asked for.
     func authority() throws -> SigningAuthority {
         guard let path = signingAuthority else { return try SigningAuthority() }
+        return try kept(
+            in: path, "--signing-authority", read: SigningAuthority.init(stored:), make: { try SigningAuthority() },
+            text: \.stored)
+    }
+
+    /// Returns the kept key of servers, or a new one, which is kept; nil where none is asked for.
+    func serverKey() throws -> PretendServerKey? {
+        try serverKeyFile.map {
+            try kept(
+                in: $0, "--server-key-file", read: PretendServerKey.init(pem:), make: { PretendServerKey() },
+                text: \.pem)
+        }
+    }
+
+    /// Returns what a file keeps, or makes it and keeps it there, for its owner alone.
+    private func kept<Value>(
+        in path: String, _ option: String, read: (String) throws -> Value, make: () throws -> Value,
+        text: KeyPath<Value, String>
+    ) throws -> Value {
         do {
             if FileManager.default.fileExists(atPath: path) {
-                return try SigningAuthority(stored: String(contentsOfFile: path, encoding: .utf8))
+                return try read(String(contentsOfFile: path, encoding: .utf8))
             }
-            let made = try SigningAuthority()
+            let made = try make()
             let isWritten = FileManager.default.createFile(
-                atPath: path, contents: Data(made.stored.utf8), attributes: [.posixPermissions: 0o600])
+                atPath: path, contents: Data(made[keyPath: text].utf8), attributes: [.posixPermissions: 0o600])
             guard isWritten else { throw CocoaError(.fileWriteNoPermission) }
             return made
         } catch {
-            throw Failure(
-                "\(path) cannot be used: \(ExitStatus.sentence(for: error)); give another --signing-authority.")
+            throw Failure("\(path) cannot be used: \(ExitStatus.sentence(for: error)); give another \(option).")
         }
     }
 

@@ -46,6 +46,17 @@ import Testing
         #expect(try store.control("GET", "/simulator/truth/c1000000").code == 404)
     }
 
+    @Test("A kept key of servers is good for the apps of both stores")
+    func serverKey() throws {
+        let store = stores(ManualClock())
+        let key = PretendServerKey()
+        store.accept(try PretendServerKey(pem: key.pem))
+        for one in [store, try #require(store.neighbour)] {
+            #expect(one.serverKeys.key(PretendServerKey.id)?.issuerID == PretendServerKey.issuerID)
+        }
+        #expect(throws: (any Error).self) { try PretendServerKey(pem: "nothing") }
+    }
+
     @Test("The year before the epoch has renewals, refunds, trials and lapses, and lives go on day by day")
     func year() throws {
         let hand = ManualClock()

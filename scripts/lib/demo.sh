@@ -12,6 +12,8 @@ calendar_app=com.example.journal
 calendar_customers=400
 # One of them, who was refunded in the autumn, stayed, and upgraded: the seed decides the lives.
 demo_customer=c1000048
+# Another one, who pays a term of twelve payments, cancelled it, and pays it to its end.
+term_customer=c1000126
 # The uploads of so many seconds are fetched at once after a stop, so that a long one does not fill the memory.
 uploads_seconds_max=600
 
@@ -84,6 +86,7 @@ run_simulator() {
     exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers "$demo_customers" --month-seconds "$demo_month_seconds" \
         --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret" \
         --signing-authority "$state/signing-authority" --signing-root-file "$state/signing-root.pem" \
+        --server-key-file "$state/server-key.p8" \
         --calendar-app "$calendar_app" --calendar-customers "$calendar_customers"
 }
 
@@ -99,12 +102,23 @@ register_app() {
     fi
 }
 
+# Apple states terms of payments, groups and seats in signed texts alone. The simulator wrote the key at its start, and names
+# its id and its issuer in its help.
+ask_server_api() {
+    local app=$1
+    "$perennial" app server-key --app "$app" --key-id PRETENDKEY --issuer-id 57246542-96fe-1a63-e053-0824d011072a \
+        --key-file "$state/server-key.p8"
+    "$perennial" app set "$app" --verifier server_api
+}
+
 # Both apps sell the same products under their own names.
 register_apps() {
-    local catalog=$1
+    local catalog=$1 is_new=0
     register_app "$demo_app" "Tracker, whose months last a minute"
     "$perennial" catalog apply "$catalog"
+    if [[ -f $state/secrets-are-new ]] || ! "$perennial" app show "$calendar_app" >/dev/null 2>&1; then is_new=1; fi
     register_app "$calendar_app" "Journal, with a year of history"
+    if [[ $is_new -eq 1 ]]; then ask_server_api "$calendar_app"; fi
     sed 's/tracker/journal/g' "$catalog" >"$state/journal.yaml"
     "$perennial" catalog apply "$state/journal.yaml"
     rm -f "$state/secrets-are-new"
@@ -210,6 +224,7 @@ print_where_to_look() {
             $api/admin?app=$calendar_app&days=365    an app that began a year ago, in days of the calendar
             $api/admin?app=$demo_app    an app whose months last a minute
   customer  $api/admin/customer?app=$calendar_app&id=$demo_customer    with the reasons for what it says
+            $api/admin/customer?app=$calendar_app&id=$term_customer    who pays a year in twelve payments, and cancelled
   API       curl -H 'Authorization: Bearer $key' $api/v1/apps/$calendar_app/customers/$demo_customer/entitlements
             described in $api/openapi.yaml
 END

@@ -95,7 +95,8 @@ struct CustomerPage {
                 return [
                     .text(one.state.facts.originalTransactionID.text),
                     .text(
-                        [verdict.productID.text, one.state.sale.words].compactMap(\.self).joined(separator: ", ")),
+                        [verdict.productID.text, one.state.sale.words?.withReadableInstants].compactMap(\.self)
+                            .joined(separator: ", ")),
                     .state(state.rawValue, reason?.rawValue),
                     .instant(until, orElse: "no access", toMinute: true), .instant(verdict.expiresAt, toMinute: true),
                     .instant(one.checkedAt, toMinute: true),
@@ -174,6 +175,7 @@ struct ReasonViews {
     struct Thing {
         let title: String
         let conclusion: String
+        let paid: String?
         let steps: [Step]
         let notes: [String]
     }
@@ -208,7 +210,7 @@ struct ReasonViews {
         }
         things = explanation.things.map { thing in
             Thing(
-                title: thing.title, conclusion: thing.says.withReadableInstants,
+                title: thing.title, conclusion: thing.says.withReadableInstants, paid: thing.paid?.withReadableInstants,
                 steps: thing.steps.map { Step($0, bodies) },
                 notes: [thing.gap, thing.owner, thing.expected, thing.clocks].compactMap { $0?.withReadableInstants })
         }

@@ -2728,6 +2728,9 @@ pre {
 <article class="thing">
 <h3>{{title}}</h3>
 <p>{{conclusion}}</p>
+{{#paid}}
+<p>{{.}}</p>
+{{/paid}}
 <ol class="steps">
 {{#steps}}
 <li>{{sentence}}

@@ -145,8 +145,8 @@ extension CustomerExplanation {
         package let conclusion: String
         /// The rule that decided a subscription.
         package var rule: String?
-        /// How a subscription is paid.
-        var paid: String?
+        /// How a subscription is paid, as a sentence; nil where there is nothing to say.
+        package var paid: String?
         package let steps: [Step]
         package let gap: String?
         /// Who owns it, and how they came to own it.
@@ -168,7 +168,8 @@ extension CustomerExplanation {
         return Thing(
             title:
                 "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(one.environment.rawValue)",
-            conclusion: one.conclusion(of: verdict), rule: one.rule(of: verdict), paid: state.sale.words,
+            conclusion: one.conclusion(of: verdict), rule: one.rule(of: verdict),
+            paid: state.sale.words.map { "Paid: \($0)." },
             steps: one.steps(of: verdict), gap: one.gap,
             owner: one.ownership.sentence(for: reasons.customer, accountToken: state.facts.appAccountToken),
             expected: next(of: one, verdict),
@@ -257,7 +258,7 @@ extension CustomerExplanation {
     }
 
     private func lines(of thing: Thing) -> [String] {
-        let head = [thing.says, thing.paid.map { "Paid: \($0)." } ?? "", "Why:"].filter { !$0.isEmpty }
+        let head = [thing.says, thing.paid, "Why:"].compactMap(\.self)
         let steps = thing.steps.enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
         let tail = [thing.gap.map { "From stored facts: \($0)" }, thing.owner, thing.expected, thing.clocks]
         return [thing.title] + head.map { "  " + $0 } + steps + tail.compactMap { $0.map { "  " + $0 } }

@@ -190,6 +190,16 @@ import Testing
         #expect(toolchains[0] != nil && Set(toolchains).count == 1, "\(toolchains)")
     }
 
+    @Test func `the demo's calendar app asks the pretend Server API with the key that the simulator keeps`() throws {
+        let script = try String(contentsOf: ComposeFile.root.appending(path: "scripts/lib/demo.sh"), encoding: .utf8)
+        let key = "--key-id \(PretendServerKey.id) --issuer-id \(PretendServerKey.issuerID)"
+        #expect(script.contains(key), "\(key)")
+        #expect(script.contains("--server-key-file \"$state/server-key.p8\""))
+        #expect(script.contains("--key-file \"$state/server-key.p8\""))
+        #expect(script.contains("app set \"$app\" --verifier server_api"))
+        #expect(script.contains("ask_server_api \"$calendar_app\""))
+    }
+
     @Test func `the speed-up fits the length of the pretend months`() throws {
         let script = try String(contentsOf: ComposeFile.root.appending(path: "scripts/lib/demo.sh"), encoding: .utf8)
         let seconds = try #require(script.firstMatch(of: /demo_month_seconds=([0-9]+)/).flatMap { Int($0.output.1) })

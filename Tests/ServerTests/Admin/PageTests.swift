@@ -179,6 +179,24 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
         }
     }
 
+    @Test("The page of a customer says how a term is paid, in the words of the explanation")
+    func howATermIsPaid() async throws {
+        try await signedIn { world, browser, _ in
+            try await world.database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.period SET sale = '{"plan": "MONTHLY", "payment_number": 3, "payments": 12,
+                                                      "term_ends_at_ms": 1827271490000, "seats": 6}'
+                    """)
+            }
+            let page = try await browser.get(CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)).text
+            let paid = "payment 3 of 12 of a term until 2027-11-26 23:24:50 UTC, 6 seats"
+            #expect(page.contains("<p>Paid: \(paid).</p>"), "\(page)")
+            #expect(page.contains("monthly, \(paid)"))
+            #expect(!page.contains("2027-11-26T23:24:50.000Z"))
+        }
+    }
+
     @Test("The overview shows the summaries")
     func theOverviewShowsTheSummaries() async throws {
         try await signedIn { world, browser, _ in

@@ -11,24 +11,30 @@ struct SigningRootProcessTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
         let (authority, root) = (folder.appending(path: "authority.pem"), folder.appending(path: "root.pem"))
-        let both = folder.appending(path: "both.pem")
+        let (both, key) = (folder.appending(path: "both.pem"), folder.appending(path: "server-key.p8"))
         let arguments = [
             "simulator", "--port", "0", "--customers", "1", "--sandbox-customers", "0", "--signing-authority",
             authority.path, "--signing-root-file", root.path, "--tls", "--tls-root-file", both.path,
+            "--server-key-file", key.path,
         ]
         var roots: [String] = []
+        var keys: [String] = []
         for _ in 0..<2 {
             let simulator = try PerennialProcess(arguments, environment: [:])
             _ = try #require(try await simulator.address(), "\(simulator.said)")
             #expect(await simulator.stop() == 0)
             try simulator.forget()
             roots.append(try String(contentsOf: root, encoding: .utf8))
+            keys.append(try String(contentsOf: key, encoding: .utf8))
         }
-        #expect(roots[0] == roots[1])
+        #expect(roots[0] == roots[1] && keys[0] == keys[1])
+        #expect(try PretendServerKey(pem: keys[0]).pem == keys[0])
         let kept = try SigningAuthority(stored: String(contentsOf: authority, encoding: .utf8))
         #expect(kept.rootPEM == roots[0])
-        let mode = try FileManager.default.attributesOfItem(atPath: authority.path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        for file in [authority, key] {
+            let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+            #expect(mode == 0o600, "\(file.lastPathComponent)")
+        }
 
         let trusted = try TrustedRoots(pem: String(contentsOf: both, encoding: .utf8))
         let text = try kept.sign(Array(#"{"signedDate":\#(Int64(Date().timeIntervalSince1970 * 1000))}"#.utf8))
