@@ -387,7 +387,7 @@ import Testing
         #expect(kinds(settle([recovered]).events) == ["subscription.started"])
     }
 
-    @Test("Only consecutive payments of one term prove it, and only while Apple may have tried")
+    @Test("Only consecutive payments of one term prove it, and only a payment after the leeway")
     func proof() throws {
         let hour = 1.0 / 24
         func term(_ number: Int?, _ from: Double, product: ProductID = "yearly", total: Int = 12) -> TransactionRow {
@@ -400,8 +400,8 @@ import Testing
         let first = [term(1, 0), term(2, 30)]
         var gaps: [(Double, TransactionRow, State)] = []
         let late: [(Double, State)] = [
-            (hour, .awaitingRenewal), (1.5 * hour, .billingRetry), (12, .billingRetry), (70, .billingRetry),
-            (95, .billingRetry), (95 + hour, .expired),
+            (hour, .awaitingRenewal), (2 * hour, .awaitingRenewal), (2.1 * hour, .billingRetry), (12, .billingRetry),
+            (95, .billingRetry),
         ]
         for (gap, state) in late { gaps.append((gap, term(3, 60 + gap), state)) }
         let others: [TransactionRow] = [

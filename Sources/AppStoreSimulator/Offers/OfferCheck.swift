@@ -287,7 +287,7 @@ final class RegisteredKeys: Sendable {
     }
 }
 
-/// A key with which servers ask the pretend Server API, where nobody registers one of their own.
+/// A key with which servers ask the pretend Server API, beside those that are registered.
 package struct PretendServerKey: Sendable {
     /// Its id, and that of its issuer.
     package static let (id, issuerID) = ("PRETENDKEY", "57246542-96fe-1a63-e053-0824d011072a")

@@ -143,29 +143,26 @@ enum RetractionGuard {
             decide(
                 .upgrade, of: known, \.upgrade, at: index,
                 isTakenBack: isBack || known.isUpgraded && !periods[index].isUpgraded)
-            let isSaid = slice.takesBackSeats(of: known, in: periods[index])
-            decide(.seats, of: known, \.saleSaid, at: index, isTakenBack: isSaid)
-            if !isSaid, periods[index].losesSeats(of: known) || periods[index].losesKind(of: known) {
-                periods[index].details.sale = known.details.sale
-            }
-            // A period that moved comes back with its refund, or without one, as a whole.
-            if known.movedTo != nil, periods[index].upgrade == known.upgrade {
-                periods[index].revocation = known.revocation
-            }
+            let isLess = slice.takesBackSeats(of: known, in: periods[index])
+            decide(.seats, of: known, \.saleSaid, at: index, isTakenBack: isLess)
+            if !isLess { periods[index].keepSale(of: known) }
+            periods[index].keepMove(of: known)
             if periods[index].givesAccessAgain(after: known, by: slice) { periods[index].details.replacedBy = nil }
         }
         if let head = liveHead(of: stored.facts.periods), let index = match.index(of: head) {
+            let isShorter = isShorter(index, than: head, in: periods)
+            let isOfStatuses = slice.statesInStatuses(periods[index].terms)
             let end = periods[index].expiresAt
-            let isShorter =
-                end < head.expiresAt && !periods[index].isUpgraded && periods[index].cancelledAt == nil
-                && liveHead(of: periods).map { $0.expiresAt < head.expiresAt } ?? false
-            let isOfStatuses = slice.transactions.contains {
-                $0.source == .statuses && $0.path == periods[index].terms.path && $0.asOf == periods[index].terms.asOf
-            }
             if isShorter, isOfStatuses { periods[index].terms = head.terms }
             decide(.end, of: head, \.terms, at: index, isTakenBack: isShorter && !isOfStatuses, end: end)
         }
         return (merged.with(periods), waiting)
+    }
+
+    /// Returns whether the last live period ends earlier than it did, and no other one ends as late.
+    private static func isShorter(_ index: Int, than head: Period, in periods: [Period]) -> Bool {
+        periods[index].expiresAt < head.expiresAt && periods[index].isLive
+            && liveHead(of: periods).map { $0.expiresAt < head.expiresAt } ?? false
     }
 
     /// Returns whether an answer of an instant takes something back for good.
@@ -183,6 +180,11 @@ enum RetractionGuard {
 }
 
 extension SubscriptionEvidence {
+    /// Returns whether a transaction inside statuses states these terms.
+    fileprivate func statesInStatuses(_ terms: Fact<Terms>) -> Bool {
+        transactions.contains { $0.source == .statuses && $0.path == terms.path && $0.asOf == terms.asOf }
+    }
+
     /// Returns whether it states fewer refunded seats than were known of a period that was not taken back as a whole.
     fileprivate func takesBackSeats(of known: Period, in merged: Period) -> Bool {
         guard merged.losesSeats(of: known) else { return false }
@@ -208,10 +210,18 @@ extension Period {
         cancelledAt == nil && known.cancelledAt == nil && refundedSeats < known.refundedSeats
     }
 
-    /// Returns whether the kind of its revocation is missing, although the revocation stands.
-    fileprivate func losesKind(of known: Period) -> Bool {
-        cancelledAt != nil && revocation.value == known.revocation.value
+    /// Keeps the revocation with the mark of a period that moved: it comes back with its refund, or without one, as a whole.
+    fileprivate mutating func keepMove(of known: Period) {
+        if known.movedTo != nil, upgrade == known.upgrade { revocation = known.revocation }
+    }
+
+    /// Keeps what was known of its sale, where its newest row lacks refunded seats, or the kind of a revocation that stands,
+    /// and cannot take them back.
+    fileprivate mutating func keepSale(of known: Period) {
+        let losesKind =
+            cancelledAt != nil && revocation.value == known.revocation.value
             && details.sale?.value.revocationType == nil && known.details.sale?.value.revocationType != nil
+        if losesKind || losesSeats(of: known) { details.sale = known.details.sale }
     }
 
     /// Whether it was replaced by another one without a refund of the rest of its price, and did not move.

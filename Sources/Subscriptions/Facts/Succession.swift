@@ -40,16 +40,15 @@ extension SubscriptionFacts {
         return periods.indices.filter { periods[$0].expiresAt == end && periods[$0].movedTo == nil || $0 == index }
     }
 
-    /// Returns, for every payment of a term, when the next payment of it began, if that was later than the tolerance: the
-    /// numbers prove that Apple went on to charge.
+    /// Returns, for every payment of a term, when the next payment of it began, if that was after the leeway: the numbers
+    /// prove that Apple went on to charge.
     func recoveries(by policy: Policy) -> [Instant?] {
         periods.indices.map { index in
             let period = periods[index]
             guard period.payment.map({ !$0.isLast }) ?? false else { return nil }
             let next = periods[(index + 1)...].first { $0.continuesTerm(of: period) && !$0.neverBegan }
             guard let next else { return nil }
-            let gap = next.purchasedAt - period.expiresAt
-            return gap > policy.lateRenewalTolerance && gap <= policy.longestPaymentLapse ? next.purchasedAt : nil
+            return next.purchasedAt > period.expiresAt + policy.leeway ? next.purchasedAt : nil
         }
     }
 
@@ -93,9 +92,9 @@ extension Period {
         return isMonthly ? policy.longestPaymentLapse : policy.longestLapse
     }
 
-    /// Returns whether it was bought: it began while another period, which had been refunded, would have run.
+    /// Returns whether it was bought: it began while a payment of a term, which had been refunded, would have run.
     func wasBought(after previous: Period, _ policy: Policy) -> Bool {
-        previous.isRefunded(before: self) && !begins(after: previous, policy)
+        previous.isMonthly && previous.isRefunded(before: self) && !begins(after: previous, policy)
     }
 
     /// Returns whether it was refunded when another period began.

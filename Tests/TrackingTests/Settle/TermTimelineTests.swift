@@ -163,15 +163,38 @@ import Testing
                     },
                 ]
             ),
-            (
-                "g",
-                [
-                    Said(day: "2024-10-20", paid: 5, wills: (true, true)),
-                    Said(day: "2024-11-21", paid: 6, wills: (true, true)),
-                    Said(day: "2025-05-20", paid: 12, wills: (true, true)), ended("2025-06-20", paid: 12, intent: "1"),
-                ]
-            ),
+            ("g", try unseen()),
         ]
+    }
+
+    /// A failure and its recovery between two looks.
+    private func unseen() throws -> [Said] {
+        [
+            Said(day: "2024-10-20", paid: 5, wills: (true, true)),
+            Said(day: "2024-11-21", paid: 6, wills: (true, true)),
+            Said(day: "2025-05-20", paid: 12, wills: (true, true)), ended("2025-06-20", paid: 12, intent: "1"),
+        ]
+    }
+
+    @Test("A retry that was not seen is told with the payment that proves it")
+    func unseenRetry() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("g", by: "g")
+            for said in try unseen() { try await test.check(receipt, finding("g", said)) }
+            let reported = try await test.rows(
+                """
+                SELECT e.kind, e.occurred_at::date AS day
+                FROM ledger.event e JOIN ledger.subscription s USING (subscription_id)
+                WHERE s.original_transaction_id = 'g' AND e.kind NOT IN ('subscription.renewed', 'ownership.assigned')
+                ORDER BY e.version, e.ordinal
+                """)
+            #expect(
+                reported == [
+                    "subscription.started 2024-06-08", "billing.retry_entered 2024-11-08",
+                    "subscription.recovered 2024-11-20", "subscription.expired 2025-06-20",
+                    "auto_renew.disabled 2025-06-20",
+                ])
+        }
     }
 
     @Test("MRR, churn, money and the renewal rate, for every row of the timeline and every end")
@@ -205,19 +228,6 @@ import Testing
                     "f 2025-08-20 churn -20000 expired voluntary",
                     "g 2024-06-08 new 10990 - -", "g 2024-11-08 contraction -10990 - -",
                     "g 2024-11-20 expansion 10990 - -", "g 2025-06-20 churn -10990 expired voluntary",
-                ])
-            let reported = try await test.rows(
-                """
-                SELECT e.kind, e.occurred_at::date AS day
-                FROM ledger.event e JOIN ledger.subscription s USING (subscription_id)
-                WHERE s.original_transaction_id = 'g' AND e.kind NOT IN ('subscription.renewed', 'ownership.assigned')
-                ORDER BY e.version, e.ordinal
-                """)
-            #expect(
-                reported == [
-                    "subscription.started 2024-06-08", "billing.retry_entered 2024-11-08",
-                    "subscription.recovered 2024-11-20", "subscription.expired 2025-06-20",
-                    "auto_renew.disabled 2025-06-20",
                 ])
             let renewals = try await test.rows(
                 """
