@@ -676,6 +676,21 @@ COMMENT ON FUNCTION ledger.pulled_lane IS
     'The lane of a check that a notification brings forward. Many at once take no turn from checks at an end and from new '
     'receipts; a check that is at hand anyway keeps its lane. Swift has the same hours as ScheduleInput.nearHours';
 
+CREATE FUNCTION ledger.could_poll(r ledger.receipt, s ledger.poll_schedule)
+RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT ledger.can_poll(r, s)
+       AND (r.form = 'receipt' OR EXISTS (
+           SELECT FROM ledger.server_key k
+           WHERE k.app_id = r.app_id
+             AND (r.form <> 'transaction_id'
+               OR (k.taken_up < r.receipt_id OR s.leased_by IS NOT NULL OR s.due_at <= now() OR s.backs_off
+                   OR s.follow_ups > 0) IS NOT TRUE)))
+$$;
+COMMENT ON FUNCTION ledger.could_poll IS
+    'Whether a receipt may ask about what it holds, so that no receipt polls that by mistake. The bare id of a transaction is '
+    'taken up meanwhile while a check of it is due or under way, or workers have yet to come to it after a new server key';
+
 CREATE FUNCTION ledger.import_priority(expires_at timestamptz, at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE AS $$
     SELECT timestamptz '1900-01-01 00:00:00Z' + CASE
@@ -1546,6 +1561,7 @@ CREATE TABLE ledger.notification (
     body                     json,
     texts                    bytea,
     claims                   json,
+    price_taken              boolean NOT NULL DEFAULT false,
     CONSTRAINT notification_version_known CHECK (version IN (1, 2)),
     CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
     CONSTRAINT notification_effect_known CHECK (effect IN (
@@ -1586,6 +1602,8 @@ COMMENT ON COLUMN ledger.notification.body IS 'What an unverified notification s
 COMMENT ON COLUMN ledger.notification.texts IS
     'The signed texts of a verified notification, each with the number of its chain (ledger.signer_chain); null: removed '
     'when they were old, or with the customer';
+COMMENT ON COLUMN ledger.notification.price_taken IS
+    'Whether its price is part of the ledger, also where no answer showed what it states';
 COMMENT ON COLUMN ledger.notification.claims IS
     'What is kept of the texts once they are removed: their claims without what verifies a device, certificates '
     'and raw receipts';
@@ -4297,7 +4315,7 @@ COMMENT ON VIEW perennial.channel_difference IS
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect <> 'applied'
+        WHERE n.received_at < before AND n.effect <> 'applied' AND NOT n.price_taken
           AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
         RETURNING 1)
     SELECT count(*) FROM gone

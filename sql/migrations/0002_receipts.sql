@@ -291,6 +291,21 @@ COMMENT ON FUNCTION ledger.pulled_lane IS
     'The lane of a check that a notification brings forward. Many at once take no turn from checks at an end and from new '
     'receipts; a check that is at hand anyway keeps its lane. Swift has the same hours as ScheduleInput.nearHours';
 
+CREATE FUNCTION ledger.could_poll(r ledger.receipt, s ledger.poll_schedule)
+RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT ledger.can_poll(r, s)
+       AND (r.form = 'receipt' OR EXISTS (
+           SELECT FROM ledger.server_key k
+           WHERE k.app_id = r.app_id
+             AND (r.form <> 'transaction_id'
+               OR (k.taken_up < r.receipt_id OR s.leased_by IS NOT NULL OR s.due_at <= now() OR s.backs_off
+                   OR s.follow_ups > 0) IS NOT TRUE)))
+$$;
+COMMENT ON FUNCTION ledger.could_poll IS
+    'Whether a receipt may ask about what it holds, so that no receipt polls that by mistake. The bare id of a transaction is '
+    'taken up meanwhile while a check of it is due or under way, or workers have yet to come to it after a new server key';
+
 CREATE FUNCTION ledger.import_priority(expires_at timestamptz, at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE AS $$
     SELECT timestamptz '1900-01-01 00:00:00Z' + CASE

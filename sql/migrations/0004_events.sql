@@ -178,6 +178,7 @@ CREATE TABLE ledger.notification (
     body                     json,
     texts                    bytea,
     claims                   json,
+    price_taken              boolean NOT NULL DEFAULT false,
     CONSTRAINT notification_version_known CHECK (version IN (1, 2)),
     CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
     CONSTRAINT notification_effect_known CHECK (effect IN (
@@ -218,6 +219,8 @@ COMMENT ON COLUMN ledger.notification.body IS 'What an unverified notification s
 COMMENT ON COLUMN ledger.notification.texts IS
     'The signed texts of a verified notification, each with the number of its chain (ledger.signer_chain); null: removed '
     'when they were old, or with the customer';
+COMMENT ON COLUMN ledger.notification.price_taken IS
+    'Whether its price is part of the ledger, also where no answer showed what it states';
 COMMENT ON COLUMN ledger.notification.claims IS
     'What is kept of the texts once they are removed: their claims without what verifies a device, certificates '
     'and raw receipts';

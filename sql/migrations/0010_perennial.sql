@@ -346,7 +346,7 @@ COMMENT ON VIEW perennial.channel_difference IS
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
         DELETE FROM ledger.notification n
-        WHERE n.received_at < before AND n.effect <> 'applied'
+        WHERE n.received_at < before AND n.effect <> 'applied' AND NOT n.price_taken
           AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
         RETURNING 1)
     SELECT count(*) FROM gone

@@ -4,7 +4,8 @@
 -- Verify: returns what needs a check, after key $1 up to $2, but whose polling receipt cannot vouch or is scheduled
 -- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: the schedule of a leased receipt
 -- is the one before its claim or a wish since then, one whose last answer was not verified backs off, and one in
--- quarantine keeps its schedule. While an app is paused, nothing is late.
+-- quarantine keeps its schedule. While an app is paused, nothing is late. What no receipt polls is taken up by a check that is due
+-- or under way.
 WITH asked AS MATERIALIZED (
     SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
 ), polled AS (
@@ -24,8 +25,7 @@ WITH asked AS MATERIALIZED (
         OR p.polled_by IS NULL AND EXISTS (
             SELECT FROM ledger.receipt_purchase l JOIN ledger.receipt o USING (receipt_id)
             LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q)
-              AND (o.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = o.app_id))))
+            WHERE l.purchase_id = p.purchase_id AND l.omitted_at IS NULL AND ledger.could_poll(o, q)))
 ), holder AS NOT MATERIALIZED (
     SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
     UNION ALL

@@ -72,9 +72,10 @@ WHERE n.effect = 'asked'
 -- Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
 -- id, $7 when it was signed, $8 its texts, $9 whether it holds facts, $10 transaction id, $11 account token), and has the
 -- receipt that polls its subject asked about $12 seconds from now, or $13 seconds after its last answer or after the check under way:
--- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal of a subscription that is
--- known to run for another hour waits for the planned check. A repetition does nothing; one that was stored unverified
--- becomes verified. Texts with the account token of an erased customer are not stored, and what they are about is not taken up.
+-- with follow-ups, until an answer shows what it states. A receipt that had retired is scheduled again. A renewal waits for the
+-- planned check if the subscription is active, is known to run for another hour, and either the period that it paid ($14 product,
+-- $15 line item, $16 start, $17 end) is known as it states it, or it is the one that is expected next: of the running or the
+-- planned product, from the known end on. A repetition does nothing; one that was stored unverified becomes verified. Texts with the account token of an erased customer are not stored, and what they are about is not taken up.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
 ), news AS MATERIALIZED (
@@ -89,7 +90,19 @@ WITH clock AS MATERIALIZED (
             SELECT FROM ledger.customer c WHERE c.app_id = $1::int AND c.name IN ($11::text, upper($11::text))) AS is_erased
 ), subject AS MATERIALIZED (
     SELECT s.polled_by AS receipt_id,
-           $2::text = 'DID_RENEW' AND s.expires_at > clock.at + interval '1 hour' AS waits
+           $2::text = 'DID_RENEW' AND s.expires_at > clock.at + interval '1 hour' AND EXISTS (
+               SELECT FROM ledger.subscription_span n
+               WHERE n.subscription_id = s.subscription_id AND upper_inf(n.known) AND n.valid @> clock.at
+                 AND n.state = 'active'
+                 AND (s.renewal_expected AND $14::text IN (n.product_id, s.renews_to_product_id)
+                      AND $16::timestamptz >= s.expires_at AND $17::timestamptz > s.expires_at
+                   OR EXISTS (
+                      SELECT FROM ledger.period p
+                      WHERE p.subscription_id = s.subscription_id AND p.product_id = $14::text
+                        AND p.expires_at >= $17::timestamptz AND p.cancelled_at IS NULL AND NOT p.is_upgraded
+                        AND (p.web_order_line_item_id = $15::text OR EXISTS (
+                            SELECT FROM ledger.transaction_alias t
+                            WHERE t.period_id = p.period_id AND t.transaction_id = $10::text))))) AS waits
     FROM news, clock, ledger.subscription s
     WHERE s.app_id = $1::int AND s.environment = $5::text::ledger.environment
       AND s.original_transaction_id = $6::text AND s.polled_by IS NOT NULL
@@ -265,10 +278,12 @@ WHERE n.app_id IN (SELECT r.app_id FROM ledger.receipt r WHERE r.receipt_id = AN
         AND p.polled_by <> ALL($1::bigint[]))
 
 -- name: write_effects
--- Stores what became of verified notifications ($1): their effects ($2). What is part of the ledger keeps no account token.
+-- Stores what became of verified notifications ($1): their effects ($2; null: as before), and whether their prices are part of the
+-- ledger by now ($3). What is applied keeps no account token.
 UPDATE ledger.notification n
-SET effect = r.effect, account_token = CASE WHEN r.effect <> 'applied' THEN n.account_token END
-FROM unnest($1::bigint[], $2::text[]) AS r(notification_id, effect)
+SET effect = COALESCE(r.effect, n.effect), price_taken = n.price_taken OR r.price_taken,
+    account_token = CASE WHEN r.effect IS DISTINCT FROM 'applied' THEN n.account_token END
+FROM unnest($1::bigint[], $2::text[], $3::boolean[]) AS r(notification_id, effect, price_taken)
 WHERE n.notification_id = r.notification_id
 
 -- name: want_receipts
@@ -384,7 +399,7 @@ RETURNING effect
 -- part of the ledger stay, because a rebuild reads them. The ids of other verified ones stay for $3 days.
 WITH old AS MATERIALIZED (
     SELECT notification_id FROM ledger.notification
-    WHERE received_at < now() - make_interval(days => $1::int) AND effect <> 'applied'
+    WHERE received_at < now() - make_interval(days => $1::int) AND effect <> 'applied' AND NOT price_taken
       AND (signed_at IS NULL OR received_at < now() - make_interval(days => $3::int))
     ORDER BY received_at LIMIT $2::int
     FOR UPDATE SKIP LOCKED
@@ -421,7 +436,7 @@ SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1
 -- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids) whose details are not part of the ledger yet, the oldest first, at most $4. Their subjects are locked.
 SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
-       n.claims::text AS claims, n.signed_at, n.effect
+       n.claims::text AS claims, n.signed_at, n.effect, n.price_taken
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
@@ -430,13 +445,13 @@ WHERE n.effect IN ('asked', 'planned', 'unpolled', 'unshown')
 ORDER BY n.signed_at, n.notification_id LIMIT $4::int
 
 -- name: read_applied_notifications
--- Rebuild: returns the applied notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
--- transaction ids), in the order in which they came.
-SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
+-- Rebuild: returns the notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original transaction ids)
+-- whose details are part of the ledger, in the order in which they came; of those that are not applied the price alone is.
+SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts, n.effect,
        n.claims::text AS claims
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
    AND n.original_transaction_id = k.original_transaction_id
-WHERE n.effect = 'applied'
+WHERE n.effect = 'applied' OR n.price_taken
 ORDER BY n.notification_id

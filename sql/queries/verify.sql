@@ -121,7 +121,7 @@ WHERE s.follow_ups = 0
 
 -- name: verify_subscriptions
 -- Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits
--- for its time and Apple responds. candidate: a receipt that could poll where none does; the Server API needs a key.
+-- for its time and Apple responds. candidate: a receipt that could poll where none does.
 SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
        s.version, ledger.as_of(s, p) AS as_of, ledger.checked_at(s, p) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, p) AS next_check_at, s.renewal, ledger.renewal_as_of(s, p) AS renewal_as_of,
@@ -134,8 +134,7 @@ SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environm
        CASE WHEN s.polled_by IS NULL THEN (
            SELECT c.receipt_id FROM ledger.receipt_subscription l JOIN ledger.receipt c USING (receipt_id)
            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-           WHERE l.subscription_id = s.subscription_id AND ledger.can_poll(c, q)
-             AND (c.form = 'receipt' OR EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = c.app_id))
+           WHERE l.subscription_id = s.subscription_id AND ledger.could_poll(c, q)
            ORDER BY c.receipt_created_at DESC NULLS LAST, c.receipt_id DESC LIMIT 1) END AS candidate
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)

@@ -112,7 +112,8 @@ extension VerifiedNotification {
             originalTransactionID: said.transaction?.row.originalTransactionID
                 ?? said.renewal?.row.originalTransactionID,
             transactionID: said.transaction?.row.transactionID, accountToken: said.transaction?.row.appAccountToken,
-            signedAt: said.signedAt, texts: texts, holdsFacts: said.transaction != nil || said.renewal != nil)
+            signedAt: said.signedAt, texts: texts, holdsFacts: said.transaction != nil || said.renewal != nil,
+            period: said.transaction.flatMap { NotifiedPeriod($0.row) })
     }
 }
 
@@ -138,6 +139,22 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var texts: [UInt8]
     /// Whether it holds a transaction or renewal information.
     package var holdsFacts: Bool
+    /// The period that its transaction pays; nil for any other transaction, and for one that was taken back.
+    package var period: NotifiedPeriod?
+}
+
+/// A period that a notification says was paid.
+package struct NotifiedPeriod: Sendable, Hashable {
+    package let productID: ProductID
+    package let lineItem: WebOrderLineItemID?
+    package let purchasedAt: Instant
+    package let expiresAt: Instant
+
+    init?(_ row: TransactionRow) {
+        guard let expiresAt = row.expiresAt, row.cancelledAt == nil, !row.isUpgraded else { return nil }
+        (productID, lineItem, purchasedAt) = (row.productID, row.webOrderLineItemID, row.purchasedAt)
+        self.expiresAt = expiresAt
+    }
 }
 
 /// A stored notification that was verified when it came.
@@ -179,7 +196,9 @@ extension LedgerIntake {
                     .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
                     .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
                     .text(notification.transactionID?.text), .text(notification.accountToken?.lowercased()),
-                    .float8(waitSeconds), .float8(apartSeconds),
+                    .float8(waitSeconds), .float8(apartSeconds), .text(notification.period?.productID.text),
+                    .text(notification.period?.lineItem?.text), .instant(notification.period?.purchasedAt),
+                    .instant(notification.period?.expiresAt),
                 ])
             guard let row = rows.first else { return .repeated }
             let effect: NotificationEffect = try row.word("effect")
@@ -288,7 +307,9 @@ extension LedgerIntake {
         let wanted = zip(stored, found).map { (receipt: $0.receiptID.number, isSandbox: $1.environment == .sandbox) }
         try want(wanted, withFollowUps: true, in: transaction)
         let asked = NotificationEffect.asked.rawValue
-        try transaction.query(Queries.writeEffects, [.int8s(found.map(\.id)), .texts(found.map { _ in asked })])
+        try transaction.query(
+            Queries.writeEffects,
+            [.int8s(found.map(\.id)), .texts(found.map { _ in asked }), .bools(found.map { _ in false })])
     }
 
     private func want(

@@ -8,6 +8,8 @@ struct WaitingNotification: Sendable {
     let subject: SubscriptionRowKey
     let signedAt: Instant
     let effect: NotificationEffect
+    /// Whether its price is part of the ledger.
+    let isPriceTaken: Bool
     /// What its texts state; nil where they cannot be read any more.
     let evidence: Evidence?
     /// Whether the ledger knows the subscription or purchase that it is about.
@@ -18,8 +20,10 @@ struct WaitingNotification: Sendable {
     var isShown = false
     /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal.
     var isTransactionShown = false
-    /// Whether its details become part of the ledger.
+    /// Whether all its details become part of the ledger.
     var isTaken = false
+    /// Whether its price does.
+    var takesPrice = false
 
     /// Whether Apple is asked until an answer shows what it states, and none did. What became known by an answer that does not
     /// show it yet takes up what was stored before.
@@ -62,12 +66,12 @@ extension SettlementRun {
             WaitingNotification(
                 id: try row.int8("notification_id"), subject: try SubscriptionRowKey(subject: row),
                 signedAt: try row.instant("signed_at"), effect: try row.word("effect"),
-                evidence: read(try KeptNotification(row: row)))
+                isPriceTaken: try row.bool("price_taken"), evidence: read(try KeptNotification(row: row)))
         }
     }
 
-    /// Merges the details of notifications into the periods and purchases that they name, once no further answer is awaited
-    /// that shows what they state. Details decide money and reports alone.
+    /// Merges the details of notifications into the periods and purchases that they name: the price at once, and the share of a
+    /// refund once no further answer is awaited that shows what they state. Details decide money and reports alone.
     mutating func takeDetailsAlong() {
         for index in waiting.indices { look(for: &waiting[index]) }
         // What shows a newer notification shows the older ones too.
@@ -80,16 +84,19 @@ extension SettlementRun {
         let ending = endingQuestions
         for index in waiting.indices {
             let (notification, key) = (waiting[index], waiting[index].subject)
-            guard let evidence = notification.evidence, notification.isFound,
+            guard let evidence = notification.evidence, notification.isFound else { continue }
+            let isTaken =
                 notification.isShown
-                    || notification.isTransactionShown
-                        && (notification.effect != .asked || ending.contains { polls($0, key) })
-            else { continue }
-            waiting[index].isTaken = true
-            for row in evidence.transactions where row.expiresAt != nil { subscriptions[key]?.addDetails(of: row) }
+                || notification.isTransactionShown
+                    && (notification.effect != .asked || ending.contains { polls($0, key) })
+            waiting[index].isTaken = isTaken
+            waiting[index].takesPrice = evidence.transactions.contains { $0.price != nil }
+            for row in evidence.transactions.map({ isTaken ? $0 : $0.withoutShare }) {
+                if row.expiresAt != nil { subscriptions[key]?.addDetails(of: row) }
+            }
             for purchase in evidence.purchases {
                 let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
-                for row in purchase.transactions { purchases[bought]?.addDetails(of: row) }
+                for row in purchase.transactions { purchases[bought]?.addDetails(of: isTaken ? row : row.withoutShare) }
             }
         }
     }
@@ -185,22 +192,35 @@ extension SettlementRun {
         let settled = plans.filter { $0.settlement.evidence != nil }
         let answered = settled.filter { $0.followUps == 0 }.map(\.settlement.claim.receiptID)
         let asking = settled.filter { $0.followUps > 0 }.map(\.settlement.claim.receiptID)
-        let effects = waiting.compactMap { notification -> (Int64, NotificationEffect)? in
-            guard notification.evidence != nil else { return (notification.id, .noFacts) }
-            if notification.isTaken { return (notification.id, .applied) }
+        func effect(of notification: WaitingNotification) -> NotificationEffect? {
+            guard notification.evidence != nil else { return .noFacts }
+            if notification.isTaken { return .applied }
             if notification.effect == .unpolled, notification.isAwaited,
                 asking.contains(where: { polls($0, notification.subject) })
             {
-                return (notification.id, .asked)
+                return .asked
             }
-            guard notification.effect == .asked, answered.contains(where: { polls($0, notification.subject) }) else {
-                return nil
-            }
-            return (notification.id, .unshown)
+            let isAnswered = answered.contains { polls($0, notification.subject) }
+            return notification.effect == .asked && isAnswered ? .unshown : nil
         }
-        guard !effects.isEmpty else { return }
+        let news = waiting.map { (notification: $0, effect: effect(of: $0)) }
+            .filter { $0.effect != nil || $0.notification.takesPrice && !$0.notification.isPriceTaken }
+        guard !news.isEmpty else { return }
         try transaction.query(
-            Queries.writeEffects, [.int8s(effects.map(\.0)), .texts(effects.map(\.1.rawValue))])
+            Queries.writeEffects,
+            [
+                .int8s(news.map(\.notification.id)), .texts(news.map(\.effect?.rawValue)),
+                .bools(news.map(\.notification.takesPrice)),
+            ])
+    }
+}
+
+extension TransactionRow {
+    /// The same transaction without the share of the price that a refund gave back.
+    var withoutShare: TransactionRow {
+        var row = self
+        row.revocationPercentage = nil
+        return row
     }
 }
 

@@ -34,7 +34,7 @@ struct Replay {
     private var purchases: [PurchaseRowKey: [(place: Place, slice: PurchaseEvidence)]] = [:]
     /// How many answers are no longer stored or not vouched for by the present rules, by receipt.
     private var lost: [Int64: Int] = [:]
-    /// The transactions in applied notifications, whose details were taken along.
+    /// The transactions in notifications whose details were taken along.
     private var details: [SubscriptionRowKey: [TransactionRow]] = [:]
     /// What applied notifications were about whose texts were erased.
     private var erased: Set<SubscriptionRowKey> = []
@@ -104,7 +104,7 @@ struct Replay {
         }
     }
 
-    /// Reads the details in applied notifications about the targets.
+    /// Reads the details in notifications about the targets that were taken along.
     private mutating func hearNotifications(
         about targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: EvidenceReader,
         in transaction: Transaction
@@ -114,7 +114,10 @@ struct Replay {
         for row in rows {
             let (kept, subject) = (try KeptNotification(row: row), try SubscriptionRowKey(subject: row))
             if let evidence = read.notification(kept) {
-                details[subject, default: []] += evidence.transactions
+                let effect: NotificationEffect = try row.word("effect")
+                details[subject, default: []] += evidence.transactions.map {
+                    effect == .applied ? $0 : $0.withoutShare
+                }
             } else if kept.texts == nil, kept.claims == nil {
                 erased.insert(subject)
             }

@@ -109,20 +109,42 @@ struct ReasonsToAskTests {
         }
     }
 
-    @Test("A renewal of what is known to run for another hour waits for the planned check", arguments: [true, false])
-    func planned(isKnown: Bool) async throws {
+    @Test(
+        "The price of a text rides along at once, also while no answer shows what it states; the share of a refund waits"
+    )
+    func priceFirst() async throws {
         try await SignedApp.with { app in
-            let first = app.transaction("1", from: 25, days: isKnown ? 7 : 5.02, signedOn: 29)
-            try await app.answer(on: 29, [first])
-            let renewed = try app.notification(
-                "DID_RENEW", transaction: app.transaction("2", from: 30, days: 7, signedOn: 29.9),
-                renewal: app.renewal(ends: 37, signedOn: 29.9), signedOn: 29.9)
-            #expect(try await app.post(renewed) == (isKnown ? "planned" : "asked"))
-            #expect(
-                try await app.rows("SELECT follow_ups::text AS line FROM ledger.poll_schedule") == [isKnown ? "0" : "4"]
-            )
-            #expect(
-                try await app.rows("SELECT (fingerprint IS NULL)::text AS line FROM ledger.poll_schedule") == ["true"])
+            let week = app.transaction("1", from: 28, signedOn: 28.01)
+            try await app.answer(on: 28.1, [week])
+            let money = """
+                SELECT concat_ws(' ', price_milliunits, price_currency, revocation_percentage) AS line FROM ledger.period
+                """
+            #expect(try await app.rows(money) == [""])
+            try await app.post(
+                app.notification(
+                    "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", transaction: week,
+                    renewal: app.renewal(ends: 35, signedOn: 28.2, renews: false), signedOn: 28.2))
+            try await app.answer(on: 28.3, [week])
+            #expect(try await app.rows(money) == ["4990 EUR"])
+            #expect(try await app.effects() == ["asked"], "the renewal does not show yet")
+            try await app.expectSound()
+            let refunded = app.transaction(
+                "1", from: 28, signedOn: 28.4,
+                ["revocationDate": app.at(28.4), "revocationPercentage": 50_000, "price": 5_990])
+            try await app.post(app.notification("REFUND", status: 5, transaction: refunded, signedOn: 28.4))
+            try await app.answer(on: 28.45, [week])
+            #expect(try await app.rows(money) == ["5990 EUR"])
+            try await app.expectSound()
+            let before = try await app.events()
+            for day in [28.5, 28.6, 28.7, 28.8] { try await app.answer(on: day, [week]) }
+            #expect(try await app.effects() == ["applied", "unshown"])
+            #expect(try await app.rows(money) == ["5990 EUR"])
+            #expect(try await app.events() == before, "details make no event")
+            try await app.expectSound()
+            try await app.answer(on: 28.9, [refunded])
+            #expect(try await app.effects() == ["applied", "applied"])
+            #expect(try await app.rows(money) == ["5990 EUR 50000"])
+            try await app.expectSound()
         }
     }
 

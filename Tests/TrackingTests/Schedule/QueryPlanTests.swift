@@ -61,7 +61,7 @@ struct QueryPlanTests {
         (Queries.forgetFingerprints, "\(ids), \(ids)", ["poll_schedule_pkey"]),
         (
             Queries.storeVerifiedNotification,
-            "1, 'REFUND', NULL, 'u', 'Production', '77', now(), '', true, '77', NULL, 5, 60",
+            "1, 'DID_RENEW', NULL, 'u', 'Production', '77', now(), '', true, '77', NULL, 5, 60, 'monthly', 'w', now(), now()",
             ["subscription_natural_key", "purchase_natural_key", "poll_schedule_pkey", "receipt_pkey"]
         ),
         (
