@@ -97,17 +97,16 @@ import Testing
         #expect(events.map(\.productID) == ["weekly", "weekly"])
     }
 
-    @Test("A suspected shrink asks again soon and keeps the state")
-    func aSuspectedShrinkAsksAgainSoonAndKeepsTheState() {
+    @Test("A suspected shrink keeps the state, and waits for a second answer")
+    func aSuspectedShrinkKeepsTheState() {
         let (state, _) = settle([
             answer(1, [row("1", 0, 30)], renewal()), answer(10, [row("1", 0, 20)], renewal()),
         ])
         #expect(state?.expiresAt == day(30))
         #expect(state?.retractions == [Retraction(of: "t1", .end, end: day(20), since: day(10))])
-        guard let state else { return }
-        let plan = nextCheck(
-            for: [state], environment: .production, outcome: .verified, now: day(10), seed: 1, policy: standardPolicy)
-        #expect(plan == .at(day(10) + .seconds(60)))
+        let again = answer(10.1, [row("1", 0, 20)], renewal())
+        #expect(state?.doubts(in: again).map(\.since) == [day(10)])
+        #expect(state?.doubts(in: answer(10.1, [row("2", 30, 60)], renewal())).isEmpty == true, "silence says nothing")
     }
 
     @Test("Leeway is part of the state")

@@ -71,6 +71,73 @@ import Testing
         #expect(Set(states).count == 1, "the whole row is the same")
     }
 
+    /// What a channel says of a purchase at a minute.
+    private struct Word {
+        let minute: Int
+        let isServer: Bool
+        let isRefunded: Bool
+
+        var evidence: PurchaseEvidence {
+            let instant = day(5 + Double(minute) / 1_440)
+            let row = TransactionRow(
+                path: isServer ? "7/history[0].signedTransactions[2]" : "latest_receipt_info[0]",
+                source: isServer ? .signedText : .latestReceiptInfo, asOf: instant, transactionID: "a",
+                originalTransactionID: "p1", productID: "coins", purchasedAt: day(0),
+                cancelledAt: isRefunded ? day(4) : nil)
+            let key = PurchaseKey(originalTransactionID: "p1", productID: "coins")
+            return PurchaseEvidence(key: key, asOf: instant, transactions: [row])
+        }
+    }
+
+    /// Whether words in the order of their minutes leave a purchase refunded: the newest refund stands until two later words say
+    /// that it is gone, the second one ten minutes after it at the earliest. verifyReceipt is heard about its own refunds alone.
+    private func isRefunded(_ words: [Word]) -> Bool {
+        var refund: Word?
+        var isDoubted = false
+        for word in words {
+            if word.isRefunded {
+                (refund, isDoubted) = (word, false)
+            } else if let known = refund, word.isServer || !known.isServer {
+                if isDoubted, word.minute >= known.minute + 10 { refund = nil }
+                isDoubted = true
+            }
+        }
+        return refund != nil
+    }
+
+    @Test(
+        "A refund is reversed only on the word of a channel that can see it: a history, or the one that showed the refund",
+        arguments: 0..<200 as Range<UInt64>)
+    func channels(seed: UInt64) {
+        var random = Seeded(seed: 42_100 + seed)
+        var (state, minute): (PurchaseState?, Int) = (nil, 0)
+        var words: [Word] = []
+        for _ in 0..<14 {
+            minute += [1, 4, 11].randomElement(using: &random) ?? 1
+            words.append(
+                Word(
+                    minute: minute, isServer: .random(using: &random),
+                    isRefunded: Int.random(in: 0..<3, using: &random) == 0))
+            state = words.last.flatMap { reconcilePurchase(state, with: $0.evidence)?.state }
+            #expect((state?.revokedAt != nil) == isRefunded(words), "\(random): \(words)")
+        }
+    }
+
+    @Test(
+        "What verifyReceipt shows without a refund does not hide one of the Server API, whichever came first and is newer"
+    )
+    func blind() {
+        let refund = Word(minute: 5, isServer: true, isRefunded: true)
+        for minute in [4, 5, 6] {
+            let shown = Word(minute: minute, isServer: false, isRefunded: false)
+            for words in [[refund, shown], [shown, refund]] {
+                let state = words.reduce(nil as PurchaseState?) { reconcilePurchase($0, with: $1.evidence)?.state }
+                #expect(state?.revokedAt == day(4) && state?.refundRetractedAt == nil)
+                #expect(state?.doubts(in: shown.evidence) == [], "nothing is asked again")
+            }
+        }
+    }
+
     @Test("A purchase that is refunded at first sight has both events")
     func aPurchaseRefundedAtFirstSightTellsBoth() {
         #expect(

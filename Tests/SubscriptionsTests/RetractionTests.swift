@@ -113,6 +113,7 @@ struct RetractionTests {
         }
     }
 
+<<<<<<< HEAD
     @Test("More refunded seats count at once, and so does a date; verifyReceipt states no seats")
     func moreSeats() {
         let said = answer(10, [Self.group(revoked: 3)], renewal())
@@ -132,6 +133,31 @@ struct RetractionTests {
         (silent.source, silent.asOf) = (.statuses, day(11))
         let state = settle([refund, answer(11, [silent], renewal())]).state
         #expect(state?.facts.periods.first?.details.sale?.value.revocationType == "FAMILY_REVOKE")
+=======
+    @Test("Either channel takes back what the other one stated of a subscription, because both list every period")
+    func channels() {
+        for words in Self.table {
+            func said(_ minutes: Double, _ rows: [TransactionRow], byServer: Bool) -> SubscriptionEvidence {
+                let instant = 10 + minutes * Self.minute
+                return answer(
+                    instant,
+                    rows.map { row in
+                        var row = row
+                        if byServer { (row.source, row.path) = (.signedText, "history[0].signedTransactions[0]") }
+                        row.asOf = day(instant)
+                        return row
+                    }, renewal())
+            }
+            for isServer in [false, true] {
+                let answers = [
+                    said(0, words.said, byServer: isServer), said(20, words.gone, byServer: !isServer),
+                    said(40, words.gone, byServer: !isServer),
+                ]
+                #expect(Self.isGone(words, Array(answers.prefix(2))) == false, "\(words)")
+                #expect(Self.isGone(words, answers) == true, "\(words)")
+            }
+        }
+>>>>>>> 4c30095a (What one channel stated is taken back by a channel that can see it, and a doubt is asked about only where an answer has it)
     }
 
     @Test("The refund of a purchase likewise; a speed-up divides the ten minutes")

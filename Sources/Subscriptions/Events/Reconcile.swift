@@ -96,7 +96,8 @@ extension Period {
 /// a replaced period's price is taken back where the replacement's own repayment is stated again.
 ///
 /// What is taken back stays until a second, later answer takes it back too, ten minutes after the newest statement of it at
-/// the earliest. A transaction inside statuses takes nothing back.
+/// the earliest. A transaction inside statuses takes nothing back. Both channels list every period with its refund, mark and
+/// end, so either may take back what the other one stated.
 enum RetractionGuard {
     /// How long the newest statement of what is taken back stands at least.
     private static let standsFor = Delay.minutes(10)
@@ -273,6 +274,33 @@ package struct Retraction: Sendable, Hashable {
 
     package init(of transactionID: TransactionID, _ what: What, end: Instant? = nil, since: Instant) {
         (self.transactionID, self.what, self.end, self.since) = (transactionID, what, end, since)
+    }
+}
+
+/// That an answer takes something back which waits for a second answer.
+package struct Doubt: Sendable, Hashable {
+    /// The instant of the first answer that takes it back.
+    package let since: Instant
+    /// The instant of this one.
+    package let saidAt: Instant
+
+    /// Whether this answer is the first one.
+    package var isNew: Bool { saidAt == since }
+}
+
+extension SubscriptionState {
+    /// What an answer takes back that waits for a second answer.
+    package func doubts(in slice: SubscriptionEvidence) -> [Doubt] {
+        retractions.flatMap { retraction -> [Doubt] in
+            let period = facts.periods.first { $0.transactionIDs.contains(retraction.transactionID) }
+            return slice.transactions.filter { row in
+                switch row.source {
+                case .deviceReceipt, .statuses: false
+                case .latestReceiptInfo, .signedText:
+                    row.asOf >= retraction.since && period?.transactionIDs.contains(row.transactionID) ?? false
+                }
+            }.map { Doubt(since: retraction.since, saidAt: $0.asOf) }
+        }
     }
 }
 

@@ -44,6 +44,11 @@ package struct FactOrigin: Sendable {
     }
 }
 
+extension FactOrigin {
+    /// Whether a text of the Server API stated it, also where the path begins with the number of an observation.
+    var isOfServerAPI: Bool { path.contains("history[") || path.contains("statuses.") }
+}
+
 extension FactOrigin: Hashable {
     /// Returns whether both are the same source.
     package static func == (left: FactOrigin, right: FactOrigin) -> Bool {

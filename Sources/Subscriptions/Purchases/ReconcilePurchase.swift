@@ -1,5 +1,6 @@
 /// Merges one more answer into a one-time purchase. A pure function, without a clock. Evidence without rows confirms
-/// what is stored. A refund that is gone counts as in a subscription: see ``RetractionGuard``.
+/// what is stored. A refund that is gone counts as in a subscription, see ``RetractionGuard``, and only on the word of a
+/// channel that can see it.
 ///
 /// Returns nil if the evidence has no rows and nothing is stored.
 package func reconcilePurchase(
@@ -96,6 +97,26 @@ package struct PurchaseTerms: Hashable, Sendable, FactValue {
     }
 }
 
+extension Fact<Revocation> {
+    /// Returns which of two statements about a one-time purchase counts: the newer one. But a receipt may hold what was bought
+    /// as its device had it, so what verifyReceipt shows without a refund says nothing against the Server API.
+    fileprivate func outranking(_ other: Fact) -> Fact {
+        if origin.isOfServerAPI, !other.origin.isOfServerAPI, other.value.cancelledAt == nil { return self }
+        if other.origin.isOfServerAPI, !origin.isOfServerAPI, value.cancelledAt == nil { return other }
+        return merging(other)
+    }
+}
+
+extension PurchaseState {
+    /// Since when the refund's end waits for a second answer, if an answer says so too, and when that says so.
+    package func doubts(in evidence: PurchaseEvidence) -> [Doubt] {
+        guard let since = refundRetractedAt else { return [] }
+        return evidence.transactions.map { Fact(revocationOf: $0) }
+            .filter { $0.value.cancelledAt == nil && facts.revocation.outranking($0) == $0 }
+            .map { Doubt(since: since, saidAt: $0.asOf) }
+    }
+}
+
 extension Fact<PurchaseTerms> {
     /// Returns the terms that do not yield, whichever answer is newer. A restored row may carry the instant of the
     /// restore, so a later date never replaces an earlier one.
@@ -156,11 +177,12 @@ package struct PurchaseFacts: Sendable, Hashable {
             revocationPercentage: row.revocationPercentage.map { Fact($0, origin: origin) })
     }
 
-    /// Returns the facts of both, each from its newest source, and the terms by their earliest date; `asOf` is the later one.
+    /// Returns the facts of both, each from its newest source, the terms by their earliest date, and whether it was taken back by
+    /// the channel that can see it; `asOf` is the later one.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
         PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
-            terms: terms.earliest(other.terms), revocation: revocation.merging(other.revocation),
+            terms: terms.earliest(other.terms), revocation: revocation.outranking(other.revocation),
             ownership: newest(ownership, other.ownership),
             appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
             revocationPercentage: newest(revocationPercentage, other.revocationPercentage))

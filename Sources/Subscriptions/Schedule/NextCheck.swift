@@ -150,14 +150,10 @@ package enum CheckOutcome: Sendable, Hashable {
 extension CheckMoments {
     /// Returns when one subscription next needs an answer; nil if no further change is expected.
     func next(_ input: ScheduleInput) -> Instant? {
-        let routine: Instant? =
-            switch environment {
-            case .sandbox: sandbox(input.expiresAt)
-            case .production: production(input)
-            }
-        guard input.isSuspected else { return routine }
-        let soon = now + scaled(PollingIntervals.suspected)
-        return routine.map { min($0, soon) } ?? soon
+        switch environment {
+        case .sandbox: sandbox(input.expiresAt)
+        case .production: production(input)
+        }
     }
 
     private func production(_ input: ScheduleInput) -> Instant? {
@@ -313,8 +309,6 @@ package struct ScheduleInput: Sendable, Hashable {
     package var renewalExpected: Bool
     /// Whether the outage allowance extends access past its end because Apple has not been asked since.
     package var isInOutageAllowance: Bool
-    /// Whether a second answer must confirm what an answer took back.
-    package var isSuspected: Bool
     /// Whether Apple says that it will not charge again.
     package var isRenewalOff: Bool
     /// Whether grace rests on Apple's status alone, without a date of its end.
@@ -327,9 +321,8 @@ package struct ScheduleInput: Sendable, Hashable {
 
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
-        headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,
-        isRenewalOff: Bool = false, isGraceAssumed: Bool = false, mayRecover: Bool = false,
-        isMonthly: Bool = false
+        headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isRenewalOff: Bool = false,
+        isGraceAssumed: Bool = false, mayRecover: Bool = false, isMonthly: Bool = false
     ) {
         self.isMonthly = isMonthly
         self.isGraceAssumed = isGraceAssumed
@@ -342,7 +335,6 @@ package struct ScheduleInput: Sendable, Hashable {
         self.headStartsAt = headStartsAt
         self.renewalExpected = renewalExpected
         self.isInOutageAllowance = isInOutageAllowance
-        self.isSuspected = isSuspected
         self.isRenewalOff = isRenewalOff
         self.mayRecover = mayRecover
     }
@@ -356,7 +348,7 @@ package struct ScheduleInput: Sendable, Hashable {
             accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
             headStartsAt: subscription.headStartsAt, renewalExpected: subscription.outageAllowance.expected,
             isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
-            isSuspected: !subscription.retractions.isEmpty, isRenewalOff: subscription.nextPayment == false,
+            isRenewalOff: subscription.nextPayment == false,
             isGraceAssumed: span.state == .gracePeriod
                 && subscription.facts.currentRenewalFacts?.isGraceAssumed == true,
             mayRecover: subscription.facts.currentRenewal?.value.mayRecover ?? false,

@@ -19,8 +19,11 @@ enum PollingIntervals {
     static let longestStep = Delay.hours(6)
     /// The interval between checks during the outage allowance.
     static let inOutageAllowance = Delay.minutes(15)
-    /// The wait for a second answer about an expiry that moved back.
-    static let suspected = Delay.minutes(1)
+    /// The wait for a second answer about what an answer took back, and after one that is set aside.
+    static let secondAnswer = Delay.minutes(1)
+    /// So many calls in a row may bring answers that are set aside before the waits grow by a minute each, and the longest wait.
+    static let setAsideCalls = 10
+    static let setAsideLongest = Delay.minutes(15)
 
     /// While Apple retries: a quarter of the elapsed time within these limits, then a fixed step, until Apple gives up.
     static let retryPart = 4
@@ -113,7 +116,15 @@ let shortestDelay = Delay(milliseconds: 250)
 
 /// Returns the wait for a second answer if the first one omitted data it should contain; divided by the speedup.
 package func secondAnswerDelay(policy: Policy) -> Delay {
-    max(PollingIntervals.suspected.divided(by: policy.speedup), shortestDelay)
+    max(PollingIntervals.secondAnswer.divided(by: policy.speedup), shortestDelay)
+}
+
+/// Returns the wait after an answer that is set aside, by the calls in a row that brought no usable answer: a minute, and after
+/// ten of them a minute longer each time, up to a quarter of an hour; divided by the speedup.
+package func setAsideDelay(afterCalls count: Int, policy: Policy) -> Delay {
+    let minutes = Int64(max(1, count - PollingIntervals.setAsideCalls + 1))
+    let delay = min(PollingIntervals.secondAnswer.times(minutes), PollingIntervals.setAsideLongest)
+    return max(delay.divided(by: policy.speedup), shortestDelay)
 }
 
 /// Spreads checks so that receipts due at the same moment are not checked at once.

@@ -68,7 +68,8 @@ extension SettlementRun {
             let next = nextCheck(
                 for: [state], environment: key.environment, outcome: .verified, now: now,
                 seed: draft.polling.seed, policy: policy)
-            subscriptions[key]?.polling.plan(next)
+            let soon = isDoubted(key) ? next.by(now + secondAnswerDelay(policy: policy)) : next
+            subscriptions[key]?.polling.plan(soon)
         }
         for (key, draft) in purchases where draft.wasChecked || draft.polling.isConcerned {
             guard let state = draft.state, let policy = policy(of: key.appID, key.environment) else { continue }
@@ -76,7 +77,7 @@ extension SettlementRun {
                 for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
                 seed: draft.polling.seed, policy: policy)
             let isRetracted = batch.contains {
-                $0.claim.receiptID == draft.polling.poller && takesRefundBack($0, of: key)
+                $0.claim.receiptID == draft.polling.poller && doubts(in: $0).refunds[key] != nil
             }
             purchases[key]?.polling.plan(isRetracted ? next.by(now + secondAnswerDelay(policy: policy)) : next)
         }

@@ -91,7 +91,9 @@ extension SettlementRun {
         if settlement.server?.goesOn == true { next = next.by(recordedAt + Settlement.nextPageDelay) }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
-        if takesRefundBack(settlement) { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        if !doubts(in: settlement).refunds.isEmpty || polled.contains(where: { isDoubted($0.key) }) {
+            next = next.by(recordedAt + secondAnswerDelay(policy: policy))
+        }
         let followUps = followUps(after: settlement, policy: policy)
         if let soon = followUps.by { next = next.by(soon) }
         let usual = lane(of: next, polled: polled)
@@ -104,16 +106,6 @@ extension SettlementRun {
                 || awaitsOwner(settlement, polled, bought)
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
-    }
-
-    /// Whether an answer takes the refund of a purchase back, which waits for a second one of the same receipt: of all purchases,
-    /// or of one.
-    func takesRefundBack(_ settlement: Settlement, of one: PurchaseRowKey? = nil) -> Bool {
-        settlement.purchases.contains { key, said in
-            // A receipt that holds it as the device had it cannot show whether the refund is gone.
-            one.map { $0 == key } ?? true && purchases[key]?.state?.refundRetractedAt != nil
-                && said.transactions.contains { $0.source != .deviceReceipt }
-        }
     }
 
     /// Whether the bare id of a transaction shows what has no owner yet: another receipt may show meanwhile whose it is.
@@ -187,9 +179,10 @@ extension SettlementRun {
             outcome: settlement.finding.isOfTheApp ? .refusedApp : .indeterminate(new: isAwaited(settlement)),
             attempts: attempts)
         let policy = settlement.claim.app.policy(for: settlement.claim.environment ?? .production)
-        let isSetAside = setAside.contains(settlement.claim.receiptID) && attempts <= Self.fruitlessAttemptsMax
+        let isSetAside = setAside.contains(settlement.claim.receiptID)
         return ReceiptPlan(
-            settlement: settlement, next: isSetAside ? next.by(recordedAt + secondAnswerDelay(policy: policy)) : next,
+            settlement: settlement,
+            next: isSetAside ? .at(recordedAt + setAsideDelay(afterCalls: attempts, policy: policy)) : next,
             lane: isProbablyMalformed(settlement) && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
             attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
@@ -235,6 +228,39 @@ extension SettlementRun {
 }
 
 extension SettlementRun {
+    /// What an answer takes back that waits for a second one: of subscriptions, and the refunds of purchases.
+    ///
+    /// The receipt that polls a subscription is asked for the second answer, and of a purchase the one that gave the first. Silence
+    /// about it is no reason to ask again.
+    func doubts(
+        in settlement: Settlement
+    ) -> (periods: [SubscriptionRowKey: [Doubt]], refunds: [PurchaseRowKey: [Doubt]]) {
+        guard let evidence = settlement.evidence else { return ([:], [:]) }
+        var (periods, refunds) = ([SubscriptionRowKey: [Doubt]](), [PurchaseRowKey: [Doubt]]())
+        for key in settlement.subscriptionKeys {
+            guard let state = subscriptions[key]?.state, !state.retractions.isEmpty else { continue }
+            let found = state.doubts(in: evidence.slice(of: key.id))
+            if !found.isEmpty { periods[key] = found }
+        }
+        for (key, said) in settlement.purchases {
+            let found = purchases[key]?.state?.doubts(in: said) ?? []
+            if !found.isEmpty { refunds[key] = found }
+        }
+        return (periods, refunds)
+    }
+
+    /// Whether an answer of the batch takes something of a subscription back that waits for a second one.
+    func isDoubted(_ key: SubscriptionRowKey) -> Bool {
+        subscriptions[key]?.state?.retractions.isEmpty == false && batch.contains { doubts(in: $0).periods[key] != nil }
+    }
+
+    /// Whether an answer is the first one to take something back.
+    func raisesDoubt(_ settlement: Settlement) -> Bool {
+        let found = doubts(in: settlement)
+        return found.periods.values.joined().contains(where: \.isNew)
+            || found.refunds.values.joined().contains(where: \.isNew)
+    }
+
     /// Whether an answer took something back that waits for a second one: then the history is read again from the same place.
     func awaitsSecondAnswer(_ settlement: Settlement) -> Bool {
         settlement.subscriptionKeys.contains { subscriptions[$0]?.state?.retractions.isEmpty == false }

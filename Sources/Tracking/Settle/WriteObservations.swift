@@ -14,8 +14,9 @@ struct KeptObservation: Sendable {
 }
 
 extension SettlementRun {
-    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer with an older
-    /// clock gets its own row, because it was the first to say so.
+    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own row in two
+    /// cases, because it was the first to say so: its clock is older, or it takes something back that was stated since. A rebuild
+    /// reads a row at its ends alone, and would miss the first of two answers that take it back.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
@@ -24,7 +25,8 @@ extension SettlementRun {
             let meaning = Meaning(of: settlement.finding)
             let before = receipts[settlement.claim.receiptID]
             if let before, let id = before.observationID, let at = before.observationRecordedAt,
-                let from = before.observedFrom, from <= settlement.asOf, before.meaning == meaning.digest
+                let from = before.observedFrom, from <= settlement.asOf, before.meaning == meaning.digest,
+                !raisesDoubt(settlement)
             {
                 return KeptObservation(
                     settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)

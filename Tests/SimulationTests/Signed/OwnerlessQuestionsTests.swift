@@ -133,14 +133,18 @@ struct OwnerlessQuestionsTests {
             cancelledAt: refunded ? Instant(milliseconds: app.at(28)) : nil)
     }
 
-    /// Has verifyReceipt answer on a day: the customer finished the coins, and the receipt holds them as the device had them.
-    private func deviceAnswer(_ app: SignedApp, on day: Double) async throws {
+    /// Has verifyReceipt answer on a day: the customer finished the coins, and the receipt holds them as the device had them; or
+    /// Apple's own list holds them likewise.
+    private func deviceAnswer(_ app: SignedApp, on day: Double, isListed: Bool = false) async throws {
+        let coins = """
+            {"quantity": "1", "product_id": "coins", "transaction_id": "c1", "original_transaction_id": "c1",
+            "purchase_date_ms": "\(app.at(20))", "original_purchase_date_ms": "\(app.at(20))"}
+            """
         app.store.say(
             """
             {"status": 0, "environment": "Production", "receipt": {"bundle_id": "\(SignedApp.bundleID)",
-            "request_date_ms": "\(app.at(day))", "receipt_creation_date_ms": "\(app.at(20.1))", "in_app": [
-            {"quantity": "1", "product_id": "coins", "transaction_id": "c1", "original_transaction_id": "c1",
-            "purchase_date_ms": "\(app.at(20))", "original_purchase_date_ms": "\(app.at(20))"}]}}
+            "request_date_ms": "\(app.at(day))", "receipt_creation_date_ms": "\(app.at(20.1))", "in_app": [\(coins)]},
+            "latest_receipt_info": [\(isListed ? coins : "")]}
             """)
         _ = try await app.tracker.check(app.receipt)
     }
@@ -218,4 +222,80 @@ struct OwnerlessQuestionsTests {
             try await expectNoViolations(app)
         }
     }
+
+    @Test("A refund that the Server API showed stays, whatever verifyReceipt lists, and ends the questions")
+    func overruled() async throws {
+        try await withKey { app in
+            try await deviceAnswer(app, on: 21, isListed: true)
+            try await app.post(refund(app))
+            let pointed = try await ownerless(app)
+            // Apple's other channel is asked a moment later.
+            try await deviceAnswer(app, on: 28.31, isListed: true)
+            try await serverAnswer(app, about: pointed, on: 28.3, [coinsRow(app, readOn: 28.3, refunded: true)])
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await refunds(app) == ["t t f"])
+            for day in [28.32, 28.4, 28.5, 28.6] {
+                try await deviceAnswer(app, on: day, isListed: true)
+                #expect(try await refunds(app) == ["t t f"])
+                let rests = try await app.rows(
+                    """
+                    SELECT concat_ws(' ', follow_ups, due_at > now() + interval '1 day') AS line
+                    FROM ledger.poll_schedule WHERE receipt_id = \(app.receipt)
+                    """)
+                #expect(rests == ["0 t"])
+            }
+            let events = try await app.rows("SELECT kind::text AS line FROM ledger.event ORDER BY version, ordinal")
+            #expect(events == ["purchase.made", "ownership.assigned", "purchase.refunded"])
+            try await expectNoViolations(app)
+        }
+    }
+
+    @Test("What a new key lets Apple be asked about is taken up, which violates nothing until the first answer")
+    func takenUp() async throws {
+        try await withKey { app in
+            try await app.post(turnedOff(app))
+            let pointed = try await ownerless(app)
+            let rows = [week(app, readOn: 28.3), coinsRow(app, readOn: 28.3)]
+            try await serverAnswer(app, about: pointed, on: 28.3, rows)
+            try await app.tracker.ledger.apps.removeServerKey(of: ServedLedger.app)
+            while try await app.tracker.ledger.intake.giveUpKeyless() {}
+            #expect(try await app.rows("SELECT count(polled_by)::text AS line FROM (\(Self.polled)) p") == ["0"])
+            try await expectNoViolations(app)
+            try await app.tracker.ledger.apps.storeServerKey(
+                try ConnectKey(
+                    pem: P256.Signing.PrivateKey().pemRepresentation, id: "K2",
+                    issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app)
+            try await expectNoViolations(app)
+            _ = try await app.tracker.ledger.intake.takeUpUnpolled()
+            try await expectNoViolations(app)
+            while try await app.tracker.ledger.intake.takeUpOwnerless() {}
+            try await expectNoViolations(app)
+            _ = try await app.tracker.check(pointed)
+            let backsOff = "SELECT backs_off::text AS line FROM ledger.poll_schedule WHERE receipt_id = \(pointed)"
+            #expect(try await app.rows(backsOff) == ["true"])
+            try await expectNoViolations(app)
+            let worker = try await app.tracker.ledger.claims.startWorker(host: "test", process: 2)
+            let claim = try await app.tracker.ledger.claims.claim(pointed, for: worker, leaseSeconds: 60)
+            try await expectNoViolations(app)
+            try await app.tracker.ledger.claims.release([claim])
+            try await serverAnswer(
+                app, about: pointed, on: 28.4, [week(app, readOn: 28.4), coinsRow(app, readOn: 28.4)])
+            #expect(try await app.rows("SELECT count(polled_by)::text AS line FROM (\(Self.polled)) p") == ["2"])
+            try await expectNoViolations(app)
+            // What nobody takes up is a violation still.
+            try await app.served.run(
+                """
+                UPDATE ledger.subscription SET polled_by = NULL, next_check_at = NULL;
+                UPDATE ledger.purchase SET polled_by = NULL, next_check_at = NULL;
+                UPDATE ledger.notification SET effect = 'unshown';
+                UPDATE ledger.poll_schedule SET follow_ups = 0, due_at = now() + interval '1 day'
+                """)
+            let found = try await app.tracker.ledger.operations.violations(
+                [.poller, .purchaseCoverage], otherwise: VerifyTerms(leaseSeconds: 60, speedup: 1))
+            #expect(Set(found.map(\.invariant)) == [.poller, .purchaseCoverage])
+        }
+    }
+
+    private static let polled =
+        "SELECT polled_by FROM ledger.subscription UNION ALL SELECT polled_by FROM ledger.purchase"
 }

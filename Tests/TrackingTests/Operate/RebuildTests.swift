@@ -1,5 +1,6 @@
 import Postgres
 import SQL
+import SeededRandom
 import Subscriptions
 import TestSupport
 import Testing
@@ -72,6 +73,42 @@ struct RebuildTests {
             try await test.expectRows(
                 "SELECT count(*) AS n FROM ledger.period WHERE replaced_by = '2000' AND is_upgraded", [[1]])
             #expect(try await test.differences(from: library) == [])
+        }
+    }
+
+    @Test(
+        "What answers of several receipts and channels take back, a rebuild takes back too, after each of them",
+        arguments: 0..<6 as Range<UInt64>)
+    func takenBack(seed: UInt64) async throws {
+        try await withLedger { test in
+            var random = Seeded(seed: 42_200 + seed)
+            let library = AnswerLibrary()
+            let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
+            var minutes = -300.0
+            for place in 0..<16 {
+                minutes += [1, 6, 11].randomElement(using: &random) ?? 1
+                let asOf = test.at(minutes / 1_440)
+                let (who, isRefunded) = (
+                    place < 3 ? place : .random(in: 0..<3, using: &random), Bool.random(using: &random)
+                )
+                let month = Answer(from: test.at(-20), asOf: asOf).but {
+                    $0.refunded = isRefunded ? (0, test.at(-1)) : nil
+                }
+                var evidence = month.evidence
+                if case .verified(let bought) = purchase(
+                    "8", at: test.at(-10), asOf: asOf, refundedAt: isRefunded ? test.at(-1) : nil)
+                {
+                    evidence.transactions += bought.transactions
+                }
+                if who == 2 {
+                    for index in evidence.transactions.indices {
+                        evidence.transactions[index].source = .signedText
+                        evidence.transactions[index].path = "history[0].signedTransactions[\(index)]"
+                    }
+                }
+                try await tell(test, library, receipts[who], .verified(evidence))
+                #expect(try await test.differences(from: library) == [], "\(random) at \(place)")
+            }
         }
     }
 

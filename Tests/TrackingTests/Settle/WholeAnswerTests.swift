@@ -1,3 +1,4 @@
+import Postgres
 import Subscriptions
 import TestSupport
 import Testing
@@ -61,6 +62,8 @@ struct WholeAnswerTests {
         return receipt
     }
 
+    /// The seconds until the next check.
+    private static let wait = "SELECT round(extract(epoch FROM due_at - now()))::int FROM ledger.poll_schedule"
     private static let standing =
         "SELECT r.history_revision, r.outcome, s.periods FROM ledger.receipt r, ledger.subscription s"
 
@@ -71,14 +74,31 @@ struct WholeAnswerTests {
             let settled = try await settle(test, receipt, history: [], statuses: 2, asOf: -0.5, revision: "r2")
             #expect(settled.outcome == .indeterminate)
             try await test.expectRows(Self.standing, [["r1", "indeterminate", 2]])
-            try await test.expectRows(
-                "SELECT due_at <= now() + interval '60 s' FROM ledger.poll_schedule", [[true]])
+            try await test.expectRows(Self.wait, [[60]])
+            for minutes in Array(repeating: 1, count: 9) + [2, 3] {
+                _ = try await settle(test, receipt, history: [], statuses: 2, asOf: -0.49, revision: "r2")
+                try await test.expectRows(Self.wait, [[.number(Double(minutes) * 60)]])
+            }
             let news = [row(test, 2, .signedText, asOf: -0.4)]
             #expect(
                 try await settle(test, receipt, history: news, statuses: 2, asOf: -0.4, revision: "r2").outcome
                     == .verified)
             try await test.expectRows(Self.standing, [["r2", "verified", 3]])
             try await test.expectSound()
+        }
+    }
+
+    @Test("So it is at first sight, whoever waits: neither sooner than a minute nor later")
+    func laggingAtFirst() async throws {
+        try await withLedger(in: reused) { test in
+            for round in 0..<4 {
+                let receipt = try await receipt(test)
+                let first = [row(test, 0, .signedText, asOf: -1)]
+                let settled = try await settle(
+                    test, receipt, history: first, statuses: 1, asOf: -1, revision: "r1", fromStart: true)
+                #expect(settled.outcome == .indeterminate)
+                try await test.expectRows(Self.wait, [[60]], "round \(round)")
+            }
         }
     }
 
@@ -138,6 +158,31 @@ struct WholeAnswerTests {
                 try await test.expectRows("SELECT state FROM perennial.subscription_now", [[.text(state)]])
                 try await test.expectRows("SELECT history_revision FROM ledger.receipt", [[.text(revision)]])
             }
+            try await test.expectSound()
+        }
+    }
+
+    @Test("The poller is asked for a second answer, but not every minute about what its answers leave out")
+    func silentPoller() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await read(test)
+            let refund = [row(test, 0, .signedText, asOf: -0.9, refunded: true)]
+            _ = try await settle(test, receipt, history: refund, statuses: 1, asOf: -0.9, revision: "r2")
+            let other = try await test.upload("b")
+            let lagging = Answer(from: test.at(-40), periods: 2, asOf: test.at(-0.8)).but { $0.createdAt = nil }
+            try await test.database.transaction {
+                _ = try $0.script("UPDATE ledger.receipt SET receipt_created_at = now() WHERE receipt_id = \(receipt)")
+            }
+            try await test.check(other, lagging)
+            let doubted = "SELECT suspected IS NOT NULL, polled_by FROM ledger.subscription"
+            try await test.expectRows(doubted, [[true, .receipt(receipt)]])
+            let wait = Self.wait + " WHERE receipt_id = \(receipt)"
+            try await test.expectRows(wait, [[60]])
+            _ = try await settle(test, receipt, history: [], statuses: 1, asOf: -0.7, revision: "r3")
+            try await test.expectRows(doubted, [[true, .receipt(receipt)]])
+            try await test.expectRows(wait.replacing("::int", with: " > 3600"), [[true]])
+            try await test.check(other, lagging.but { $0.asOf = test.at(-0.6) })
+            try await test.expectRows(doubted, [[false, .receipt(receipt)]])
             try await test.expectSound()
         }
     }
