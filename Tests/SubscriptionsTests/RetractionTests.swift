@@ -113,7 +113,6 @@ struct RetractionTests {
         }
     }
 
-<<<<<<< HEAD
     @Test("More refunded seats count at once, and so does a date; verifyReceipt states no seats")
     func moreSeats() {
         let said = answer(10, [Self.group(revoked: 3)], renewal())
@@ -133,7 +132,8 @@ struct RetractionTests {
         (silent.source, silent.asOf) = (.statuses, day(11))
         let state = settle([refund, answer(11, [silent], renewal())]).state
         #expect(state?.facts.periods.first?.details.sale?.value.revocationType == "FAMILY_REVOKE")
-=======
+    }
+
     @Test("Either channel takes back what the other one stated of a subscription, because both list every period")
     func channels() {
         for words in Self.table {
@@ -157,7 +157,6 @@ struct RetractionTests {
                 #expect(Self.isGone(words, answers) == true, "\(words)")
             }
         }
->>>>>>> 4c30095a (What one channel stated is taken back by a channel that can see it, and a doubt is asked about only where an answer has it)
     }
 
     @Test("The refund of a purchase likewise; a speed-up divides the ten minutes")
