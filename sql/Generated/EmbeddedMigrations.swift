@@ -1329,7 +1329,7 @@ BEGIN
         SELECT o.* INTO former FROM ledger.ownership o
         WHERE (o.purchase_id = claim.purchase_id OR o.subscription_id = claim.subscription_id)
           AND upper_inf(o.known) AND upper(o.valid) = lower(claim.valid)
-          -- A pointer stays one; after an erasure somebody else pointed.
+          -- A pointer stays one; after an erasure another customer pointed.
           AND (claim.cause <> 'pointer' OR o.cause = 'pointer' AND EXISTS (
               SELECT FROM ledger.customer c WHERE c.customer_id = o.customer_id AND c.erased_at IS NULL));
         EXIT WHEN NOT FOUND;
