@@ -12,14 +12,6 @@ package func modelPayments(
     }
     typealias Fits = (PayingTransaction, PayableOrder) -> Bool
     func isTheirs(_ one: PayingTransaction, _ order: PayableOrder) -> Bool { one.owner == order.customer }
-    /// Whether no token and no kind forbids it.
-    func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
-        switch one.tokenNames {
-        case .order: false
-        case .customer(let named): named == order.customer && !one.isRenewal
-        case nil: !one.isRenewal
-        }
-    }
     func fits(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
         mayPay(one, order) && order.awaits == nil && [nil, one.quantity].contains(order.quantity)
     }
@@ -65,6 +57,15 @@ package func modelPayments(
         }
     }
     return payer
+}
+
+/// Whether no token and no kind forbids it.
+private func mayPay(_ one: PayingTransaction, _ order: PayableOrder) -> Bool {
+    switch one.tokenNames {
+    case .order: false
+    case .customer(let named): named == order.customer && !one.isRenewal
+    case nil: !one.isRenewal
+    }
 }
 
 extension PayableOrder {
