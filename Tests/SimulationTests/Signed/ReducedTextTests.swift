@@ -61,7 +61,7 @@ struct ReducedTextTests {
             #expect(try await reduce(app).reduced == 0, "they are young")
             try await app.served.run("UPDATE ledger.notification SET received_at = received_at - interval '91 days'")
             let signature = Self.hex(texts[0].split(separator: ".")[2])
-            let gone = [signature, "device-of-ann", Self.hex("device-of-ann"), "deviceVerification", "x5c"]
+            let gone = [signature, "device-of-ann", Self.hex("device-of-ann"), "deviceVerification", "x5c\""]
             let whole = try await dump(app)
             #expect(whole.contains(signature), "else it proves nothing")
             let before = try await app.standing()
