@@ -953,8 +953,7 @@ COMMENT ON COLUMN ledger.subscription.renewal IS 'The newest row of pending_rene
 COMMENT ON COLUMN ledger.subscription.renewal_as_of IS 'Apple''s clock of that row';
 COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in Apple''s answer';
 COMMENT ON COLUMN ledger.subscription.suspected IS
-    'What a newer answer took back of Apple''s own words: refunds, also of seats, upgrade marks, an end. A second answer '
-    'has to say so too';
+    'What a newer answer took back of Apple''s own words: refunds, seats, marks, an end. A second answer has to say so too';
 COMMENT ON COLUMN ledger.subscription.as_of IS
     'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
 COMMENT ON COLUMN ledger.subscription.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
