@@ -395,8 +395,8 @@ struct LineItemMoveTests {
             switch upgrade {
             case .atTheSuccessor: ["1000 product.changed", "2000 subscription.expired"]
             case .whereItWas: ["2000 product.changed"]
-            // In another subscription of the group it is a start, as without a move.
-            case .atAThird: ["3000 subscription.started", "2000 subscription.expired"]
+            // In another subscription of the group it is a start, and the end of this one, as without a move.
+            case .atAThird: ["1000 subscription.expired", "3000 subscription.started", "2000 subscription.expired"]
             }
         #expect(news == ["2000 subscription.started"] + wanted)
         let active = states.filter { $0.value.timeline.span(at: day(21))?.entitled == true }

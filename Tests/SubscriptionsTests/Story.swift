@@ -86,28 +86,31 @@ func settle(
 /// Folds whole answers as a settlement does; tells each event with its subscription.
 func foldWhole(_ answers: [Evidence]) -> (states: [OriginalTransactionID: SubscriptionState], events: [String]) {
     var states: [OriginalTransactionID: SubscriptionState] = [:]
-    var all: [String] = []
+    let events = foldEach(answers, into: &states)
+    return (states, events.map { "\($0.0) \($0.1.kind.rawValue)" })
+}
+
+/// Folds whole answers into what is known; returns the events, each with its subscription.
+func foldEach(
+    _ answers: [Evidence], into states: inout [OriginalTransactionID: SubscriptionState]
+) -> [(OriginalTransactionID, Event)] {
+    var events: [(OriginalTransactionID, Event)] = []
     for answer in answers {
-        var events: [(OriginalTransactionID, Event)] = []
         func learn(_ slice: SubscriptionEvidence, _ elsewhere: LineItemsElsewhere? = nil) {
             let id = slice.originalTransactionID
             let result = reconcile(states[id], with: slice, elsewhere: elsewhere, policy: strictPolicy)
             states[id] = result.state
             events += result.events.map { (id, $0) }
         }
-        answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value.facts) }) { step in
+        answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
             switch step {
             case .part(let slice, let elsewhere): learn(slice, elsewhere)
-            case .move(let move):
-                events.removeAll { $0.0 == move.to && move.isAnnounced(by: $0.1) }
-                if let reversal = move.reversal { events.append((move.to, reversal)) }
-                learn(move.evidence())
+            case .move(let move): learn(move.evidence())
             case .shown(let slice): learn(slice)
             }
         }
-        all += events.map { "\($0.0) \($0.1.kind.rawValue)" }
     }
-    return (states, all)
+    return events
 }
 
 /// The kinds of events of each answer, such as `["subscription.started", "", "subscription.renewed"]`.

@@ -1040,7 +1040,7 @@ COMMENT ON COLUMN ledger.period.sale IS
     'no signed transaction stated any';
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
-    'By field: where and when the fact comes from, if not from path and as_of';
+    'By field: where and when the fact comes from, if not from path and as_of; arrival: the row by which the period moved here';
 COMMENT ON COLUMN ledger.period.is_renewal IS
     'Whether Apple charged for it as the subscription went on, without a purchase: docs/purchases.md has the rule';
 COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
@@ -4330,6 +4330,33 @@ COMMENT ON FUNCTION perennial.keep_feed_id IS
     'Keeps the feed''s id after a move to a cluster that has every event, such as by pg_upgrade. For the schema''s owner, '
     'before any process runs';
 
+CREATE INDEX period_moved ON ledger.period (subscription_id) WHERE ledger.is_moved(is_upgraded, cancellation_reason);
+CREATE INDEX period_history_moved ON ledger.period_history (subscription_id)
+    WHERE ledger.is_moved(is_upgraded, cancellation_reason);
+
+CREATE VIEW perennial.moved_period AS
+SELECT p.subscription_id AS former_stream_id, p.period_id AS former_charge_id, h.subscription_id AS stream_id,
+       h.period_id AS charge_id, p.known_from, p.known_until
+FROM (
+    SELECT period_id, subscription_id, cancellation_reason, COALESCE(facts_recorded_at, recorded_at) AS known_from,
+           NULL::timestamptz AS known_until
+    FROM ledger.period WHERE ledger.is_moved(is_upgraded, cancellation_reason)
+    UNION ALL
+    SELECT period_id, subscription_id, cancellation_reason, lower(known), upper(known)
+    FROM ledger.period_history WHERE NOT isempty(known) AND ledger.is_moved(is_upgraded, cancellation_reason)) p
+JOIN ledger.period o USING (period_id)
+JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
+JOIN ledger.subscription t ON (t.app_id, t.environment) = (s.app_id, s.environment)
+    AND t.original_transaction_id = substr(p.cancellation_reason, length('moved to ') + 1)
+JOIN ledger.period h ON h.subscription_id = t.subscription_id
+    AND (h.web_order_line_item_id = o.web_order_line_item_id
+         OR o.web_order_line_item_id IS NULL AND EXISTS (
+             SELECT FROM ledger.transaction_alias x JOIN ledger.transaction_alias y USING (transaction_id)
+             WHERE x.period_id = o.period_id AND y.period_id = h.period_id));
+COMMENT ON VIEW perennial.moved_period IS
+    'Every period that Apple showed under another original transaction id before, with where it was: the events of its '
+    'time there are in that stream';
+
 """#),
         SQLFile("0011_charges", #"""
 -- What reports begin with: their variables, the history as it was known at any instant, and every charge with its price.
@@ -4505,7 +4532,7 @@ FROM (
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
            revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at, lower(known),
            upper(known)
-    FROM ledger.period_history WHERE NOT isempty(known)) p;
+    FROM ledger.period_history WHERE NOT isempty(known) AND NOT ledger.is_moved(is_upgraded, cancellation_reason)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
 
@@ -4813,6 +4840,19 @@ $$;
 COMMENT ON FUNCTION ledger.months IS
     'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
     'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
+
+CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
+                WHEN was_failing THEN 'subscription.recovered'
+                WHEN gap <= CASE environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
+                    THEN 'subscription.renewed'
+                ELSE 'subscription.reactivated' END
+$$;
+COMMENT ON FUNCTION ledger.kind_of_return IS
+    'The kind of event that the period after another one would have had, where the feed has none because both were '
+    'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
+    'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';
 
 """#),
         SQLFile("0012_outcomes", #"""
@@ -5165,35 +5205,34 @@ COMMENT ON FUNCTION ledger.paying_of IS
     'refund; a term of payments goes on at 0 while Apple tries a failed one. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
     'monthly_milliunits is the price of a month in thousandths of currency';
 
-CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
-                WHEN was_failing THEN 'subscription.recovered'
-                WHEN gap <= CASE environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
-                    THEN 'subscription.renewed'
-                ELSE 'subscription.reactivated' END
-$$;
-COMMENT ON FUNCTION ledger.kind_of_return IS
-    'The kind of event that the period after another one would have had, where the feed has none because both were '
-    'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
-    'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';
-
 CREATE FUNCTION ledger.period_events_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, charge_id bigint, kind text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT DISTINCT ON (a.charge_id) e.stream_id, a.charge_id, e.kind
-    FROM perennial.subscription_event e
-    JOIN perennial.period_alias a
-        -- The second is an expression that the planner knows nothing about, else it takes such pairs to be rare.
-        ON a.transaction_id = e.detail ->> 'transaction_id' AND COALESCE(a.stream_id = e.stream_id, false)
-    WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
-                     'product.changed')
-      AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
-    ORDER BY a.charge_id, e.kind = 'product.changed', e.version DESC, e.ordinal DESC
+    SELECT DISTINCT ON (t.charge_id) t.stream_id, t.charge_id, t.kind
+    FROM (
+        SELECT e.stream_id, a.charge_id, e.kind, e.recorded_at, e.version, e.ordinal
+        FROM perennial.subscription_event e
+        JOIN perennial.period_alias a
+            -- The second is an expression that the planner knows nothing about, else it takes such pairs to be rare.
+            ON a.transaction_id = e.detail ->> 'transaction_id' AND COALESCE(a.stream_id = e.stream_id, false)
+        WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
+                         'product.changed')
+          AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
+        UNION ALL
+        SELECT m.stream_id, m.charge_id, e.kind, e.recorded_at, e.version, e.ordinal
+        FROM perennial.moved_period m
+        JOIN perennial.period_alias a ON a.charge_id = m.former_charge_id
+        JOIN perennial.subscription_event e
+            ON e.stream_id = m.former_stream_id AND e.detail ->> 'transaction_id' = a.transaction_id
+        WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
+                         'product.changed')
+          AND e.recorded_at <= known_at AND m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+          AND (streams IS NULL OR m.stream_id = ANY (streams))) t
+    ORDER BY t.charge_id, t.kind = 'product.changed', t.recorded_at DESC, t.version DESC, t.ordinal DESC
 $$;
 COMMENT ON FUNCTION ledger.period_events_of IS
     'The event of each period that appeared after first sight: one of the four kinds that say how it came, or '
-    'product.changed if it replaced another period at once';
+    'product.changed if it replaced another period at once. A period that moved has it where it was';
 
 CREATE FUNCTION ledger.renewals_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -5260,7 +5299,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            CASE WHEN next.went_on THEN r.next_purchased_at END, CASE WHEN next.went_on THEN r.next_refunded_at END,
            CASE WHEN was_over AND NOT next.went_on AND (r.next_purchased_at IS NOT NULL OR NOT was_failing) THEN r.ends_at END
     FROM (
-        SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.product_id) AS product_id,
+        SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.charge_id) AS charge_id,
+               min(p.product_id) AS product_id,
                min(p.purchased_at) AS started_at, max(LEAST(p.expires_at, p.cancelled_at)) AS ends_at,
                max(p.next_charge_id) FILTER (WHERE p.is_last) AS next_charge_id,
                max(p.next_purchased_at) FILTER (WHERE p.is_last) AS next_purchased_at,
@@ -5284,9 +5324,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)) b) p
         WHERE p.offer = 'trial'
         GROUP BY p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, p.run) r
+    -- Where a trial that moved was known first, it was seen first.
+    LEFT JOIN (
+        SELECT DISTINCT ON (m.charge_id) m.charge_id, m.former_charge_id, m.former_stream_id
+        FROM perennial.moved_period m
+        WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+          AND (streams IS NULL OR m.stream_id = ANY (streams))
+        ORDER BY m.charge_id, m.former_charge_id) before ON before.charge_id = r.charge_id
     JOIN perennial.subscription_event first
-        ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
-        AND first.recorded_at <= known_at
+        ON first.stream_id = CASE WHEN before.former_charge_id < r.charge_id THEN before.former_stream_id
+                                  ELSE r.stream_id END
+        AND first.kind IN ('subscription.started', 'trial.started') AND first.recorded_at <= known_at
     LEFT JOIN ledger.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
     CROSS JOIN LATERAL (SELECT first.as_of >= r.ends_at AS was_over) seen
     CROSS JOIN LATERAL (
@@ -5800,10 +5848,18 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                t.ends_at, t.paid_at, t.refunded_at, COALESCE(t.lost_at, min(e.occurred_at)) AS lost_at
         FROM ledger.trial_runs_combined(known_at, streams) t
-        LEFT JOIN perennial.subscription_event e
+        LEFT JOIN (
+            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail FROM perennial.subscription_event e
+            WHERE streams IS NULL OR e.stream_id = ANY (streams)
+            UNION ALL
+            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail
+            FROM (
+                SELECT DISTINCT m.stream_id, m.former_stream_id FROM perennial.moved_period m
+                WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+                  AND (streams IS NULL OR m.stream_id = ANY (streams))) m
+            JOIN perennial.subscription_event e ON e.stream_id = m.former_stream_id) e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
-            AND (streams IS NULL OR e.stream_id = ANY (streams))
-            AND (e.kind IN ('trial.expired', 'refund.granted')
+            AND (e.kind IN ('trial.expired', 'refund.granted') AND NOT e.detail ? 'moved_to'
                  OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                  t.ends_at, t.paid_at, t.refunded_at, t.lost_at) r
@@ -6770,6 +6826,10 @@ BEGIN
             ('order_log', 'product_id', 'Apple''s id of the product that was ordered'),
             ('order_log', 'state', 'The state from then on'),
             ('ownership_log', 'customer', 'The owner, by the operator''s own id'),
+            ('moved_period', 'charge_id', 'The key of the period where it is'),
+            ('moved_period', 'former_charge_id', 'The key of the period where it was'),
+            ('moved_period', 'former_stream_id', 'The key of the subscription that had the period before'),
+            ('moved_period', 'stream_id', 'The key of the subscription that has the period'),
             ('period_alias', 'transaction_id', 'A transaction id under which Apple listed the period'),
             ('period_history', 'currency', 'The currency of price_milliunits'),
             ('period_history', 'is_family_shared',

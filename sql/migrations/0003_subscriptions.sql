@@ -161,7 +161,7 @@ COMMENT ON COLUMN ledger.period.sale IS
     'no signed transaction stated any';
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
-    'By field: where and when the fact comes from, if not from path and as_of';
+    'By field: where and when the fact comes from, if not from path and as_of; arrival: the row by which the period moved here';
 COMMENT ON COLUMN ledger.period.is_renewal IS
     'Whether Apple charged for it as the subscription went on, without a purchase: docs/purchases.md has the rule';
 COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';

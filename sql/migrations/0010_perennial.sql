@@ -361,3 +361,30 @@ $$;
 COMMENT ON FUNCTION perennial.keep_feed_id IS
     'Keeps the feed''s id after a move to a cluster that has every event, such as by pg_upgrade. For the schema''s owner, '
     'before any process runs';
+
+CREATE INDEX period_moved ON ledger.period (subscription_id) WHERE ledger.is_moved(is_upgraded, cancellation_reason);
+CREATE INDEX period_history_moved ON ledger.period_history (subscription_id)
+    WHERE ledger.is_moved(is_upgraded, cancellation_reason);
+
+CREATE VIEW perennial.moved_period AS
+SELECT p.subscription_id AS former_stream_id, p.period_id AS former_charge_id, h.subscription_id AS stream_id,
+       h.period_id AS charge_id, p.known_from, p.known_until
+FROM (
+    SELECT period_id, subscription_id, cancellation_reason, COALESCE(facts_recorded_at, recorded_at) AS known_from,
+           NULL::timestamptz AS known_until
+    FROM ledger.period WHERE ledger.is_moved(is_upgraded, cancellation_reason)
+    UNION ALL
+    SELECT period_id, subscription_id, cancellation_reason, lower(known), upper(known)
+    FROM ledger.period_history WHERE NOT isempty(known) AND ledger.is_moved(is_upgraded, cancellation_reason)) p
+JOIN ledger.period o USING (period_id)
+JOIN ledger.subscription s ON s.subscription_id = p.subscription_id
+JOIN ledger.subscription t ON (t.app_id, t.environment) = (s.app_id, s.environment)
+    AND t.original_transaction_id = substr(p.cancellation_reason, length('moved to ') + 1)
+JOIN ledger.period h ON h.subscription_id = t.subscription_id
+    AND (h.web_order_line_item_id = o.web_order_line_item_id
+         OR o.web_order_line_item_id IS NULL AND EXISTS (
+             SELECT FROM ledger.transaction_alias x JOIN ledger.transaction_alias y USING (transaction_id)
+             WHERE x.period_id = o.period_id AND y.period_id = h.period_id));
+COMMENT ON VIEW perennial.moved_period IS
+    'Every period that Apple showed under another original transaction id before, with where it was: the events of its '
+    'time there are in that stream';

@@ -171,7 +171,7 @@ FROM (
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
            revocation_percentage, sale, cancellation_reason, recorded_at, cancellation_recorded_at, lower(known),
            upper(known)
-    FROM ledger.period_history WHERE NOT isempty(known)) p;
+    FROM ledger.period_history WHERE NOT isempty(known) AND NOT ledger.is_moved(is_upgraded, cancellation_reason)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
 
@@ -479,3 +479,16 @@ $$;
 COMMENT ON FUNCTION ledger.months IS
     'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
     'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
+
+CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
+                WHEN was_failing THEN 'subscription.recovered'
+                WHEN gap <= CASE environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
+                    THEN 'subscription.renewed'
+                ELSE 'subscription.reactivated' END
+$$;
+COMMENT ON FUNCTION ledger.kind_of_return IS
+    'The kind of event that the period after another one would have had, where the feed has none because both were '
+    'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
+    'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';

@@ -347,35 +347,34 @@ COMMENT ON FUNCTION ledger.paying_of IS
     'refund; a term of payments goes on at 0 while Apple tries a failed one. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
     'monthly_milliunits is the price of a month in thousandths of currency';
 
-CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
-                WHEN was_failing THEN 'subscription.recovered'
-                WHEN gap <= CASE environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
-                    THEN 'subscription.renewed'
-                ELSE 'subscription.reactivated' END
-$$;
-COMMENT ON FUNCTION ledger.kind_of_return IS
-    'The kind of event that the period after another one would have had, where the feed has none because both were '
-    'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
-    'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';
-
 CREATE FUNCTION ledger.period_events_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, charge_id bigint, kind text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT DISTINCT ON (a.charge_id) e.stream_id, a.charge_id, e.kind
-    FROM perennial.subscription_event e
-    JOIN perennial.period_alias a
-        -- The second is an expression that the planner knows nothing about, else it takes such pairs to be rare.
-        ON a.transaction_id = e.detail ->> 'transaction_id' AND COALESCE(a.stream_id = e.stream_id, false)
-    WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
-                     'product.changed')
-      AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
-    ORDER BY a.charge_id, e.kind = 'product.changed', e.version DESC, e.ordinal DESC
+    SELECT DISTINCT ON (t.charge_id) t.stream_id, t.charge_id, t.kind
+    FROM (
+        SELECT e.stream_id, a.charge_id, e.kind, e.recorded_at, e.version, e.ordinal
+        FROM perennial.subscription_event e
+        JOIN perennial.period_alias a
+            -- The second is an expression that the planner knows nothing about, else it takes such pairs to be rare.
+            ON a.transaction_id = e.detail ->> 'transaction_id' AND COALESCE(a.stream_id = e.stream_id, false)
+        WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
+                         'product.changed')
+          AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
+        UNION ALL
+        SELECT m.stream_id, m.charge_id, e.kind, e.recorded_at, e.version, e.ordinal
+        FROM perennial.moved_period m
+        JOIN perennial.period_alias a ON a.charge_id = m.former_charge_id
+        JOIN perennial.subscription_event e
+            ON e.stream_id = m.former_stream_id AND e.detail ->> 'transaction_id' = a.transaction_id
+        WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
+                         'product.changed')
+          AND e.recorded_at <= known_at AND m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+          AND (streams IS NULL OR m.stream_id = ANY (streams))) t
+    ORDER BY t.charge_id, t.kind = 'product.changed', t.recorded_at DESC, t.version DESC, t.ordinal DESC
 $$;
 COMMENT ON FUNCTION ledger.period_events_of IS
     'The event of each period that appeared after first sight: one of the four kinds that say how it came, or '
-    'product.changed if it replaced another period at once';
+    'product.changed if it replaced another period at once. A period that moved has it where it was';
 
 CREATE FUNCTION ledger.renewals_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
@@ -442,7 +441,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            CASE WHEN next.went_on THEN r.next_purchased_at END, CASE WHEN next.went_on THEN r.next_refunded_at END,
            CASE WHEN was_over AND NOT next.went_on AND (r.next_purchased_at IS NOT NULL OR NOT was_failing) THEN r.ends_at END
     FROM (
-        SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.product_id) AS product_id,
+        SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.charge_id) AS charge_id,
+               min(p.product_id) AS product_id,
                min(p.purchased_at) AS started_at, max(LEAST(p.expires_at, p.cancelled_at)) AS ends_at,
                max(p.next_charge_id) FILTER (WHERE p.is_last) AS next_charge_id,
                max(p.next_purchased_at) FILTER (WHERE p.is_last) AS next_purchased_at,
@@ -466,9 +466,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)) b) p
         WHERE p.offer = 'trial'
         GROUP BY p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, p.run) r
+    -- Where a trial that moved was known first, it was seen first.
+    LEFT JOIN (
+        SELECT DISTINCT ON (m.charge_id) m.charge_id, m.former_charge_id, m.former_stream_id
+        FROM perennial.moved_period m
+        WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+          AND (streams IS NULL OR m.stream_id = ANY (streams))
+        ORDER BY m.charge_id, m.former_charge_id) before ON before.charge_id = r.charge_id
     JOIN perennial.subscription_event first
-        ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
-        AND first.recorded_at <= known_at
+        ON first.stream_id = CASE WHEN before.former_charge_id < r.charge_id THEN before.former_stream_id
+                                  ELSE r.stream_id END
+        AND first.kind IN ('subscription.started', 'trial.started') AND first.recorded_at <= known_at
     LEFT JOIN ledger.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
     CROSS JOIN LATERAL (SELECT first.as_of >= r.ends_at AS was_over) seen
     CROSS JOIN LATERAL (

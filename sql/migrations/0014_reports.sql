@@ -150,10 +150,18 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                t.ends_at, t.paid_at, t.refunded_at, COALESCE(t.lost_at, min(e.occurred_at)) AS lost_at
         FROM ledger.trial_runs_combined(known_at, streams) t
-        LEFT JOIN perennial.subscription_event e
+        LEFT JOIN (
+            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail FROM perennial.subscription_event e
+            WHERE streams IS NULL OR e.stream_id = ANY (streams)
+            UNION ALL
+            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail
+            FROM (
+                SELECT DISTINCT m.stream_id, m.former_stream_id FROM perennial.moved_period m
+                WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
+                  AND (streams IS NULL OR m.stream_id = ANY (streams))) m
+            JOIN perennial.subscription_event e ON e.stream_id = m.former_stream_id) e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
-            AND (streams IS NULL OR e.stream_id = ANY (streams))
-            AND (e.kind IN ('trial.expired', 'refund.granted')
+            AND (e.kind IN ('trial.expired', 'refund.granted') AND NOT e.detail ? 'moved_to'
                  OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                  t.ends_at, t.paid_at, t.refunded_at, t.lost_at) r

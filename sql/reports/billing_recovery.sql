@@ -3,7 +3,7 @@
 -- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. A
 -- failure under way when the subscription was first seen, such as at an import, belongs to the bucket in which its
 -- period ended. A failure ends as recovered with the next paid period (or change of product), or as lost when the
--- subscription or trial is over, revocation included. Until then it is undecided. in_grace: recovered within grace,
+-- subscription or trial is over, revocation included. Until then it is undecided. It goes on where its period moves to. in_grace: recovered within grace,
 -- with no access lost; in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided).
 -- days_to_recovery is the mean time until we saw the recovery. Failures that were over before the subscription was
 -- first seen are omitted. is_mature: the bucket is over and no failure of it is undecided. is_complete: the whole
@@ -41,6 +41,14 @@ WITH failing AS MATERIALIZED (
             AND COALESCE(paid.known_until > first.recorded_at, true))
     GROUP BY t.bundle_id, t.original_transaction_id, first.recorded_at, first.version, first.as_of
     HAVING bool_or(first.as_of < t.valid_until)
+), moved AS (
+    SELECT DISTINCT ON (m.former_stream_id) was.bundle_id, was.original_transaction_id, now_at.original_transaction_id AS moved_to
+    FROM perennial.moved_period m
+    JOIN perennial.subscription_key was ON was.stream_id = m.former_stream_id
+    JOIN perennial.subscription_key now_at ON now_at.stream_id = m.stream_id
+    WHERE was.environment = perennial.known_environment(:'environment')
+      AND m.known_from <= :'as_known_at'::timestamptz AND COALESCE(m.known_until > :'as_known_at'::timestamptz, true)
+    ORDER BY m.former_stream_id, m.known_from DESC, m.charge_id DESC
 ), reported AS (
     SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind, detail
     FROM perennial.event_log
@@ -50,6 +58,7 @@ WITH failing AS MATERIALIZED (
       AND kind IN ('billing.grace_entered', 'billing.retry_entered', 'billing.grace_expired', 'subscription.recovered',
                    'subscription.renewed', 'subscription.reactivated', 'trial.converted', 'product.changed',
                    'subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
+      AND NOT detail ? 'moved_to'
     UNION ALL
     SELECT bundle_id, original_transaction_id, product_id, began_at, recorded_at, version, 0,
            CASE WHEN had_grace THEN 'billing.grace_entered' ELSE 'billing.retry_entered' END, '{}'
@@ -58,28 +67,31 @@ WITH failing AS MATERIALIZED (
     SELECT bundle_id, original_transaction_id, product_id, retried_from, recorded_at, version, 1, 'billing.grace_expired', '{}'
     FROM running WHERE had_grace AND retried_from IS NOT NULL
 ), event AS (
-    SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind,
+    SELECT bundle_id, COALESCE(moved_to, original_transaction_id) AS original_transaction_id, product_id, occurred_at,
+           recorded_at, version, ordinal, kind,
            kind IN ('billing.grace_entered', 'billing.retry_entered') AS fails,
            kind IN ('subscription.recovered', 'subscription.renewed', 'subscription.reactivated', 'trial.converted',
                     'product.changed') AS recovers,
            kind IN ('subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
                OR (kind = 'billing.grace_expired' AND detail ? 'reason') AS loses
-    FROM reported
+    FROM reported LEFT JOIN moved USING (bundle_id, original_transaction_id)
 ), numbered AS (
     SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
-               PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.version, b.ordinal) AS failure
+               PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.place) AS failure
     FROM (
         -- Grace after a retry, or its end, continues the same failure.
-        SELECT e.*, e.fails AND COALESCE(lag(e.recovers OR e.loses) OVER (
-                   PARTITION BY e.bundle_id, e.original_transaction_id ORDER BY e.version, e.ordinal), true) AS begins
-        FROM event e) b
+        SELECT e.*, row_number() OVER stream AS place,
+               e.fails AND COALESCE(lag(e.recovers OR e.loses) OVER stream, true) AS begins
+        FROM event e
+        WINDOW stream AS (
+            PARTITION BY e.bundle_id, e.original_transaction_id ORDER BY e.recorded_at, e.version, e.ordinal)) b
 ), failure AS (
     SELECT bundle_id, min(product_id) FILTER (WHERE begins) AS product_id, min(occurred_at) FILTER (WHERE begins) AS began_at,
            bool_or(kind = 'billing.grace_entered') AS had_grace,
-           (array_agg(recovers ORDER BY version, ordinal) FILTER (WHERE recovers OR loses))[1] AS is_recovered,
-           (array_agg(recorded_at ORDER BY version, ordinal) FILTER (WHERE recovers OR loses))[1] AS ended_at,
-           COALESCE(min(ARRAY[version, ordinal]) FILTER (WHERE kind = 'billing.grace_expired')
-               < min(ARRAY[version, ordinal]) FILTER (WHERE recovers OR loses), false) AS grace_ran_out
+           (array_agg(recovers ORDER BY place) FILTER (WHERE recovers OR loses))[1] AS is_recovered,
+           (array_agg(recorded_at ORDER BY place) FILTER (WHERE recovers OR loses))[1] AS ended_at,
+           COALESCE(min(place) FILTER (WHERE kind = 'billing.grace_expired')
+               < min(place) FILTER (WHERE recovers OR loses), false) AS grace_ran_out
     FROM numbered WHERE failure > 0
     GROUP BY bundle_id, original_transaction_id, failure
 ), begun AS (

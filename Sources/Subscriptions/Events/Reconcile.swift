@@ -33,36 +33,58 @@ package func reconcile(
 
 /// Merges one more answer likewise, with what is known of its line items under other original transaction ids.
 ///
-/// A period that comes brings its refund and its mark. What was reported where it was is not reported again, and what
-/// follows it is reported as if it had always been here. A period that is elsewhere by a newer statement changes nothing.
+/// A period that comes brings everything that is known of it, as if it had always been here: only what changed since it was
+/// known where it was is an event. A period that is elsewhere by a newer statement changes nothing.
 package func reconcile(
     _ stored: SubscriptionState?, with slice: SubscriptionEvidence, elsewhere: LineItemsElsewhere?, policy: Policy
 ) -> Reconciled {
     guard let elsewhere else { return reconcile(stored, with: slice, policy: policy) }
-    let slices = elsewhere.slices(of: slice)
-    let first = reconcile(stored, with: slices[0], policy: policy)
-    let result = slices.dropFirst().reduce(first) { $0.adding($1, policy: policy) }
-    var events = firstSight(of: result.state)
-    if let stored, !stored.facts.periods.isEmpty {
-        events = StateChange(before: stored, after: result.state, saidAt: slice.asOf, policy: policy).events
+    let gone = elsewhere.gone.sorted { $0.key < $1.key }.map(\.value)
+    func folded(into start: SubscriptionState?) -> SubscriptionState {
+        gone.reduce(reconcile(start, with: slice, policy: policy).state) {
+            reconcile($0, with: $1, policy: policy).state
+        }
     }
-    if let seed = elsewhere.seed(of: stored, slice, policy: policy) {
-        // What was known of it before the periods came ends by itself.
-        if let stored, !stored.facts.periods.isEmpty { events.removeAll { !elsewhere.isEarlierEnd($0) } }
-        let after = slices.reduce(seed) { reconcile($0, with: $1, policy: policy).state }
-        events += StateChange(before: seed, after: after, saidAt: slice.asOf, policy: policy).events
+    func events(since before: SubscriptionState, _ after: SubscriptionState) -> [Event] {
+        StateChange(before: before, after: after, saidAt: slice.asOf, policy: policy).events
     }
-    events.removeAll(where: elsewhere.isReported)
-    let changed = result.changed || !events.isEmpty
+    let known = stored.flatMap { $0.facts.periods.isEmpty ? nil : $0 }
+    var state = folded(into: stored)
+    let arrivals = elsewhere.arrivals(in: state.facts, since: known?.facts)
+    var arrived: [Event] = []
+    if !arrivals.isEmpty {
+        let seed = elsewhere.seed(of: known, slice, with: arrivals, policy: policy)
+        state = folded(into: seed).keeping(state, of: arrivals, policy: policy)
+        arrived = events(since: seed, state).filter {
+            elsewhere.isNews($0, of: arrivals, since: known?.asOf, in: state.facts)
+        }
+    }
+    let own = known.map { events(since: $0, state) } ?? firstSight(of: state)
+    let all = (arrivals.isEmpty ? own : own.filter { elsewhere.isOwn($0, besides: arrivals) }) + arrived
+    let changed =
+        known.map { !all.isEmpty || $0.leeway != state.leeway || !$0.facts.sameMeaning(as: state.facts) } ?? true
     let version = (stored?.version ?? 0) + (changed ? 1 : 0)
-    return Reconciled(state: result.state.with(version: version), events: events, changed: changed)
+    return Reconciled(state: state.with(version: version), events: all, changed: changed)
 }
 
-extension Reconciled {
-    /// Returns the result of merging more evidence, without the events.
-    fileprivate func adding(_ slice: SubscriptionEvidence, policy: Policy) -> Reconciled {
-        let next = reconcile(state, with: slice, policy: policy)
-        return Reconciled(state: next.state, events: [], changed: changed || next.changed)
+extension SubscriptionState {
+    /// Returns the same with the clocks of the subscription itself, and with what its own answers said of the renewal of
+    /// periods that came.
+    fileprivate func keeping(
+        _ own: SubscriptionState, of arrivals: [Period], policy: Policy
+    ) -> SubscriptionState {
+        let periods = facts.periods.map { period in
+            guard arrivals.contains(where: period.isCharge),
+                let said = own.facts.periods.first(where: period.isCharge)?.renewal
+            else { return period }
+            var period = period
+            period.renewal = merged(period.renewal, said)
+            return period
+        }
+        let kept = SubscriptionFacts(
+            originalTransactionID: facts.originalTransactionID, asOf: own.asOf, periods: periods,
+            renewal: own.facts.renewal)
+        return SubscriptionState(facts: kept, policy: policy, version: version, retractions: retractions)
     }
 }
 

@@ -129,16 +129,16 @@ extension StateChange {
     private func expired(from old: State, _ span: Span, isRevision: Bool) -> [Draft] {
         var detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
         if let reason = span.reason { detail["reason"] = .text(reason.rawValue) }
-        if let successor = after.facts.periods.last(where: { $0.expiresAt == span.expiresAt })?.movedTo {
-            detail["moved_to"] = .text(successor.text)
-        }
+        let successor = after.facts.periods.last { $0.expiresAt == span.expiresAt }?.movedTo
+        if let successor { detail["moved_to"] = .text(successor.text) }
         let kind: EventKind = span.flags.contains(.trial) ? .trialExpired : .subscriptionExpired
         switch old {
         case .active, .awaitingRenewal, .expired:
             return [draft(kind, span.productID, at: span.expiresAt, detail)]
-        case .gracePeriod:
+        case .gracePeriod where successor == nil:
             return graceExpired(span, detail, isRevision: isRevision)
-        case .billingRetry, .revoked:
+        // Grace goes on with a period that moved.
+        case .gracePeriod, .billingRetry, .revoked:
             return failureEnded(kind, span, detail)
         }
     }
@@ -306,10 +306,11 @@ extension Period {
 extension StateChange {
     /// Customer switches: renewal on and off, scheduled products, price consent.
     ///
-    /// Empty if Apple reported the renewal for the first time, or reported nothing newer.
+    /// Empty if Apple reported the renewal for the first time, or reported nothing newer. The renewal of a period that moved
+    /// is reported where it is.
     var renewalDrafts: [Draft] {
         guard let old = before.facts.currentRenewal, let new = after.facts.currentRenewal, new.asOf > old.asOf,
-            let span = after.timeline.span(at: after.asOf)
+            after.lastPeriod?.movedTo == nil, let span = after.timeline.span(at: after.asOf)
         else { return [] }
         var drafts = statusDrafts(new.value, span)
         switch span.state {

@@ -194,6 +194,8 @@ package struct SubscriptionEvidence: Sendable, Hashable {
     package var renewals: [RenewalRow] = []
     /// The subscription of the same group whose row replaces an upgraded row of this one, if the answer shows one.
     package var replacedBy: OriginalTransactionID?
+    /// What was known of its periods under another id before they moved here, to be folded again.
+    var elsewhere: [Period] = []
 
     /// Returns evidence of no news until an instant, to be settled when a subscription's outage allowance runs out.
     ///

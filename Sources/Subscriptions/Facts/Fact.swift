@@ -85,6 +85,9 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
         self.init(value, origin: FactOrigin(asOf: asOf, path: path))
     }
 
+    /// Returns the fact if it was stated by an instant.
+    func stated(by instant: Instant) -> Fact? { asOf <= instant ? self : nil }
+
     /// Returns the newer fact; at the same instant the one whose value, then path, does not yield.
     ///
     /// Commutative, associative and idempotent.
@@ -114,7 +117,7 @@ extension Period {
             details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
             details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
             details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
-            details.price?.asOf, details.revocationPercentage?.asOf, details.sale?.asOf,
+            details.price?.asOf, details.revocationPercentage?.asOf, details.sale?.asOf, details.arrival?.asOf,
         ]
         return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
     }

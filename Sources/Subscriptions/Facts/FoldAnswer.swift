@@ -14,14 +14,14 @@ extension Evidence {
     ///
     /// `known` gives what is known of the subscriptions that the answer is about, and of those that hold its line items,
     /// at each moment. `take` folds one step in.
-    package func fold(known: () -> [SubscriptionFacts], _ take: (FoldStep) -> Void) {
+    package func fold(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
         let before = known()
-        let left = before.reduce(into: Set()) { $0.formUnion($1.placesLeft) }
+        let left = before.reduce(into: Set()) { $0.formUnion($1.facts.placesLeft) }
         let said = showingLineItemsOnce { left.contains($0) }
         let elsewhere = said.lineItemsElsewhere(among: before)
         for id in said.subscriptions { take(.part(said.slice(of: id), elsewhere: elsewhere[id])) }
-        for move in said.moves(among: known()) { take(.move(move)) }
-        for slice in said.replacementsElsewhere(among: known()) { take(.shown(slice)) }
+        for move in said.moves(among: known().map(\.facts)) { take(.move(move)) }
+        for slice in said.replacementsElsewhere(among: known().map(\.facts)) { take(.shown(slice)) }
     }
 
     /// Returns the answer as if it showed each line item under one id, where it shows one period under several.

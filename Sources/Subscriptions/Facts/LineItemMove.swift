@@ -15,10 +15,6 @@ package struct LineItemMove: Sendable {
     package var isRefunded = false
     /// Whether it was replaced. It goes with its mark.
     var isReplaced = false
-    /// Whether it was refunded where it was, which was reported there.
-    var wasRefunded = false
-    /// The event that its refund was taken back by its move; nil where it was not.
-    package var reversal: Event?
     /// Whether the period was known there first: its charge was announced under that owner, who paid.
     package var isOfPayer = true
     /// Whether it moves now; otherwise it is only stated again that it is there.
@@ -43,18 +39,6 @@ package struct LineItemMove: Sendable {
             cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true, sale: row.sale)
         return SubscriptionEvidence(
             originalTransactionID: from, asOf: row.asOf, transactions: [moved], replacedBy: keepsAccess ? nil : to)
-    }
-
-    /// Returns whether an event announces what was reported before the period moved: its charge, or its refund.
-    package func isAnnounced(by event: Event) -> Bool {
-        guard row.isNamed(in: event) else { return false }
-        switch event.kind {
-        case .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
-            .subscriptionReactivated, .productChanged:
-            return true
-        case .refundGranted: return wasRefunded
-        default: return false
-        }
     }
 }
 
@@ -82,46 +66,47 @@ extension Evidence {
             for key in period.chargeKeys { firstIDs[key] = min(firstIDs[key] ?? id, id) }
         }
         return known.flatMap { holder in
-            holder.periods.indices.compactMap { index -> LineItemMove? in
-                let period = holder.periods[index]
+            // The last one goes first: it decides what the rest is, so that none of them ends on the way.
+            holder.periods.reversed().compactMap { period -> LineItemMove? in
                 guard let id = period.chargeKeys.first(where: { statements[$0] != nil }), let row = statements[id],
                     period.mayMove(by: row, from: holder.originalTransactionID),
                     let successor = facts[row.originalTransactionID],
                     let place = successor.periods.firstIndex(where: { $0.chargeKeys.contains(id) }),
                     successor.periods[place].movedTo == nil, let transaction = period.transactionIDs.min()
                 else { return nil }
-                let there = successor.periods[place]
-                var move = LineItemMove(
+                return LineItemMove(
                     from: holder.originalTransactionID, row: row, transactionID: transaction,
-                    isRefunded: successor.isRefunded(at: place), isReplaced: there.isUpgraded,
-                    wasRefunded: holder.isRefunded(at: index),
+                    isRefunded: successor.isRefunded(at: place), isReplaced: successor.periods[place].isUpgraded,
                     isOfPayer: firstIDs[id].map { $0 == period.id } ?? true, isNew: period.movedTo == nil)
-                if move.wasRefunded, !move.isRefunded { move.reversal = there.reversal(of: period, at: row.asOf) }
-                return move
             }
         }
     }
 
     /// Returns, for each subscription of the answer, what is known of its line items under other ids; `known` is all that
     /// was known before the answer.
-    func lineItemsElsewhere(among known: [SubscriptionFacts]) -> [OriginalTransactionID: LineItemsElsewhere] {
+    func lineItemsElsewhere(among known: [SubscriptionState]) -> [OriginalTransactionID: LineItemsElsewhere] {
         let named = subscriptions
-        guard named.count > 1 || known.contains(where: { $0.originalTransactionID != named.first }) else { return [:] }
+        guard named.count > 1 || known.contains(where: { $0.facts.originalTransactionID != named.first }) else {
+            return [:]
+        }
         let (statements, rows) = (movableStatements, statedRows)
         let shown = Set(rows.compactMap(\.chargeKey))
-        let facts = Dictionary(known.map { ($0.originalTransactionID, $0) }) { first, _ in first }
-        func holds(_ row: TransactionRow) -> Bool {
-            guard let id = row.chargeKey else { return false }
-            return facts[row.originalTransactionID]?.periods.contains { $0.chargeKeys.contains(id) } ?? false
+        let facts = Dictionary(known.map { ($0.facts.originalTransactionID, $0.facts) }) { first, _ in first }
+        func held(_ row: TransactionRow) -> Period? {
+            guard let id = row.chargeKey else { return nil }
+            return facts[row.originalTransactionID]?.periods.first { $0.chargeKeys.contains(id) }
         }
         var elsewhere: [OriginalTransactionID: LineItemsElsewhere] = [:]
         var newest = statements
-        for holder in known {
+        for state in known {
+            let holder = state.facts
             for period in holder.periods where period.movedTo == nil {
                 guard let id = period.chargeKeys.first(where: shown.contains) else { continue }
-                if let row = statements[id], period.mayMove(by: row, from: holder.originalTransactionID), !holds(row) {
+                if let row = statements[id], period.mayMove(by: row, from: holder.originalTransactionID),
+                    held(row).map({ $0.movedTo != nil }) ?? true
+                {
                     elsewhere[row.originalTransactionID, default: LineItemsElsewhere()]
-                        .expect(period, of: holder, as: row) {
+                        .expect(period, of: state, as: row) {
                             statements[$0]?.originalTransactionID != row.originalTransactionID
                         }
                 }
@@ -134,7 +119,7 @@ extension Evidence {
         }
         for row in rows {
             guard let id = row.chargeKey, let said = newest[id], row.isSamePeriod(as: said),
-                row.originalTransactionID != said.originalTransactionID, said.isNewer(than: row), !holds(row),
+                row.originalTransactionID != said.originalTransactionID, said.isNewer(than: row), held(row) == nil,
                 row.asOf < said.asOf || statements[id] != nil
             else { continue }
             let move = LineItemMove(from: row.originalTransactionID, row: said, transactionID: row.transactionID)
@@ -181,102 +166,114 @@ extension Evidence {
 
 /// What is known under other original transaction ids of the line items that an answer shows of a subscription.
 package struct LineItemsElsewhere: Sendable {
-    /// The periods that come to it, as they were known where they were, with the transaction ids of the answer.
+    /// The periods that may come to it, with everything that was known of them where they were.
     private var coming: [Period] = []
+    /// The subscriptions that hold them.
+    private var holders: Set<OriginalTransactionID> = []
+    /// What an answer took back of them there, and waits for a second answer.
+    private var retractions: [Retraction] = []
     /// When that was known, and what was known of their renewal.
     private var asOf = Instant(milliseconds: .min)
     private var renewal: Fact<Renewal>?
-    /// The subscription that holds what took the place of a replaced period that comes, by the start of the period.
-    private var replacements: [Instant: OriginalTransactionID] = [:]
     /// Newer statements that the answer's periods are elsewhere.
     fileprivate(set) var gone: [WebOrderLineItemID: SubscriptionEvidence] = [:]
 
-    /// Notes a period that comes; `stays` tells which line items do not come with it.
+    /// Notes a period that may come; `stays` tells which line items do not come with it.
     fileprivate mutating func expect(
-        _ period: Period, of holder: SubscriptionFacts, as row: TransactionRow,
+        _ period: Period, of holder: SubscriptionState, as row: TransactionRow,
         where stays: (WebOrderLineItemID) -> Bool
     ) {
         var known = period
         (known.id, known.transactionIDs) = (nil, [row.transactionID])
+        known.details.arrival = FactOrigin(asOf: row.asOf, path: row.path)
+        if let marked = row.isUpgraded ? Period(row: row) : period.isUpgraded ? period : nil {
+            let replacedBy: Fact<OriginalTransactionID>? =
+                holder.facts.holdsReplacement(of: marked, where: stays)
+                ? Fact(holder.facts.originalTransactionID, asOf: holder.asOf, path: "") : period.details.replacedBy
+            known.details.replacedBy = replacedBy?.value == row.originalTransactionID ? nil : replacedBy
+        }
         coming.append(known)
-        (asOf, renewal) = (max(asOf, holder.asOf), newest(renewal, holder.renewal))
-        guard let marked = row.isUpgraded ? Period(row: row) : period.isUpgraded ? period : nil else { return }
-        let successor =
-            holder.holdsReplacement(of: marked, where: stays)
-            ? holder.originalTransactionID : period.details.replacedBy?.value
-        if successor != row.originalTransactionID { replacements[period.purchasedAt] = successor }
+        holders.insert(holder.facts.originalTransactionID)
+        retractions += holder.retractions.filter { period.transactionIDs.contains($0.transactionID) }.map {
+            Retraction(of: row.transactionID, $0.what, end: $0.end, since: $0.since)
+        }
+        (asOf, renewal) = (max(asOf, holder.asOf), newest(renewal, holder.facts.renewal))
     }
 
-    /// Returns everything that is to be folded of an answer's part about the subscription, in order. A move takes no refund
-    /// and no mark back by itself, so these come first as they were known, and what comes with the move is news.
-    func slices(of slice: SubscriptionEvidence) -> [SubscriptionEvidence] {
-        var (before, said) = (slice, slice)
-        for period in coming {
-            for index in before.transactions.indices
-            where before.transactions[index].chargeKey.map(period.chargeKeys.contains) ?? false {
-                let row = before.transactions[index]
-                let seats = period.details.sale?.value.seats?.revoked ?? 0
-                if period.cancelledAt != row.cancelledAt || period.isUpgraded != row.isUpgraded
-                    || row.sale?.seats?.revoked ?? 0 < seats
-                {
-                    before.transactions[index].takeRevocation(of: period)
-                }
-            }
+    /// Returns the periods that came: `facts` holds them as its own, and did not before.
+    func arrivals(in facts: SubscriptionFacts, since stored: SubscriptionFacts?) -> [Period] {
+        func isHeld(_ period: Period, by facts: SubscriptionFacts) -> Bool {
+            facts.periods.contains { $0.movedTo == nil && $0.isCharge(of: period) }
         }
-        func takeReplacement(_ slice: inout SubscriptionEvidence) {
-            guard slice.replacedBy == nil else { return }
-            slice.replacedBy = slice.transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
-                .flatMap { replacements[$0] }
+        return coming.filter { period in
+            isHeld(period, by: facts) && !(stored.map { isHeld(period, by: $0) } ?? false)
         }
-        takeReplacement(&before)
-        takeReplacement(&said)
-        return (before == said ? [said] : [before, said])
-            + gone.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Returns what is known of the subscription before an answer as if the periods that come had always been its own; nil
-    /// where none comes. `stored` is its own state.
-    func seed(of stored: SubscriptionState?, _ slice: SubscriptionEvidence, policy: Policy) -> SubscriptionState? {
-        guard let latest = coming.map(\.purchasedAt).max() else { return nil }
-        let items = Set(coming.flatMap(\.chargeKeys))
+    /// Returns what is known of the subscription before an answer as if the periods that came had always been its own;
+    /// `stored` is its own state.
+    ///
+    /// One that had been here before comes back as it was known where it was. The first answer that showed it here again
+    /// also counts as the first one that took back what this one takes back.
+    func seed(
+        of stored: SubscriptionState?, _ slice: SubscriptionEvidence, with arrivals: [Period], policy: Policy
+    ) -> SubscriptionState {
         var own = stored?.facts
         if own?.periods.isEmpty ?? true {
             // The first event of an unknown subscription reports all that began before the periods that come.
+            let earliest = arrivals.map(\.purchasedAt).min()
+            let items = Set(arrivals.flatMap(\.chargeKeys))
             var early = slice
-            early.transactions.removeAll {
-                $0.purchasedAt > latest || $0.chargeKey.map(items.contains) ?? false
+            early.transactions.removeAll { row in
+                earliest.map { row.purchasedAt > $0 } ?? false || row.chargeKey.map(items.contains) ?? false
             }
             early.renewals = []
             own = SubscriptionFacts(early)
         }
+        var (periods, waiting) = (own?.periods ?? [], (stored?.retractions ?? []) + retractions)
+        for var period in arrivals {
+            if let index = periods.firstIndex(where: { $0.isCharge(of: period) }) {
+                let before = periods.remove(at: index)
+                (period.id, period.transactionIDs) = (before.id, period.transactionIDs.union(before.transactionIDs))
+                waiting += waiting.filter { $0.what == .upgrade && before.transactionIDs.contains($0.transactionID) }
+                    .flatMap { back in
+                        [.revocation, .seats].map { Retraction(of: back.transactionID, $0, since: back.since) }
+                    }
+            }
+            periods.append(period)
+        }
         let facts = SubscriptionFacts(
-            originalTransactionID: slice.originalTransactionID, asOf: max(stored?.asOf ?? asOf, asOf),
-            periods: PeriodGrouping.grouped((own?.periods ?? []) + coming), renewal: newest(own?.renewal, renewal))
-        return SubscriptionState(
-            facts: facts, policy: policy, version: stored?.version ?? 0, retractions: stored?.retractions ?? [])
+            originalTransactionID: slice.originalTransactionID, asOf: asOf, periods: periods,
+            renewal: newest(own?.renewal, renewal))
+        return SubscriptionState(facts: facts, policy: policy, version: stored?.version ?? 0, retractions: waiting)
     }
 
-    /// Returns whether an event reports an end or a failure that came before the periods were last known where they were.
-    func isEarlierEnd(_ event: Event) -> Bool {
+    /// The events of ends and failures.
+    private static let ends: Set<EventKind> = [
+        .subscriptionExpired, .trialExpired, .billingRetryEntered, .billingGraceEntered, .billingGraceExpired,
+    ]
+
+    private func isEnd(_ event: Event, of periods: [Period]) -> Bool {
+        periods.contains { event.detail["expires_at"] == .text($0.expiresAt.iso8601) }
+    }
+
+    /// Returns whether an event of the subscription as it was known alone counts when periods come: what was known of it ended
+    /// by itself before these were last known where they were, or it is seen for the first time.
+    func isOwn(_ event: Event, besides arrivals: [Period]) -> Bool {
         switch event.kind {
-        case .subscriptionExpired, .trialExpired, .billingRetryEntered, .billingGraceEntered, .billingGraceExpired:
-            return event.occurredAt <= asOf
-        default: return false
+        case .subscriptionStarted, .trialStarted: !arrivals.contains { $0.isNamed(in: event) }
+        default: Self.ends.contains(event.kind) && event.occurredAt <= asOf && !isEnd(event, of: arrivals)
         }
     }
 
-    /// Returns whether an event says of a period that comes what was reported where it was: its start, its end, or an earlier
-    /// failure.
-    func isReported(_ event: Event) -> Bool {
-        let isOfEnd = coming.contains { event.detail["expires_at"] == .text($0.expiresAt.iso8601) }
-        switch event.kind {
-        case .subscriptionStarted, .trialStarted:
-            return coming.contains { $0.isNamed(in: event) }
-        case .subscriptionExpired, .trialExpired: return isOfEnd
-        case .billingRetryEntered, .billingGraceEntered, .billingGraceExpired:
-            return isOfEnd && event.occurredAt <= asOf
-        default: return false
-        }
+    /// Returns whether an event since the periods that came were last known where they were is news. No news is an end of what
+    /// was known here until `known`, and the end of a period whose replacement stays where it was: there that is a change of the
+    /// product.
+    func isNews(_ event: Event, of arrivals: [Period], since known: Instant?, in facts: SubscriptionFacts) -> Bool {
+        guard Self.ends.contains(event.kind) else { return true }
+        let replaced = facts.periods.filter { $0.details.replacedBy.map { holders.contains($0.value) } ?? false }
+        return !isEnd(event, of: replaced)
+            && (isEnd(event, of: arrivals) || known.map { $0 < event.occurredAt } ?? true)
     }
 }
 
@@ -293,6 +290,9 @@ extension Period {
                 ? transactionIDs.sorted().map(WebOrderLineItemID.init(of:)) : [])
     }
 
+    /// Returns whether both are one charge, under whatever id.
+    func isCharge(of other: Period) -> Bool { !Set(chargeKeys).isDisjoint(with: other.chargeKeys) }
+
     /// Returns whether an event is about it.
     fileprivate func isNamed(in event: Event) -> Bool {
         if let id = webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) { return true }
@@ -305,12 +305,6 @@ extension TransactionRow {
     /// several of its period.
     package var chargeKey: WebOrderLineItemID? {
         webOrderLineItemID ?? (sale?.isOneOfSeveral == true ? WebOrderLineItemID(of: transactionID) : nil)
-    }
-
-    /// Returns whether an event is about it.
-    fileprivate func isNamed(in event: Event) -> Bool {
-        if let id = webOrderLineItemID { return event.detail["web_order_line_item_id"] == .text(id.text) }
-        return sale?.isOneOfSeveral == true && event.detail["transaction_id"] == .text(transactionID.text)
     }
 
     /// Whether it states that its period moved to another subscription.
@@ -405,12 +399,19 @@ extension Period {
             originalTransactionID: subscription, asOf: instant, transactions: [row], replacedBy: successor)
     }
 
-    /// Returns the event that the refund of this period, as it was known elsewhere, was taken back by an answer.
-    fileprivate func reversal(of refunded: Period, at instant: Instant) -> Event {
-        var detail = eventDetail
-        detail["reason"] = refunded.revocation.value.reason.map(DetailValue.text)
-        detail["not_before"] = .text(refunded.asOf.iso8601)
-        return Event(kind: .refundReversed, productID: productID, occurredAt: instant, detail: detail)
+    /// What was known of it before it came from another subscription, to be folded again; nil where it did not come.
+    fileprivate func beforeArrival(at subscription: OriginalTransactionID) -> SubscriptionEvidence? {
+        guard let arrival = details.arrival else { return nil }
+        let asOf = arrival.asOf - Delay(milliseconds: 1)
+        var known = self
+        // Product and dates are what they were, else it had not moved.
+        if terms.asOf > asOf { known.terms.origin = FactOrigin(asOf: asOf, path: "") }
+        if revocation.asOf > asOf { known.revocation = Fact(Revocation(), origin: .unspoken) }
+        if upgrade.asOf > asOf { known.upgrade = Fact(false, origin: .unspoken) }
+        known.details = details.stated(by: asOf)
+        known.renewal = renewal?.stated(by: asOf)
+        return SubscriptionEvidence(
+            originalTransactionID: subscription, asOf: asOf, transactions: [], elsewhere: [known])
     }
 
     /// The statement by which the period moved, to be folded again; nil if it did not move.
@@ -426,35 +427,15 @@ extension Period {
 }
 
 extension SubscriptionState {
-    /// What another subscription may have held when Apple stated it, to be folded again: refunds and upgrades that an answer
-    /// took back and that stand until a second one does, and what took the place of replaced periods.
+    /// What was stated of other subscriptions, to be folded again: what was known of periods before they came from there,
+    /// and what took the place of replaced ones.
     package var statedElsewhere: [SubscriptionEvidence] {
-        let replaced = facts.periods.compactMap { period -> SubscriptionEvidence? in
-            guard period.isUpgraded, period.movedTo == nil, !period.chargeKeys.isEmpty,
-                let successor = period.details.replacedBy
-            else { return nil }
-            return period.replaced(in: facts.originalTransactionID, by: successor.value, at: successor.asOf)
-        }
-        return replaced + heldRevocations
-    }
-
-    private var heldRevocations: [SubscriptionEvidence] {
-        retractions.compactMap { retraction in
-            guard retraction.what != .end,
-                let period = facts.periods.first(where: { $0.transactionIDs.contains(retraction.transactionID) }),
-                period.cancelledAt != nil || retraction.what == .seats, period.movedTo == nil,
-                !period.chargeKeys.isEmpty
-            else { return nil }
-            let terms = period.terms.value
-            var row = TransactionRow(
-                path: period.revocation.path, source: .latestReceiptInfo, asOf: period.revocation.asOf,
-                transactionID: retraction.transactionID, originalTransactionID: facts.originalTransactionID,
-                webOrderLineItemID: period.webOrderLineItemID, productID: terms.productID, quantity: terms.quantity,
-                purchasedAt: terms.purchasedAt, expiresAt: terms.expiresAt)
-            row.takeRevocation(of: period)
-            if retraction.what == .seats { row.asOf = period.details.sale?.asOf ?? row.asOf }
-            return SubscriptionEvidence(
-                originalTransactionID: facts.originalTransactionID, asOf: row.asOf, transactions: [row])
-        }
+        facts.periods.compactMap { $0.beforeArrival(at: facts.originalTransactionID) }
+            + facts.periods.compactMap { period -> SubscriptionEvidence? in
+                guard period.isUpgraded, period.movedTo == nil, !period.chargeKeys.isEmpty,
+                    let successor = period.details.replacedBy
+                else { return nil }
+                return period.replaced(in: facts.originalTransactionID, by: successor.value, at: successor.asOf)
+            }
     }
 }

@@ -101,6 +101,8 @@ package struct PeriodDetails: Hashable, Sendable {
     package var sale: Fact<Sale>?
     /// The subscription of the same group that took over, if this period was replaced.
     package var replacedBy: Fact<OriginalTransactionID>?
+    /// The row by which it came here from another subscription; what is older was stated there.
+    package var arrival: FactOrigin?
 
     /// Creates empty details.
     package init() {}
@@ -138,7 +140,28 @@ package struct PeriodDetails: Hashable, Sendable {
         merged.revocationPercentage = newest(revocationPercentage, other.revocationPercentage)
         merged.sale = newest(sale, other.sale)
         merged.replacedBy = newest(replacedBy, other.replacedBy)
+        merged.arrival = [arrival, other.arrival].compactMap(\.self)
+            .max { ($0.asOf, $0.path) < ($1.asOf, $1.path) }
         return merged
+    }
+
+    /// Returns the details that were stated by an instant.
+    func stated(by instant: Instant) -> PeriodDetails {
+        func known<Value>(_ fact: Fact<Value>?) -> Fact<Value>? { fact?.stated(by: instant) }
+        var rest = self
+        rest.originalPurchasedAt = known(originalPurchasedAt)
+        rest.isTrial = known(isTrial)
+        rest.isIntro = known(isIntro)
+        rest.promotionalOfferID = known(promotionalOfferID)
+        rest.offerCodeRefName = known(offerCodeRefName)
+        rest.groupID = known(groupID)
+        rest.ownership = known(ownership)
+        rest.appAccountToken = known(appAccountToken)
+        rest.price = known(price)
+        rest.revocationPercentage = known(revocationPercentage)
+        rest.sale = known(sale)
+        rest.replacedBy = known(replacedBy)
+        return rest
     }
 
     /// Returns whether both state the same, regardless of source and instant; an offer denied equals an offer not
@@ -279,6 +302,8 @@ package struct PeriodRecord: Sendable, Hashable {
         case revocationPercentage = "revocation_percentage"
         /// Plan, payment, seats and the kind of a revocation.
         case sale
+        /// The row by which it came from another subscription: no fact, only a source.
+        case arrival
     }
 
     /// The stored form of a period's renewal information.

@@ -178,6 +178,25 @@ package struct RenewalFacts: Hashable, Sendable {
         return merged
     }
 
+    /// Returns the facts that were stated by an instant; nil if none was. A newer row says itself what it says, so it is
+    /// only dated back.
+    func stated(by instant: Instant) -> RenewalFacts? {
+        func known<Value>(_ fact: Fact<Value>?) -> Fact<Value>? { fact?.stated(by: instant) }
+        var rest = self
+        if row.asOf > instant { rest.row.origin = FactOrigin(asOf: instant, path: "") }
+        rest.renewsToProductID = known(renewsToProductID)
+        rest.willRenew = known(willRenew)
+        rest.inBillingRetry = known(inBillingRetry)
+        rest.graceExpiresAt = known(graceExpiresAt)
+        rest.graceByStatus = known(graceByStatus)
+        rest.term = known(term)
+        if let gaveUpAt, gaveUpAt > instant { rest.gaveUpAt = nil }
+        let isKnown =
+            row.asOf <= instant || rest.gaveUpAt != nil || rest.graceExpiresAt != nil || rest.graceByStatus != nil
+            || rest.willRenew != nil || rest.renewsToProductID != nil || rest.inBillingRetry != nil || rest.term != nil
+        return isKnown ? rest : nil
+    }
+
     /// Returns the facts without those that Apple stated before the end of the period.
     ///
     /// A reason for the end, a failed charge and grace exist only after an end (Apple:

@@ -23,7 +23,7 @@ package struct SubscriptionFacts: Sendable, Hashable {
 
     /// Creates the facts that one answer states.
     package init(_ slice: SubscriptionEvidence) {
-        var periods = PeriodGrouping.grouped(slice.sightings)
+        var periods = PeriodGrouping.grouped(slice.sightings + slice.elsewhere)
         var renewal: Fact<Renewal>?
         if let last = Period.indexOfLast(in: periods) {
             let head = Period.indexOfHead(in: periods)
@@ -164,6 +164,7 @@ extension PeriodRecord {
         note(.price, details.price)
         note(.revocationPercentage, details.revocationPercentage)
         note(.sale, details.sale)
+        older[.arrival] = details.arrival
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
             terms: period.terms.value, revocation: period.revocation.value,
@@ -200,6 +201,7 @@ extension Period {
         details.price = record.price.map { fact(.price, $0) }
         details.revocationPercentage = record.revocationPercentage.map { fact(.revocationPercentage, $0) }
         details.sale = record.sale.map { fact(.sale, $0) }
+        details.arrival = record.olderFacts[.arrival]
         self.init(
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
             terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),

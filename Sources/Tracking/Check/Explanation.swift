@@ -121,13 +121,10 @@ package struct Explanation: Sendable {
         }
         for answer in [earlier, evidence].compactMap(\.self) {
             folded = [:]
-            answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value.facts) }) { step in
+            answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
                 switch step {
                 case .part(let slice, let elsewhere): learn(slice, elsewhere)
-                case .move(let move):
-                    folded[move.to]?.events.removeAll(where: move.isAnnounced)
-                    if let reversal = move.reversal { folded[move.to]?.events.append(reversal) }
-                    learn(move.evidence())
+                case .move(let move): learn(move.evidence())
                 case .shown(let slice): learn(slice)
                 }
             }

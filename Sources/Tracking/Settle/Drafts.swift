@@ -74,14 +74,8 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Takes back the announcement of a period that moved here, whose charge was reported before, and reports where its
-    /// refund is taken back. Without an owner, it gets that of the subscription from which the period came.
+    /// Gets the owner of the subscription from which a period came here, if it has none.
     mutating func gain(_ move: LineItemMove, of owner: Owner?) {
-        events.removeAll { move.isAnnounced(by: $0.event) }
-        if let reversal = move.reversal {
-            version += 1
-            events += DraftEvent.events([reversal], of: version, asOf: reversal.occurredAt)
-        }
         guard let state, let owner, ownership.current == nil,
             let change = ownership.give(
                 to: owner.customer, named: owner.name, because: owner.isPointer ? .pointer : .upload)

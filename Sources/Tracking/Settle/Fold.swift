@@ -54,13 +54,13 @@ extension SettlementRun {
     }
 
     /// What is known of the subscriptions that an answer names, and of those that hold its line items or get them in this batch.
-    private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionFacts] {
+    private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionState] {
         let held =
             holders.isEmpty && rivals.isEmpty
             ? []
             : subscriptions.filter { holders.contains($0.value.rowID) || rivals.contains($0.key) }.map(\.key)
                 .filter { $0.appID == settlement.claim.app.id && $0.environment == evidence.environment }
-        return Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state?.facts }
+        return Set(settlement.subscriptionKeys + held).sorted().compactMap { subscriptions[$0]?.state }
     }
 
     /// Returns who will own a subscription once the claims of the answer's receipt are resolved.

@@ -56,6 +56,42 @@ RETURNS void LANGUAGE sql AS $$
     SELECT (SELECT count(*) + 1 FROM ledger.event_feed), event_id FROM new;
 $$;
 
+-- Apple shows all periods of a subscription under another id from an instant on: the new one has no events of its own.
+CREATE FUNCTION public.move(otid text, destination text, at timestamptz) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO ledger.subscription
+        (app_id, environment, original_transaction_id, group_id, version, as_of, checked_at, recorded_at, will_renew, expires_at)
+    SELECT app_id, environment, destination, group_id, 1, as_of, checked_at, recorded_at, will_renew, expires_at
+    FROM ledger.subscription WHERE original_transaction_id = otid;
+    INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
+                               is_upgraded, is_trial, is_intro, ownership, path, recorded_at)
+    SELECT public.id(destination), web_order_line_item_id, product_id, quantity, purchased_at, expires_at, is_upgraded, is_trial,
+           is_intro, ownership, path, at
+    FROM ledger.period WHERE subscription_id = public.id(otid);
+    INSERT INTO ledger.transaction_alias (period_id, transaction_id)
+    SELECT period_id, destination || web_order_line_item_id FROM ledger.period WHERE subscription_id = public.id(destination);
+    INSERT INTO ledger.period_history (
+        period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
+        is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency, revocation_percentage,
+        recorded_at, cancellation_recorded_at)
+    SELECT period_id, subscription_id, tstzrange(recorded_at, at), product_id, quantity, purchased_at, expires_at, cancelled_at,
+           is_upgraded, is_trial, is_intro, NULL, NULL, ownership, NULL, NULL, NULL, recorded_at, NULL
+    FROM ledger.period WHERE subscription_id = public.id(otid);
+    UPDATE ledger.period SET is_upgraded = true, cancelled_at = purchased_at, cancellation_reason = 'moved to ' || destination,
+        facts_recorded_at = at, cancellation_recorded_at = at
+    WHERE subscription_id = public.id(otid);
+    INSERT INTO ledger.subscription_span
+        (subscription_id, valid, known, state, reason, entitled, product_id, flags, allowed_until, version)
+    SELECT public.id(destination), valid, CASE WHEN upper_inf(known) AND lower(known) > at THEN known ELSE tstzrange(at, upper(known)) END,
+           state, reason, entitled, product_id, flags, allowed_until, 1
+    FROM ledger.subscription_span WHERE subscription_id = public.id(otid) AND COALESCE(upper(known) > at, true);
+    UPDATE ledger.subscription_span SET known = tstzrange(lower(known), at)
+    WHERE subscription_id = public.id(otid) AND COALESCE(upper(known) > at, true) AND lower(known) < at;
+    DELETE FROM ledger.subscription_span WHERE subscription_id = public.id(otid) AND lower(known) >= at;
+    INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
+    SELECT subscription_id, tstzrange(min(purchased_at), NULL), tstzrange(at, NULL), 'expired', 'other', false, 'monthly', 2
+    FROM ledger.period WHERE subscription_id = public.id(otid) GROUP BY subscription_id;
+$$;
+
 INSERT INTO ledger.subscription
     (app_id, environment, original_transaction_id, group_id, version, as_of, checked_at, recorded_at, will_renew, expires_at)
 SELECT app_id, s.environment::ledger.environment, s.otid, 'g', 1, '2026-03-24Z', '2026-03-24Z', '2026-03-24Z', s.will_renew,

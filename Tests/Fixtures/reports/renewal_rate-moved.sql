@@ -1,0 +1,13 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- On 22 March Apple shows E under Z, whose charge succeeds on the 24th. February is what it was: E was
+-- recovered, as it was told at E. March: H renewed, E recovered, A and J not. A is shown under X since 15 February.
+SELECT public.move('E', 'Z', '2026-03-22Z');
+SELECT public.report('E', 5, 'subscription.expired', 'monthly', '2026-03-22Z', '2026-03-22Z', '{"moved_to": "Z"}');
+INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
+                           is_upgraded, is_trial, is_intro, ownership, path, recorded_at)
+SELECT public.id('Z'), 'E3', 'monthly', 1, '2026-03-24Z', '2026-04-24Z', false, false, false, 'PURCHASED', 'row', '2026-03-24Z';
+INSERT INTO ledger.transaction_alias (period_id, transaction_id)
+SELECT period_id, 'ZE3' FROM ledger.period WHERE web_order_line_item_id = 'E3';
+SELECT public.report('Z', 2, 'subscription.recovered', 'monthly', '2026-03-24Z', '2026-03-24Z', '{"transaction_id": "ZE3"}');
+SELECT public.move('A', 'X', '2026-02-15Z');
