@@ -237,7 +237,8 @@ package struct LineItemsElsewhere: Sendable {
                 (period.id, period.transactionIDs) = (before.id, period.transactionIDs.union(before.transactionIDs))
                 waiting += waiting.filter { $0.what == .upgrade && before.transactionIDs.contains($0.transactionID) }
                     .flatMap { back in
-                        [.revocation, .seats].map { Retraction(of: back.transactionID, $0, since: back.since) }
+                        (period.details.sale?.value.seats == nil ? [.revocation] : [.revocation, .seats])
+                            .map { Retraction(of: back.transactionID, $0, since: back.since) }
                     }
             }
             periods.append(period)
@@ -261,7 +262,9 @@ package struct LineItemsElsewhere: Sendable {
     /// by itself before these were last known where they were, or it is seen for the first time.
     func isOwn(_ event: Event, besides arrivals: [Period]) -> Bool {
         switch event.kind {
-        case .subscriptionStarted, .trialStarted: !arrivals.contains { $0.isNamed(in: event) }
+        // Seats beside those that came are of the same period.
+        case .subscriptionStarted, .trialStarted:
+            !arrivals.contains { $0.isNamed(in: event) } && !isEnd(event, of: arrivals)
         default: Self.ends.contains(event.kind) && event.occurredAt <= asOf && !isEnd(event, of: arrivals)
         }
     }
