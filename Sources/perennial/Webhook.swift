@@ -13,6 +13,9 @@ struct WebhookCommand: AsyncParsableCommand {
         discussion: """
             A webhook gets every event until it answers 2xx, in the order of each subscription. docs/webhooks.md says what \
             it gets and how to check the signature.
+
+            Example:
+              perennial webhook add --url https://example.com/perennial --app com.example.app
             """,
         subcommands: [
             WebhookAddCommand.self, WebhookListCommand.self, WebhookShowCommand.self, WebhookSetCommand.self,
@@ -72,7 +75,11 @@ struct WebhookAddCommand: AsyncParsableCommand {
 
 struct WebhookListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the webhooks.")
+        commandName: "list", abstract: "Lists the webhooks.",
+        discussion: """
+            Example:
+              perennial webhook list
+            """)
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
@@ -157,7 +164,11 @@ struct WebhookSetCommand: AsyncParsableCommand {
 
 struct WebhookRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes a webhook with everything that waits for it.")
+        commandName: "remove", abstract: "Removes a webhook with everything that waits for it.",
+        discussion: """
+            Example:
+              perennial webhook remove 1
+            """)
 
     @OptionGroup var webhook: WebhookFlags
 
@@ -203,7 +214,11 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
 
 struct WebhookTestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test", abstract: "Sends a message of the type webhook.test at once, and says what came back.")
+        commandName: "test", abstract: "Sends a message of the type webhook.test at once, and says what came back.",
+        discussion: """
+            Example:
+              perennial webhook test 1
+            """)
 
     @OptionGroup var webhook: WebhookFlags
 

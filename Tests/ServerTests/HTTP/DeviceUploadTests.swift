@@ -71,7 +71,8 @@ struct DeviceUploadTests {
     @Test(
         "A device may finish a non-consumable, whatever quantity Apple states, also where its customer owns it already")
     func nonConsumable() async throws {
-        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("t", "themes", "")]))
+        // It was bought before both orders, so it pays the one next to it.
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("t", "themes", "")], secondsAgo: 5))
         try await PurchaseRouteTests.serving(store) { served, client in
             for state in ["paid", "delivered"] {
                 let order = try await order(client, served, of: #""themes""#)
