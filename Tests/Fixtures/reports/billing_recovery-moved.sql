@@ -1,6 +1,6 @@
 -- set as_known_at=2026-03-25Z
--- On 22 March Apple shows E under Z, whose charge succeeds on the 24th. The failure of the 20th,
--- which was told at E, is recovered after 4 days, and that of February is what it was.
+-- On 22 March Apple shows E under Z. The charge succeeds there on the 24th. E has the event of the failure of the 20th:
+-- the report recovers it after 4 days. The report leaves the failure of February as it was.
 SELECT public.move('E', 'Z', '2026-03-22Z');
 SELECT public.report('E', 5, 'subscription.expired', 'monthly', '2026-03-22Z', '2026-03-22Z', '{"moved_to": "Z"}');
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,

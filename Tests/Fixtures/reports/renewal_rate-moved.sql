@@ -1,7 +1,7 @@
 -- set as_known_at=2026-03-25Z
 -- set from=2026-01-01
--- On 22 March Apple shows E under Z, whose charge succeeds on the 24th. February is what it was: E was
--- recovered, as it was told at E. March: H renewed, E recovered, A and J not. A is shown under X since 15 February.
+-- On 22 March Apple shows E under Z. The charge succeeds there on the 24th. February stays as it was: E has the event
+-- of its recovery. In March H renewed, E recovered, and A and J did neither. Apple shows A under X since 15 February.
 SELECT public.move('E', 'Z', '2026-03-22Z');
 SELECT public.report('E', 5, 'subscription.expired', 'monthly', '2026-03-22Z', '2026-03-22Z', '{"moved_to": "Z"}');
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,

@@ -1,7 +1,7 @@
 -- set as_known_at=2026-03-25Z
 -- set bucket=week
--- As without the moves. On 15 February Apple shows A under X: its trial began and converted as it was told at A. On 20 January
--- it shows D under Y: D ended there because it moved, which is no loss, and Y told on the 22nd that its trial was over.
+-- The moves change nothing. On 15 February Apple shows A under X: A has the events of the trial's start and conversion.
+-- On 20 January Apple shows D under Y. D ends because it moved, which is no loss. Y has the end of the trial on the 22nd.
 SELECT public.move('A', 'X', '2026-02-15Z');
 SELECT public.report('A', 3, 'subscription.expired', 'monthly', '2026-02-15Z', '2026-02-15Z', '{"moved_to": "X"}');
 SELECT public.move('D', 'Y', '2026-01-20Z');

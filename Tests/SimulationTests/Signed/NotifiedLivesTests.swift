@@ -131,7 +131,7 @@ extension PretendWorld {
     /// Expects that each one-time purchase of notified accounts is its customer's, that a refund shows, and that coins were given
     /// once, and taken back with a refund that the ledger did not know before.
     fileprivate func expectPurchases(of notified: Set<String>, notifiedSince: Int64) async throws {
-        let told = Dictionary(
+        let owners = Dictionary(
             try await rows(
                 """
                 SELECT p.original_transaction_id AS id, concat_ws(' ', p.customer, CASE WHEN p.revoked_at IS NOT NULL THEN 'revoked' END) AS line
@@ -153,7 +153,7 @@ extension PretendWorld {
                 guard bought.isListed || bought.booked > notifiedSince else { continue }
                 let (id, isRefunded) = (bought.originalTransactionID, bought.refunded != nil)
                 #expect(
-                    told[id] == account.customer + (isRefunded ? " revoked" : ""),
+                    owners[id] == account.customer + (isRefunded ? " revoked" : ""),
                     "\(bought.product) \(id), booked \(bought.booked), finished \(bought.finished ?? 0)")
                 guard bought.kind == .consumable else { continue }
                 coins += 1
