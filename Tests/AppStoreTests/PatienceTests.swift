@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import Foundation
 import Hummingbird
 import NIOCore
@@ -21,7 +20,7 @@ import Testing
                     try await writer.finish(nil)
                 })
         } _: { options in
-            let exchange = try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+            let exchange = try await options.withClient { client in
                 await HTTPCall(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1).call(
                     options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))
             }

@@ -73,9 +73,7 @@ final class ScriptedHTTPStore: Sendable {
         _ request: AppStoreRequest, _ options: AppStoreOptions,
         configure: (inout HTTPClient.Configuration) -> Void = { _ in }
     ) async throws -> AppStoreAnswer {
-        var configuration = options.clientConfiguration
-        configure(&configuration)
-        return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
+        try await options.withClient(change: configure) { client in
             let store = AppStoreClient.live(options, client: client) { note in self.noted.withLock { $0.append(note) } }
             return await store.verify(request)
         }

@@ -107,7 +107,7 @@ struct PretendWorld {
         let options = AppStoreOptions(
             productionURL: "http://127.0.0.1:\(port)/verifyReceipt",
             sandboxURL: "http://127.0.0.1:\(port)/sandbox/verifyReceipt", deadline: .seconds(5))
-        try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+        try await options.withClient { client in
             let key = [
                 "key_id": serverKeyID, "issuer_id": issuer, "public_key": serverKey.publicKey.pemRepresentation,
             ]

@@ -91,9 +91,13 @@ struct ScanTests {
         let source = SwiftSource("let a = try! f()\nlet b = try? g()\nfatalError(\"never\")\n// fatalError()")
         #expect(processEndingCalls(in: source) == ["line 1: a forced try", "line 3: a fatal error"])
         let clients = SwiftSource(
-            "let client = HTTPClient(of: group)\nstatic let client = HTTPClient(of: group)\nHTTPClient.withHTTPClient()"
+            "let client = HTTPClient(of: group)\nstatic let client = HTTPClient(of: group)\nwithHTTPClient(g)\nwithHTTPClient(eventLoopGroup: loop)"
         )
-        #expect(processEndingCalls(in: clients) == ["line 1: an HTTP client that a throw leaves running"])
+        #expect(
+            processEndingCalls(in: clients) == [
+                "line 1: an HTTP client that a throw leaves running",
+                "line 3: an HTTP client that may have several event loops",
+            ])
     }
 
     @Test("Promises, issue numbers and home folders are found")

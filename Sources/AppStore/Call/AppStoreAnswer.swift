@@ -174,7 +174,7 @@ extension String {
 /// None quotes the network's error either, because it names hosts; that text is the detail, for the log.
 enum CallFailure {
     static let followedRedirect =
-        "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.clientConfiguration."
+        "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.withClient."
 
     static let noTimeLeft = "The time for this check was used up before the next call; it will be asked again."
 

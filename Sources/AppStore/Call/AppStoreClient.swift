@@ -1,6 +1,7 @@
 package import AsyncHTTPClient
-import NIOCore
+package import NIOCore
 import NIOHTTP1
+package import NIOPosix
 import NIOSSL
 package import Subscriptions
 import Synchronization
@@ -73,7 +74,7 @@ package struct AppStoreOptions: Sendable {
     package var productionURL: String
     /// The address for sandbox receipts.
     package var sandboxURL: String
-    /// The limit for establishing a connection, TLS included. Takes effect through `clientConfiguration`.
+    /// The limit for establishing a connection, TLS included. Takes effect through `withClient`.
     package var connectTimeout: Duration
     /// The limit for one `verify` with all its calls.
     package var deadline: Duration
@@ -81,10 +82,10 @@ package struct AppStoreOptions: Sendable {
     package var responseBytesMax: Int
     /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
     package var requestBytesMax: Int
-    /// The number of connections kept to one endpoint. Takes effect through `clientConfiguration`.
+    /// The number of connections kept to one endpoint. Takes effect through `withClient`.
     package var connectionsPerHostMax: Int
     /// The only authorities that may vouch for a store's certificate; nil for the system's. Takes effect through
-    /// `clientConfiguration`.
+    /// `withClient`.
     package var trustedRoots: TrustedRoots?
 
     /// Creates options with Apple's endpoints and the suggested limits.
@@ -104,10 +105,22 @@ package struct AppStoreOptions: Sendable {
         self.trustedRoots = trustedRoots
     }
 
-    /// The required configuration of the `HTTPClient` given to `AppStoreClient.live`. No redirects, because one would
-    /// carry the shared secret elsewhere. HTTP/1.1, because one dead HTTP/2 connection would break every call. TLS 1.2
-    /// or newer, with every certificate verified.
-    package var clientConfiguration: HTTPClient.Configuration {
+    /// Gives `body` the `HTTPClient` that `AppStoreClient.live` needs, and shuts it down afterwards.
+    ///
+    /// All its connections live on `loop`. Several loops are not safe: async-http-client 1.37.0 stops the process if a
+    /// connection closes between an early answer and the end of its request. `change` is for tests.
+    package func withClient<Result>(
+        on loop: any EventLoop = MultiThreadedEventLoopGroup.singleton.any(),
+        change: (inout HTTPClient.Configuration) -> Void = { _ in }, _ body: (HTTPClient) async throws -> Result
+    ) async throws -> Result {
+        var configuration = clientConfiguration
+        change(&configuration)
+        return try await HTTPClient.withHTTPClient(eventLoopGroup: loop, configuration: configuration, body)
+    }
+
+    /// No redirects, because one would carry the shared secret elsewhere. HTTP/1.1, because one dead HTTP/2 connection
+    /// would break every call. TLS 1.2 or newer, with every certificate verified.
+    private var clientConfiguration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
         if let trustedRoots { tls.trustRoots = .certificates(trustedRoots.certificates) }
@@ -195,7 +208,7 @@ package struct StoreReach: Sendable {
     private let call: HTTPCall
     private let limit: Duration
 
-    /// Creates it on a client that has `AppStoreOptions.clientConfiguration`. `limit` is for each address.
+    /// Creates it on a client of `AppStoreOptions.withClient`. `limit` is for each address.
     package init(client: HTTPClient, limit: Duration = .seconds(10)) {
         call = HTTPCall(client: client, responseBytesMax: 1 << 20)
         self.limit = limit

@@ -15,9 +15,7 @@ extension AppStoreClient {
     ///
     /// - Parameters:
     /// - options: addresses and limits.
-    /// - client: made with `options.clientConfiguration` on one event loop; the caller shuts it down. Several loops are
-    ///   not safe: async-http-client 1.37.0 stops the process if a connection closes between an early answer and the end
-    ///   of its request.
+    /// - client: one of `options.withClient`.
     /// - server: the client of the Server API.
     /// - note: called from any thread; never gets a secret or a receipt.
     package static func live(

@@ -8,7 +8,7 @@ extension ServerAPIClient {
     ///
     /// - Parameters:
     /// - options: addresses and limits.
-    /// - client: made with `AppStoreOptions.clientConfiguration` on one event loop; the caller shuts it down.
+    /// - client: one of `AppStoreOptions.withClient`.
     /// - verifier: verifies every signed text of an answer.
     package static func live(
         _ options: ServerAPIOptions, client: HTTPClient, verifier: SignedTextVerifier

@@ -1,10 +1,8 @@
 import AppStore
 import ArgumentParser
-import AsyncHTTPClient
 import Foundation
 import JSON
 import Logging
-import NIOPosix
 import Server
 import Subscriptions
 import Tracking
@@ -291,9 +289,7 @@ extension Diagnosis {
         var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
         options.trustedRoots = settings.appStoreRoots
         do {
-            try await HTTPClient.withHTTPClient(
-                eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: options.clientConfiguration
-            ) { await look(through: StoreReach(client: $0), of: apps) }
+            try await options.withClient { await look(through: StoreReach(client: $0), of: apps) }
         } catch {
             // Only the end of the client throws; the process ends now, and that changes no finding.
         }

@@ -1,6 +1,5 @@
 import AppStore
 import ArgumentParser
-import AsyncHTTPClient
 import Foundation
 import Logging
 import Metrics
@@ -85,7 +84,7 @@ private func close(_ database: Database, _ reads: Database?) async {
     await reads?.close()
 }
 
-/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates HTTP clients.
+/// Creates the tracker for `body`, which counts in `metrics`.
 ///
 /// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
 /// for PostgreSQL and for lookups.
@@ -103,9 +102,7 @@ func withTracker<Result: Sendable>(
     options.connectionsPerHostMax = OpenFiles.raised().callsMax
     let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     do {
-        let result = try await HTTPClient.withHTTPClient(
-            eventLoopGroup: thread, configuration: options.clientConfiguration
-        ) { client in
+        let result = try await options.withClient(on: thread.next()) { client in
             let signedTexts = SignedTextVerifier(trusting: try settings.appStoreRoots.map(SigningRoot.init) ?? .apple)
             let serverOptions = ServerAPIOptions(
                 productionURL: settings.appStoreServerURL, sandboxURL: settings.appStoreServerSandboxURL,

@@ -1,5 +1,4 @@
 import AppStoreSimulator
-import AsyncHTTPClient
 import Crypto
 import Foundation
 import Hummingbird
@@ -86,7 +85,7 @@ struct ServerStore {
             try script($0)
         } _: { options in
             defer { into.finish() }
-            try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+            try await options.withClient { client in
                 let base = options.productionURL.replacing("/production", with: "")
                 let server = ServerAPIClient.live(
                     ServerAPIOptions(productionURL: base, sandboxURL: base + "/sandbox/", pagesMax: pagesMax),

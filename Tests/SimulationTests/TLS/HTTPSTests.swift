@@ -77,7 +77,7 @@ private struct HTTPSStore {
             productionURL: "https://localhost:\(port)/verifyReceipt",
             sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(5),
             trustedRoots: try TrustedRoots(pem: identity.rootPEM))
-        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+        return try await options.withClient { client in
             var logger = Logger(label: "https")
             logger.logLevel = .error
             return try await body(

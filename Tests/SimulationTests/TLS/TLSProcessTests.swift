@@ -94,7 +94,7 @@ import Tracking
     /// The body of what a server answers whose authority has this root.
     private static func fetch(_ url: String, trusting root: String) async throws -> Data {
         let options = AppStoreOptions(trustedRoots: try TrustedRoots(pem: root))
-        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+        return try await options.withClient { client in
             let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
             return Data(try await response.body.collect(upTo: 1 << 20).readableBytesView)
         }

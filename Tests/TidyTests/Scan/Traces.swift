@@ -1,5 +1,6 @@
 /// Whether code calls something that ends the process. An HTTP client that nothing shuts down ends it too, after a throw
-/// whose reason is then never seen; `withHTTPClient` shuts its client down, and one that is never freed needs no end.
+/// whose reason is then never seen; `withHTTPClient` shuts its client down, and one that is never freed needs no end. A
+/// client with several event loops ends it where a connection closes at the wrong time: see `AppStoreOptions.withClient`.
 func processEndingCalls(in source: SwiftSource) -> [String] {
     let words = Word.all(in: source.code)
     return words.indices.dropLast().compactMap { index in
@@ -8,6 +9,8 @@ func processEndingCalls(in source: SwiftSource) -> [String] {
         case ("fatalError", "("): "line \(words[index].line): a fatal error"
         case ("HTTPClient", "(") where words[max(0, index - 4)].text != "static":
             "line \(words[index].line): an HTTP client that a throw leaves running"
+        case ("withHTTPClient", "(") where !words[index...].prefix(5).map(\.text).contains("loop"):
+            "line \(words[index].line): an HTTP client that may have several event loops"
         default: nil
         }
     }
