@@ -1,7 +1,7 @@
 package import AsyncHTTPClient
 package import NIOCore
 import NIOHTTP1
-package import NIOPosix
+import NIOPosix
 import NIOSSL
 package import Subscriptions
 import Synchronization
