@@ -16,7 +16,7 @@ struct HTTPCeiling {
         let bodies = try await questions()
         var options = AppStoreOptions()
         options.connectionsPerHostMax = callers
-        return try await HTTPClient.withHTTPClient(configuration: options.clientConfiguration) { client in
+        return try await options.withClient { client in
             try await answers(to: bodies, count, by: client)
         }
     }
