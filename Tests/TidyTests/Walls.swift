@@ -46,7 +46,7 @@ struct Wall {
         "Sources/Server": Wall(
             [
                 "Subscriptions", "JSON", "AppStore", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
-                "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "CoreMetrics",
+                "NIOCore", "NIOHTTP1", "NIOHTTPTypesHTTP1", "ServiceLifecycle", "Logging", "Metrics", "CoreMetrics",
                 "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(

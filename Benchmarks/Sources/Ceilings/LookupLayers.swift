@@ -50,11 +50,12 @@ struct LookupLayers: AsyncParsableCommand {
             _ = try await customers.entitlements(of: CustomerName(customer, of: World.app))
             return Self.constant
         }
-        let server = HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0)) }
+        let responder = router.buildResponder()
         var logger = Logger(label: "layers")
         logger.logLevel = .error
         try await Application(
-            router: router, server: server, configuration: .init(address: .hostname("127.0.0.1", port: port)),
+            responder: responder, server: HTTPServerBuilder { _ in Connections(responder: responder) },
+            configuration: .init(address: .hostname("127.0.0.1", port: port)),
             logger: logger
         ).run()
         try await bare.close()

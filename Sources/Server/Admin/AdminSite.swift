@@ -114,7 +114,7 @@ struct AdminAuthenticator: RouterMiddleware {
             try form?.requireToken(of: session)
             return try await next(request, context)
         } catch {
-            return try AdminPage.response(telling: error, session: session, context.logger)
+            return try AdminPage.response(telling: error, session: session, context)
         }
     }
 }
@@ -127,7 +127,7 @@ struct PageProblemMiddleware: RouterMiddleware {
         do {
             return try await next(request, context).asAdminPage
         } catch {
-            return try AdminPage.response(telling: error, session: nil, context.logger).asAdminPage
+            return try AdminPage.response(telling: error, session: nil, context).asAdminPage
         }
     }
 }
@@ -200,9 +200,12 @@ extension AdminPage {
     }
 
     /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
-    static func response(telling error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
+    static func response(telling error: any Error, session: AdminSession?, _ context: CallerContext) throws -> Response
+    {
         let problem = Problem(telling: error)
-        if problem.kind == .failed { logger.error("a page failed: \(error)") }
+        if problem.kind == .failed {
+            context.logger.error("a page failed: \(error)", metadata: ["request_id": "\(context.requestID)"])
+        }
         return try response(telling: problem, session: session)
     }
 

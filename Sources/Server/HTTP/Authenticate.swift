@@ -142,6 +142,8 @@ struct ScopedRoutes<Context: ChildRequestContext<CallerContext>>: RouterMethods 
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
+    /// The id that the answer names, and each line of the log.
+    var requestID = ""
     /// The live API key of the request. Nil before authentication, and for routes without it.
     var key: APIKey?
     /// The running admin session of the request, with its form. Nil before it is read, and for routes without one.

@@ -77,23 +77,15 @@ package struct HTTPServer: Service {
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        Application(
-            router: router,
-            server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0, configuration: http)) },
+        let responder = router.buildResponder()
+        return Application(
+            responder: responder,
+            server: HTTPServerBuilder { [limits] _ in Connections(responder: responder, limits: limits) },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Self.name,
                 availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: logger)
-    }
-
-    private var http: HTTP1Channel.Configuration {
-        .init(
-            additionalChannelHandlers: [ExplainUnreadable(limits: limits, logger: logger)],
-            idleTimeout: .seconds(limits.idleSeconds),
-            httpDecoderConfiguration: .init(
-                maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,
-                maxHeaderFieldCount: limits.headerFieldsMax))
     }
 
     private var router: ListingRouter {

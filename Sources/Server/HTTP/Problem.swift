@@ -2,8 +2,7 @@ import AppStore
 import Hummingbird
 import JSON
 import Logging
-import NIOCore
-import NIOHTTPTypes
+import Synchronization
 import Tracking
 
 /// An error in the form of RFC 9457: `application/problem+json`.
@@ -222,9 +221,9 @@ struct ProblemMiddleware: RouterMiddleware {
         next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
-        let requestID = requestID(request, context)
+        let requestID = request.headers.givenRequestID ?? RequestID.next()
         var context = context
-        if request.headers.givenRequestID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
+        context.requestID = requestID
         var response: Response
         do {
             try request.requireWholePath()
@@ -242,7 +241,8 @@ struct ProblemMiddleware: RouterMiddleware {
         context.logger.debug(
             "answered",
             metadata: [
-                "method": "\(request.method.rawValue)", "route": "\(context.endpointPath ?? "none")",
+                "request_id": "\(requestID)", "method": "\(request.method.rawValue)",
+                "route": "\(context.endpointPath ?? "none")",
                 "status": "\(response.status.code)", "elapsed_us": "\(elapsed.microseconds)",
             ])
         return response
@@ -256,15 +256,6 @@ struct ProblemMiddleware: RouterMiddleware {
         // No route took the path: a page that finds nothing says so itself.
         let page = problem.kind == .notFound ? Problem(.notFound, "There is no page at this address.") : problem
         return try AdminPage.response(telling: page).asAdminPage
-    }
-
-    private static let requestIDKey = "hb.request.id"
-
-    /// Returns the id that every log line of the request carries: the caller's, else the server's own. A logger that
-    /// keeps no metadata has none; then the id is a new one.
-    private func requestID(_ request: Request, _ context: CallerContext) -> String {
-        request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
-            ?? RequestID.random()
     }
 
     /// Logs an error that the server caused. An error that the caller caused gets no line of its own.
@@ -298,8 +289,10 @@ extension HTTPFields.Element.Name {
 
 /// The ids of requests whose callers gave none.
 enum RequestID {
-    /// Returns a new random id.
-    static func random() -> String { String(UInt64.random(in: 0 ... .max), radix: 16) }
+    private static let latest = Atomic(UInt64.random(in: 0 ... .max))
+
+    /// Returns a new id. They count from a random number on, so that no two processes give the same.
+    static func next() -> String { String(latest.wrappingAdd(1, ordering: .relaxed).newValue, radix: 16) }
 }
 
 extension HTTPFields {
@@ -311,45 +304,5 @@ extension HTTPFields {
             id.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return nil }
         return id
-    }
-}
-
-/// A handler that replaces Hummingbird's bare 400 with a problem. A request that cannot be parsed as HTTP gets that
-/// status and reaches no route.
-final class ExplainUnreadable: ChannelOutboundHandler, RemovableChannelHandler {
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
-
-    private let limits: ServerLimits
-    private let logger: Logger
-
-    /// Creates a handler whose problem names the limits of a request head.
-    init(limits: ServerLimits, logger: Logger) {
-        self.limits = limits
-        self.logger = logger
-    }
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        guard case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
-            head.headerFields[.requestID] == nil
-        else { return context.write(data, promise: promise) }
-        let requestID = RequestID.random()
-        let body = ByteBuffer(bytes: JSONText(problem.json(requestID: requestID)).bytes)
-        let fields: HTTPFields = [
-            .contentType: Problem.mediaType, .contentLength: String(body.readableBytes), .cacheControl: "no-store",
-            .connection: "close", .requestID: requestID,
-        ]
-        logger.debug("what cannot be read was refused", metadata: ["request_id": "\(requestID)"])
-        context.write(wrapOutboundOut(.head(HTTPResponse(status: head.status, headerFields: fields))), promise: nil)
-        context.write(wrapOutboundOut(.body(body)), promise: promise)
-    }
-
-    private var problem: Problem {
-        Problem(
-            .invalid,
-            """
-            This cannot be read as an HTTP request. Its head may have \(limits.headerFieldsMax) headers, \
-            \(limits.headerListBytesMax / 1024) KiB, and \(limits.headerBytesMax / 1024) KiB in a line.
-            """)
     }
 }

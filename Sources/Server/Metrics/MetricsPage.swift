@@ -146,9 +146,10 @@ package struct MetricsServer: Service {
         let routes = router.group()
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
+        let responder = router.buildResponder()
         return Application(
-            router: router,
-            server: .http1(configuration: .init(idleTimeout: .seconds(limits.idleSeconds))),
+            responder: responder,
+            server: HTTPServerBuilder { [limits] _ in Connections(responder: responder, limits: limits) },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: HTTPServer.name,
                 availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),

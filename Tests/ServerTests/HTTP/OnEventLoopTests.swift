@@ -20,8 +20,9 @@ struct OnEventLoopTests {
         let router = Router(context: CallerContext.self)
         router.get("/brief", use: whichThread)
         router.group().add(middleware: OffEventLoop()).get("/long", use: whichThread)
+        let responder = router.buildResponder()
         let application = Application(
-            router: router, server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0)) },
+            responder: responder, server: HTTPServerBuilder { _ in Connections(responder: responder) },
             configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)))
         try await application.test(.live) { client in
             let brief = try await client.execute(uri: "/brief", method: .get) { String(buffer: $0.body) }

@@ -7,8 +7,11 @@ enum RawExchange {
     ///   - request: What is sent at once.
     ///   - awaited: What is waited for before `rest` is sent.
     ///   - end: Ends the exchange when it arrives, where the other side may wait for more.
+    ///   - isLast: Whether the other side is told that nothing more comes.
+    ///   - pieceBytes: The size of the pieces in which the request is sent; nil sends it at once.
     static func send(
-        _ request: String, awaiting awaited: String? = nil, then rest: String = "", port: Int, until end: String? = nil
+        _ request: String, awaiting awaited: String? = nil, then rest: String = "", port: Int, until end: String? = nil,
+        isLast: Bool = false, pieceBytes: Int? = nil
     ) async throws -> String {
         let everything = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
         let connecting = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -21,7 +24,14 @@ enum RawExchange {
             .connect(host: "127.0.0.1", port: port)
         connecting.cascadeFailure(to: everything)
         let channel = try await connecting.get()
-        channel.writeAndFlush(ByteBuffer(string: request), promise: nil)
+        var bytes = ByteBuffer(string: request)
+        while let piece = bytes.readSlice(length: min(pieceBytes ?? bytes.readableBytes, bytes.readableBytes)),
+            piece.readableBytes > 0
+        {
+            // A piece that the other side refuses is seen by the end of the exchange.
+            try? await channel.writeAndFlush(piece)
+        }
+        if isLast { channel.close(mode: .output, promise: nil) }
         return try await everything.futureResult.get()
     }
 
