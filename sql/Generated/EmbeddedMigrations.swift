@@ -2998,6 +2998,25 @@ FROM ledger.delivery d;
 COMMENT ON VIEW ledger.delivery_now IS
     'Deliveries with their state: skipped where there is a reason, due where they are in the queue, else acknowledged';
 
+CREATE FUNCTION ledger.is_void(turn int, skip_reason text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(
+        skip_reason IN ('claimed_by_order', 'possible_duplicate') OR skip_reason = 'erased' AND turn % 2 = 1, false)
+$$;
+COMMENT ON FUNCTION ledger.is_void IS
+    'Whether a turn was skipped so that the next odd turn gives what it did not: nothing was given or taken back by it';
+
+CREATE FUNCTION ledger.order_settled(of_order uuid) RETURNS TABLE (state ledger.order_state, cause text)
+LANGUAGE sql STABLE AS $$
+    SELECT CASE d.turn % 2 WHEN 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state, d.state::text
+    FROM ledger.delivery_now d
+    WHERE d.order_id = of_order AND d.state <> 'due' AND NOT ledger.is_void(d.turn, d.skip_reason)
+    ORDER BY d.turn DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION ledger.order_settled IS
+    'What an order that is paid is by its deliveries, and why: delivered where the last turn that was settled gave, '
+    'refunded where it took back; no row where none is settled. A turn that is void settles nothing';
+
 """#),
         SQLFile("0008_deliveries", #"""
 -- Deliveries: what each purchase and each period gives, once, and what is taken back.
@@ -3290,15 +3309,9 @@ CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
 LANGUAGE sql AS $$
     UPDATE ledger.purchase_order o
     SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
-    FROM (
-        SELECT i.id AS order_id, last.state::text AS cause,
-               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
-        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
-        CROSS JOIN LATERAL (
-            SELECT d.turn, d.state FROM ledger.delivery_now d
-            WHERE d.order_id = i.id AND d.state <> 'due' AND d.skip_reason IS DISTINCT FROM 'possible_duplicate'
-            ORDER BY d.turn DESC LIMIT 1) last) n
-    WHERE o.order_id = n.order_id AND o.state <> n.state
+    FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
+    CROSS JOIN LATERAL ledger.order_settled(i.id) n
+    WHERE o.order_id = i.id AND o.state <> n.state
 $$;
 COMMENT ON FUNCTION ledger.advance_orders IS
     'Makes paid orders delivered when the turn that gives is settled, and refunded when the take-back is';
@@ -3469,6 +3482,34 @@ END $$;
 COMMENT ON FUNCTION ledger.given_to IS
     'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
     'skipped, unless that one is still to give it; null: none';
+
+CREATE FUNCTION ledger.held_by(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    given bigint := ledger.given_to(of_purchase, of_subscription, of_period);
+    owned ledger.ownership;
+BEGIN
+    IF given IS NOT NULL THEN
+        RETURN given;
+    END IF;
+    SELECT w.* INTO owned
+    FROM (SELECT w.* FROM ledger.ownership w WHERE w.purchase_id = of_purchase
+          UNION ALL
+          SELECT w.* FROM ledger.ownership w WHERE w.subscription_id = of_subscription) w
+    WHERE upper_inf(w.known) AND upper_inf(w.valid);
+    RETURN CASE WHEN owned.cause IN ('token', 'proof', 'assignment') THEN owned.customer_id ELSE COALESCE((
+        SELECT d.customer_id
+        FROM (SELECT d.* FROM ledger.delivery d WHERE d.purchase_id = of_purchase
+              UNION ALL
+              SELECT d.* FROM ledger.delivery d
+              WHERE d.subscription_id = of_subscription AND d.period_id = of_period) d
+        CROSS JOIN LATERAL (
+            SELECT q.order_id FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q
+        WHERE q.order_id IS NOT NULL LIMIT 1), owned.customer_id) END;
+END $$;
+COMMENT ON FUNCTION ledger.held_by IS
+    'The customer whose orders alone a one-time purchase or a period pays: to whom it was given; else the owner, except that '
+    'what is due for an order stays with its customer where the app''s policy alone transferred it; null: none';
 
 """#),
         SQLFile("0009_payments", #"""
@@ -3784,10 +3825,12 @@ BEGIN
         SELECT t.*, l.is_given, l.is_twin
         FROM thing t
         CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
-                              AND l.turn = l.last_turn) AS is_given,
+            -- What was skipped for another customer was given to none.
+            SELECT bool_or(CASE WHEN l.skip_reason IS NULL
+                                THEN NOT EXISTS (
+                                    SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
+                                ELSE l.turn = l.last_turn AND NOT ledger.is_void(l.turn, l.skip_reason)
+                                 AND ledger.is_same_customer(l.customer_id, t.customer_id) END) AS is_given,
                    COALESCE(bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn), false) AS is_twin
             FROM (
                 SELECT l.*, max(l.turn) OVER () AS last_turn
@@ -3836,7 +3879,7 @@ COMMENT ON FUNCTION ledger.paying_transactions IS
     'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
     'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
     '(is_revoked), and no family member shares them. '
-    'is_given: what it gives was acknowledged, or a person skipped it; null: nothing of it is due or given. '
+    'is_given: what it gives was acknowledged, or a person skipped it for its owner; null: nothing of it is due or given. '
     'is_duplicate: it is a possible duplicate of what was delivered';
 
 CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
@@ -3924,31 +3967,28 @@ LANGUAGE sql STABLE AS $$
           SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
     CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
+               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn = d.last_turn) AS is_twin,
+               -- What was taken back from another name, which was merged since, is no part of the order.
+               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn % 2 = 1
+                       AND NOT ledger.is_void(d.turn, d.skip_reason)
+                       AND ledger.is_same_customer(d.customer_id, o.customer_id)) AS is_untied
         FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
+            SELECT l.*, max(l.turn) OVER () AS last_turn
+            FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = o.purchase_id
                   UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
+                  SELECT l.* FROM ledger.delivery l
                   WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
         OFFSET 0) given
+    LEFT JOIN LATERAL ledger.order_settled(o.order_id) settled ON true
     CROSS JOIN LATERAL (
         SELECT CASE
-            WHEN o.state = 'paid' AND given.tied = 0
-             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
-                THEN 'is paid by what another customer was given'
+            WHEN o.state = 'paid' AND ledger.is_same_customer(
+                    ledger.held_by(o.purchase_id, o.subscription_id, o.period_id), o.customer_id) IS NOT TRUE
+                THEN 'is paid by what is another customer''s'
             WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
             WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
+            WHEN o.state <> COALESCE(settled.state, 'paid')
+                THEN format('is %s, although its settled deliveries make it %s', o.state, COALESCE(settled.state, 'paid'))
             WHEN given.tied = 0 AND EXISTS (
                 SELECT FROM ledger.deliverables(
                     array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
@@ -3961,8 +4001,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.orders_in_doubt IS
     'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
-    'was given';
+    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what is another '
+    'customer''s (ledger.held_by)';
 
 """#),
         SQLFile("0010_perennial", #"""

@@ -4324,8 +4324,16 @@ WHERE a.bundle_id = $1::text AND a.removed_at IS NULL
     /// Orders: returns whether one of the customers ($1) has an open order, one for what was owned already that would be open,
     package static let mayBePaying = SQLFile("may_be_paying", #"""
 -- Orders: returns whether one of the customers ($1) has an open order, one for what was owned already that would be open,
--- or a paid one whose payment may move, by any name.
+-- or a paid one whose payment may move, by any name; or one-time purchases ($2) or subscriptions ($3) pay one.
 SELECT EXISTS (
+    SELECT FROM unnest($2::bigint[]) AS n(id)
+    CROSS JOIN LATERAL (SELECT r.state FROM ledger.purchase_order r WHERE r.purchase_id = n.id OFFSET 0) r
+    WHERE r.state = 'paid')
+  OR EXISTS (
+    SELECT FROM unnest($3::bigint[]) AS n(id)
+    CROSS JOIN LATERAL (SELECT r.state FROM ledger.purchase_order r WHERE r.subscription_id = n.id OFFSET 0) r
+    WHERE r.state = 'paid')
+  OR EXISTS (
     SELECT FROM unnest($1::bigint[]) AS n(customer_id)
     CROSS JOIN LATERAL (
         SELECT n.customer_id AS name_id
@@ -4340,6 +4348,13 @@ SELECT EXISTS (
         SELECT FROM ledger.purchase_order r
         WHERE r.customer_id = c.name_id AND r.state = 'delivered' AND r.paid_at IS NULL AND r.expires_at > now() OFFSET 0) r)
     AS is_open
+
+"""#)
+    /// Orders: returns what pays the orders of customers ($1) that are paid and not delivered.
+    package static let readPayers = SQLFile("read_payers", #"""
+-- Orders: returns what pays the orders of customers ($1) that are paid and not delivered.
+SELECT r.purchase_id, r.subscription_id FROM ledger.purchase_order r
+WHERE r.customer_id = ANY($1::bigint[]) AND r.state = 'paid'
 
 """#)
     /// Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and
@@ -4360,8 +4375,7 @@ UPDATE ledger.order_receipt x SET settled = true WHERE x.receipt_id = ANY($1::bi
 -- Orders: returns those of $1 that are unpaid, or paid and not delivered, with what pays them and the state before;
 -- also those for what was owned already. Of what
 -- Apple sells one at a time the quantity is null; an open order has the transaction that it awaits, one for a non-consumable
--- what its customer owns of it (owned_by). One that is_lost is paid by what another customer was given, or has by a token, a
--- proof or a person's decision.
+-- what its customer owns of it (owned_by). One that is_lost is paid by what is another customer's (ledger.held_by).
 SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS customer_id, r.product_id,
        CASE WHEN NOT COALESCE(ledger.is_bought_singly(d.kind), false) THEN r.quantity END AS quantity,
        r.created_at, r.app_account_token::text AS app_account_token, r.purchase_id, r.subscription_id, r.period_id, r.cause,
@@ -4369,19 +4383,8 @@ SELECT r.order_id::text AS order_id, COALESCE(c.merged_into, c.customer_id) AS c
        CASE WHEN d.kind = 'non_consumable'
             THEN ledger.owned_for_order(COALESCE(c.merged_into, c.customer_id), r.product_id, r.order_id)
             ELSE '{}' END AS owned_by,
-       CASE WHEN r.state = 'paid'
-            THEN COALESCE(NOT ledger.is_same_customer(
-                     ledger.given_to(r.purchase_id, r.subscription_id, r.period_id), r.customer_id), false)
-              OR EXISTS (
-                     SELECT FROM (
-                         SELECT w.customer_id, w.cause FROM ledger.ownership w
-                         WHERE w.purchase_id = r.purchase_id AND upper_inf(w.known) AND upper_inf(w.valid)
-                         UNION ALL
-                         SELECT w.customer_id, w.cause FROM ledger.ownership w
-                         WHERE w.subscription_id = r.subscription_id AND upper_inf(w.known) AND upper_inf(w.valid)) w
-                     WHERE w.cause IN ('token', 'proof', 'assignment', 'merge', 'split')
-                       AND NOT ledger.is_same_customer(w.customer_id, r.customer_id))
-            ELSE false END AS is_lost
+       r.state = 'paid' AND ledger.is_same_customer(
+           ledger.held_by(r.purchase_id, r.subscription_id, r.period_id), r.customer_id) IS NOT TRUE AS is_lost
 FROM unnest($1::text[]) AS n(id)
 CROSS JOIN LATERAL (SELECT r.* FROM ledger.purchase_order r WHERE r.order_id = n.id::uuid OFFSET 0) r
 JOIN ledger.customer c USING (customer_id)

@@ -426,3 +426,22 @@ SELECT d.delivery_id, d.position, d.app_id, d.environment, d.customer_id, d.prod
 FROM ledger.delivery d;
 COMMENT ON VIEW ledger.delivery_now IS
     'Deliveries with their state: skipped where there is a reason, due where they are in the queue, else acknowledged';
+
+CREATE FUNCTION ledger.is_void(turn int, skip_reason text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(
+        skip_reason IN ('claimed_by_order', 'possible_duplicate') OR skip_reason = 'erased' AND turn % 2 = 1, false)
+$$;
+COMMENT ON FUNCTION ledger.is_void IS
+    'Whether a turn was skipped so that the next odd turn gives what it did not: nothing was given or taken back by it';
+
+CREATE FUNCTION ledger.order_settled(of_order uuid) RETURNS TABLE (state ledger.order_state, cause text)
+LANGUAGE sql STABLE AS $$
+    SELECT CASE d.turn % 2 WHEN 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state, d.state::text
+    FROM ledger.delivery_now d
+    WHERE d.order_id = of_order AND d.state <> 'due' AND NOT ledger.is_void(d.turn, d.skip_reason)
+    ORDER BY d.turn DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION ledger.order_settled IS
+    'What an order that is paid is by its deliveries, and why: delivered where the last turn that was settled gave, '
+    'refunded where it took back; no row where none is settled. A turn that is void settles nothing';

@@ -288,15 +288,9 @@ CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
 LANGUAGE sql AS $$
     UPDATE ledger.purchase_order o
     SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
-    FROM (
-        SELECT i.id AS order_id, last.state::text AS cause,
-               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
-        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
-        CROSS JOIN LATERAL (
-            SELECT d.turn, d.state FROM ledger.delivery_now d
-            WHERE d.order_id = i.id AND d.state <> 'due' AND d.skip_reason IS DISTINCT FROM 'possible_duplicate'
-            ORDER BY d.turn DESC LIMIT 1) last) n
-    WHERE o.order_id = n.order_id AND o.state <> n.state
+    FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
+    CROSS JOIN LATERAL ledger.order_settled(i.id) n
+    WHERE o.order_id = i.id AND o.state <> n.state
 $$;
 COMMENT ON FUNCTION ledger.advance_orders IS
     'Makes paid orders delivered when the turn that gives is settled, and refunded when the take-back is';
@@ -467,3 +461,31 @@ END $$;
 COMMENT ON FUNCTION ledger.given_to IS
     'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
     'skipped, unless that one is still to give it; null: none';
+
+CREATE FUNCTION ledger.held_by(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    given bigint := ledger.given_to(of_purchase, of_subscription, of_period);
+    owned ledger.ownership;
+BEGIN
+    IF given IS NOT NULL THEN
+        RETURN given;
+    END IF;
+    SELECT w.* INTO owned
+    FROM (SELECT w.* FROM ledger.ownership w WHERE w.purchase_id = of_purchase
+          UNION ALL
+          SELECT w.* FROM ledger.ownership w WHERE w.subscription_id = of_subscription) w
+    WHERE upper_inf(w.known) AND upper_inf(w.valid);
+    RETURN CASE WHEN owned.cause IN ('token', 'proof', 'assignment') THEN owned.customer_id ELSE COALESCE((
+        SELECT d.customer_id
+        FROM (SELECT d.* FROM ledger.delivery d WHERE d.purchase_id = of_purchase
+              UNION ALL
+              SELECT d.* FROM ledger.delivery d
+              WHERE d.subscription_id = of_subscription AND d.period_id = of_period) d
+        CROSS JOIN LATERAL (
+            SELECT q.order_id FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q
+        WHERE q.order_id IS NOT NULL LIMIT 1), owned.customer_id) END;
+END $$;
+COMMENT ON FUNCTION ledger.held_by IS
+    'The customer whose orders alone a one-time purchase or a period pays: to whom it was given; else the owner, except that '
+    'what is due for an order stays with its customer where the app''s policy alone transferred it; null: none';

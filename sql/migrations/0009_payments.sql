@@ -310,10 +310,12 @@ BEGIN
         SELECT t.*, l.is_given, l.is_twin
         FROM thing t
         CROSS JOIN LATERAL (
-            SELECT bool_or(l.skip_reason IS NULL AND NOT EXISTS (
-                               SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-                           OR COALESCE(l.skip_reason NOT IN ('claimed_by_order', 'possible_duplicate'), false)
-                              AND l.turn = l.last_turn) AS is_given,
+            -- What was skipped for another customer was given to none.
+            SELECT bool_or(CASE WHEN l.skip_reason IS NULL
+                                THEN NOT EXISTS (
+                                    SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
+                                ELSE l.turn = l.last_turn AND NOT ledger.is_void(l.turn, l.skip_reason)
+                                 AND ledger.is_same_customer(l.customer_id, t.customer_id) END) AS is_given,
                    COALESCE(bool_or(l.skip_reason = 'possible_duplicate' AND l.turn = l.last_turn), false) AS is_twin
             FROM (
                 SELECT l.*, max(l.turn) OVER () AS last_turn
@@ -362,7 +364,7 @@ COMMENT ON FUNCTION ledger.paying_transactions IS
     'The transactions that may pay the orders: what their customers own of the products, bought at most late before the '
     'first of these orders or carrying a token of one. Apple did not take them back, unless they pay one of the orders '
     '(is_revoked), and no family member shares them. '
-    'is_given: what it gives was acknowledged, or a person skipped it; null: nothing of it is due or given. '
+    'is_given: what it gives was acknowledged, or a person skipped it for its owner; null: nothing of it is due or given. '
     'is_duplicate: it is a possible duplicate of what was delivered';
 
 CREATE FUNCTION ledger.tie_deliveries(purchase_ids bigint[], subscription_ids bigint[], period_ids bigint[]) RETURNS void
@@ -450,31 +452,28 @@ LANGUAGE sql STABLE AS $$
           SELECT r.* FROM ledger.purchase_order r WHERE r.subscription_id = ANY(subscription_ids)) o
     CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE d.order_id = o.order_id) AS tied,
-               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn > d.passed) AS is_twin,
-               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn > d.passed
-                       AND ledger.is_same_customer(d.customer_id, o.customer_id)
-                       AND COALESCE(d.skip_reason NOT IN ('claimed_by_order', 'erased'), true)) AS is_untied,
-               (array_agg(d.turn % 2 ORDER BY d.turn DESC)
-                   FILTER (WHERE d.order_id = o.order_id AND d.state <> 'due' AND d.turn > d.passed))[1] AS settled
+               bool_or(d.skip_reason = 'possible_duplicate' AND d.turn = d.last_turn) AS is_twin,
+               -- What was taken back from another name, which was merged since, is no part of the order.
+               bool_or(d.order_id IS DISTINCT FROM o.order_id AND d.turn % 2 = 1
+                       AND NOT ledger.is_void(d.turn, d.skip_reason)
+                       AND ledger.is_same_customer(d.customer_id, o.customer_id)) AS is_untied
         FROM (
-            -- The turns up to one that was skipped so that the next one gives it gave nothing.
-            SELECT l.*, COALESCE(max(l.turn) FILTER (
-                       WHERE l.turn % 2 = 0 AND l.skip_reason IN ('claimed_by_order', 'possible_duplicate')) OVER (), 0)
-                       AS passed
-            FROM (SELECT l.* FROM ledger.delivery_now l WHERE l.purchase_id = o.purchase_id
+            SELECT l.*, max(l.turn) OVER () AS last_turn
+            FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = o.purchase_id
                   UNION ALL
-                  SELECT l.* FROM ledger.delivery_now l
+                  SELECT l.* FROM ledger.delivery l
                   WHERE l.subscription_id = o.subscription_id AND l.period_id = o.period_id) l) d
         OFFSET 0) given
+    LEFT JOIN LATERAL ledger.order_settled(o.order_id) settled ON true
     CROSS JOIN LATERAL (
         SELECT CASE
-            WHEN o.state = 'paid' AND given.tied = 0
-             AND NOT ledger.is_same_customer(ledger.given_to(o.purchase_id, o.subscription_id, o.period_id), o.customer_id)
-                THEN 'is paid by what another customer was given'
+            WHEN o.state = 'paid' AND ledger.is_same_customer(
+                    ledger.held_by(o.purchase_id, o.subscription_id, o.period_id), o.customer_id) IS NOT TRUE
+                THEN 'is paid by what is another customer''s'
             WHEN given.is_twin THEN 'is paid by a possible duplicate, whose delivery was skipped'
             WHEN given.is_untied THEN 'is paid, and a delivery of its transaction does not name it'
-            WHEN given.settled = 1 AND o.state <> 'delivered' THEN 'is not delivered, although what it gives was settled'
-            WHEN given.settled = 0 AND o.state <> 'refunded' THEN 'is not refunded, although the take-back was settled'
+            WHEN o.state <> COALESCE(settled.state, 'paid')
+                THEN format('is %s, although its settled deliveries make it %s', o.state, COALESCE(settled.state, 'paid'))
             WHEN given.tied = 0 AND EXISTS (
                 SELECT FROM ledger.deliverables(
                     array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
@@ -487,5 +486,5 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.orders_in_doubt IS
     'Orders paid by purchases and subscriptions that have no delivery although the catalog delivers what pays them, that a '
-    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what another customer '
-    'was given';
+    'delivery does not name, whose state is not what was settled, or that a possible duplicate pays or what is another '
+    'customer''s (ledger.held_by)';

@@ -287,8 +287,9 @@ struct ReceiptUploads: Sendable {
     }
 
     private func result(_ upload: WaitingUpload, _ settled: Settled) async throws -> UploadResult {
-        let contents = try await tracker.ledger.intake.purchases(in: settled.receiptID, for: upload.customer)
-        return UploadResult(upload.question, in: contents, order: try await order(of: upload))
+        let (order, contents) = try await tracker.ledger.intake.standing(
+            of: upload.question.orderID, in: upload.submission.bundleID, settled.receiptID, for: upload.customer)
+        return UploadResult(upload.question, in: contents, order: order)
     }
 
     private func order(of upload: WaitingUpload) async throws -> Order? {

@@ -98,15 +98,16 @@ extension UploadResult {
         // What was bought too long before the order says nothing about it.
         let about = named.flatMap { $0.isInTime(for: order) ? $0 : nil }
         if let about, about.isLost(to: order) { return .failed }
-        if let item = order.transactionID.flatMap({ contents.item($0) }) { return item.word }
+        let payer = order.transactionID.flatMap { contents.item($0) }
         let fit = contents.fit(for: order, naming: about?.transactionID)
         switch order.state {
         // What was bought for an order that needed no payment may be lost to it.
         case .delivered where order.transactionID == nil:
             if case .refused = fit { return .failed }
             return .succeeded
-        case .paid, .delivered: return .succeeded
-        case .refunded: return .failed
+        // Another customer may own the payer by now, and may have been given it.
+        case .paid, .delivered: return payer?.isRevoked == true ? .failed : .succeeded
+        case .refunded: return payer?.word ?? .failed
         case .deferred: return .pending
         case .created, .purchasing, .cancelled, .failed, .expired: break
         }

@@ -70,7 +70,7 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
-        try run.decidePayments(in: transaction)
+        try run.decidePayments(of: names.map(\.customer), in: transaction)
         try EntitlementsChanged(customers: [old.customer, new.customer], cause: .merge)
             .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
@@ -170,7 +170,7 @@ extension LockedCustomers {
             [.int8(old.customer.number), .int8s(leaving), .timestamptz(microseconds: run.recordedMicroseconds)])
         let things = try run.writeHandOver(in: transaction)
         try affected.store(in: transaction)
-        try run.decidePayments(in: transaction)
+        try run.decidePayments(of: names.map(\.customer), in: transaction)
         try EntitlementsChanged(customers: [old.customer, head.customer], cause: .split)
             .write(since: run.recordedMicroseconds, in: transaction)
         return things

@@ -7,12 +7,17 @@ extension SettlementRun {
     /// was sent for an order, or an owner has an open order. Most settlements pay none.
     private func mayPay(in transaction: Transaction) throws -> Bool {
         if orderCustomers.nameOrders || !orderReceipts.paying.isEmpty { return true }
-        let changed =
-            purchases.values.filter(\.isChanged).map(\.ownership)
-            + subscriptions.values.filter(\.isChanged).map(\.ownership)
-        let owners = changed.flatMap { [$0.owner, $0.current].compactMap { $0?.customer.number } }
+        let (bought, subscribed) = (purchases.values.filter(\.isChanged), subscriptions.values.filter(\.isChanged))
+        let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).flatMap {
+            [$0.owner, $0.current].compactMap { $0?.customer.number }
+        }
         guard !owners.isEmpty else { return false }
-        let rows = try transaction.query(Queries.mayBePaying, [.int8s(Set(owners).sorted())])
+        let rows = try transaction.query(
+            Queries.mayBePaying,
+            [
+                .int8s(Set(owners).sorted()), .int8s(bought.map(\.rowID).sorted()),
+                .int8s(subscribed.map(\.rowID).sorted()),
+            ])
         return try rows.first?.bool("is_open") == true
     }
 
@@ -33,12 +38,15 @@ extension SettlementRun {
         try decidePayments(bought: bought, subscribed: subscribed, sent: paying.map(\.number), in: transaction)
     }
 
-    /// Decides anew what pays the orders that anything locked may pay, after a person gave some of it to another customer.
-    /// It comes after the owners and the names of customers are written.
-    func decidePayments(in transaction: Transaction) throws {
+    /// Decides anew what pays the orders that anything locked may pay, and the paid ones of `names`, after a person gave
+    /// something to another customer or moved the names. It comes after the owners and the names of customers are written.
+    func decidePayments(of names: [CustomerID] = [], in transaction: Transaction) throws {
+        let payers = try transaction.query(Queries.readPayers, [.int8s(names.map(\.number))])
+        let bought = try payers.compactMap { try $0.int8IfPresent("purchase_id") }
+        let subscribed = try payers.compactMap { try $0.int8IfPresent("subscription_id") }
         try decidePayments(
-            bought: Set(purchases.values.map(\.rowID)), subscribed: Set(subscriptions.values.map(\.rowID)), sent: [],
-            in: transaction)
+            bought: Set(purchases.values.map(\.rowID) + bought),
+            subscribed: Set(subscriptions.values.map(\.rowID) + subscribed), sent: [], in: transaction)
     }
 
     private func decidePayments(

@@ -61,10 +61,11 @@ package struct ReceiptPurchases: Sendable {
         /// shows more.
         private var isCredited: Bool { isGivenToAnother || !isOwned && !isPointed }
 
-        /// Whether it is lost to an order for which the caller named it.
+        /// Whether it is lost to an order for which the caller named it. What pays the order is lost only where Apple takes
+        /// it back.
         package func isLost(to order: Order) -> Bool {
-            !isKept(as: order.productID)
-                && (isRevoked || isCredited || orderID.map { $0 != order.id } ?? false)
+            guard orderID != order.id else { return isRevoked }
+            return !isKept(as: order.productID) && (isRevoked || isCredited || orderID != nil)
         }
 
         /// Whether it is lost to an order that nothing pays, for which it may have been bought.
@@ -139,26 +140,47 @@ package struct ReceiptPurchases: Sendable {
 }
 
 extension LedgerIntake {
-    /// The most deliveries that an upload reports.
-    private static let deliveriesMax: Int32 = 100
-
     /// Returns what a stored receipt holds, and what it gave a customer, from the primary.
     package func purchases(in receipt: ReceiptID, for customer: String) async throws -> ReceiptPurchases {
         try await ledger.deliveries.place()
         return try await database.transaction { transaction in
-            let rows = try transaction.query(
-                Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
-            let deliveries = try transaction.query(
-                Queries.readReceiptDeliveries,
-                [
-                    .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
-                    .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
-                    .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
-                ])
-            return ReceiptPurchases(
-                items: try rows.map(ReceiptPurchases.Item.init(row:)),
-                deliveries: try deliveries.map(Delivery.init(row:)))
+            try transaction.query(Queries.holdSnapshot)
+            return try ReceiptPurchases(in: receipt, for: customer, in: transaction)
         }
+    }
+
+    /// Returns an order, and what a stored receipt holds for its customer, as both are at one moment: a split may give the
+    /// order to another customer at any time. Without such an order, the contents are for `customer`.
+    package func standing(
+        of orderID: String?, in bundleID: BundleID, _ receipt: ReceiptID, for customer: String
+    ) async throws -> (order: Order?, contents: ReceiptPurchases) {
+        try await ledger.deliveries.place()
+        return try await database.transaction { transaction in
+            try transaction.query(Queries.holdSnapshot)
+            let order = try orderID.flatMap(LedgerOrders.canonical).flatMap { id in
+                try transaction.query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(nil)]).first
+                    .map(Order.init(row:))
+            }
+            let customer = order?.customer ?? customer
+            return (order, try ReceiptPurchases(in: receipt, for: customer, in: transaction))
+        }
+    }
+}
+
+extension ReceiptPurchases {
+    /// The most deliveries that an upload reports.
+    private static let deliveriesMax: Int32 = 100
+
+    fileprivate init(in receipt: ReceiptID, for customer: String, in transaction: Transaction) throws {
+        let rows = try transaction.query(Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
+        let deliveries = try transaction.query(
+            Queries.readReceiptDeliveries,
+            [
+                .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
+                .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
+                .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
+            ])
+        self.init(items: try rows.map(Item.init(row:)), deliveries: try deliveries.map(Delivery.init(row:)))
     }
 }
 

@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Subscriptions
+import Synchronization
 import TestSupport
 import Testing
 import Tracking
@@ -100,6 +101,43 @@ struct DeviceUploadTests {
             let text = String(buffer: answer.body)
             #expect(text.contains(#""may_finish":["new"]"#) && text.contains(#""cause":"proof""#), "\(text)")
             #expect(text.contains(#""state":"paid""#) && text.contains(#""result":"succeeded""#), "\(text)")
+        }
+    }
+
+    @Test(
+        "A split while Apple answers keeps no device from its success, nor does one after another name was given it",
+        arguments: [false, true])
+    func split(isDelivered: Bool) async throws {
+        let asked = Mutex<@Sendable () async -> String> { "" }
+        let store = ScriptedStore { _ in .saying(await asked.withLock { $0 }()) }
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let body = PurchaseRouteTests.bought([("p", "coins", "")])
+            asked.withLock { $0 = { body } }
+            let (customers, app) = (served.ledger.customers, ServedLedger.app)
+            let decision = try ManualDecision(by: "eve", because: "logged in")
+            let order = try await order(client, served)
+            for number in 0..<3 as Range<Int> {
+                if number == 1 {
+                    _ = try await customers.merge("kim", into: "bob", of: app, deciding: decision)
+                    if isDelivered {
+                        let due = try await served.ledger.deliveries.read(
+                            of: app, DeliveryFilter(state: .due), after: 0, limit: 10)
+                        _ = try await served.ledger.deliveries.acknowledge(due.deliveries.map(\.id), of: app)
+                    }
+                    asked.withLock {
+                        $0 = {
+                            _ = try? await customers.split("kim", of: app, deciding: decision)
+                            return body
+                        }
+                    }
+                }
+                let receipt = Sample.receipt(number)
+                let answer = try await send(receipt, for: order.id, proof: order.proof(of: receipt), client)
+                let text = String(buffer: answer.body)
+                #expect(text.contains(#""result":"succeeded""#) && text.contains(#""may_finish":["p"]"#), "\(text)")
+            }
+            let read = try #require(try await served.ledger.orders.read(order.id, of: app))
+            #expect(read.customer == "kim" && read.state == (isDelivered ? .delivered : .paid))
         }
     }
 

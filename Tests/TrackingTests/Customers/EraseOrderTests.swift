@@ -267,6 +267,36 @@ struct EraseOrderTests {
         }
     }
 
+    @Test(
+        "What was skipped for another customer was given to none: it pays an order that is placed within ten minutes after it",
+        arguments: ["coins", "themes"] as [ProductID], [false, true])
+    func lookedBack(product: ProductID, isErased: Bool) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", product, by: "bob")
+            if isErased {
+                _ = try await erase("bob", in: test)
+            } else {
+                let due = try await test.ledger.deliveries.read(
+                    of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 1)
+                _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(
+                    try #require(due.deliveries.first).id, of: test.app.bundleID, because: "a mistake")
+            }
+            // A non-consumable without an owner is the next uploader's, who is given nothing without an order.
+            let isLaunched = isErased && product == "themes"
+            if isLaunched {
+                try await test.check(try await test.upload("of ann"), test.bought([("p", product)], asOf: -0.9))
+            }
+            let order = try await test.place(product, days: -2 + 5.0 / 1_440)
+            try await test.check(try await test.send("ann's", for: order), test.bought([("p", product)], asOf: -0.8))
+            let placed = isLaunched ? "delivered already_owned" : "created placed"
+            #expect(try await test.log(of: order) == "\(placed), paid proof")
+            #expect(try await test.owners() == "p ann")
+            #expect(try await test.deliveries().last?.hasPrefix("3 purchase due ann") == true)
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("What is due for the order of an erased customer, and belongs to another one by then, is due to this one")
     func dueToNextOwner() async throws {
         try await withLedger(in: reused) { test in

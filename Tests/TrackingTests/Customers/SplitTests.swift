@@ -162,6 +162,38 @@ struct SplitTests {
         }
     }
 
+    @Test("An order that goes back leaves the other customer what paid it, also what the policy transferred meanwhile")
+    func orderAlone() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let mine = try await test.place()
+            let (theirs, themes) = (try await test.place(by: "bob", days: -4), try await test.place("themes"))
+            try await test.buys("p", by: "bob")
+            try await test.merge("ann", into: "bob")
+            #expect(try await test.log(of: mine) == "created placed, paid product")
+            #expect(try await test.log(of: theirs).hasSuffix(", created moved"))
+            try await test.buys("t", "themes", by: "bob")
+            try await test.check(try await test.upload("of eve", by: "eve"), test.bought([("t", "themes")], asOf: -0.9))
+            #expect(try await test.owners() == "p bob, t eve")
+            #expect(try await test.log(of: themes) == "created placed, paid product")
+            try await test.split("ann")
+            for order in [mine, themes] {
+                #expect(try await test.log(of: order) == "created placed, paid product, created moved")
+            }
+            #expect(try await test.log(of: theirs).hasSuffix(", created moved, paid product"))
+            #expect(try await test.deliveries() == ["1 purchase due bob 100", "1 purchase due bob"])
+            #expect(try await test.violations() == [])
+            try await test.run(
+                """
+                UPDATE ledger.purchase_order o SET customer_id = c.customer_id FROM ledger.customer c
+                WHERE o.order_id = '\(theirs.id)' AND c.name = 'ann'
+                """)
+            #expect(
+                try await test.violations([.orders]).map(\.detail)
+                    == ["order \(theirs.id) is paid by what is another customer's"])
+        }
+    }
+
     @Test("What a token or a proof ties to an order of the other customer stays, and what a name alone gave goes back")
     func tiedToTheOther() async throws {
         try await withLedger(in: reused) { test in
@@ -221,6 +253,9 @@ struct SplitTests {
                 try await test.deliveries() == [
                     "1 purchase acknowledged bob", "2 transfer acknowledged bob", "3 transfer acknowledged ann",
                 ])
+            #expect(try await test.log(of: order) == "created placed, paid product, delivered acknowledged")
+            #expect(try await test.violations() == [])
+            try await test.merge("ann", into: "bob")
             #expect(try await test.log(of: order) == "created placed, paid product, delivered acknowledged")
             #expect(try await test.violations() == [])
         }

@@ -106,6 +106,51 @@ struct HandOverTests {
         }
     }
 
+    @Test("An order that kept what the policy transferred is unpaid where a token gives that to a third customer")
+    func transferredTwice() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (order, named) = (try await test.place("themes", by: "bob"), "3f2504e0-4f89-41d3-9a0c-0305e82c3301")
+            try await test.buys("t", "themes", by: "bob")
+            try await test.check(try await test.upload("of ann"), test.bought([("t", "themes")], asOf: -0.9))
+            #expect(try await test.log(of: order) == "created placed, paid product")
+            try await test.check(
+                try await test.upload("of the named one", by: named),
+                test.bought([("t", "themes")], asOf: -0.8).carrying(named))
+            #expect(try await test.owners() == "t \(named)")
+            #expect(try await test.log(of: order) == "created placed, paid product, created moved")
+            #expect(try await test.deliveries().last == "3 purchase due \(named)")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("What was due and moved away was not taken back, however often it comes and goes")
+    func toAndFro() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
+            try await test.buys("p", by: "eve")
+            for customer in ["ann", "bob", "ann"] { try await assign("p", to: customer, in: test) }
+            #expect(try await test.log(of: mine).hasSuffix("paid product, created moved, paid product"))
+            #expect(try await test.log(of: theirs) == "created placed, paid product, created moved")
+            #expect(try await test.violations() == [])
+            try await test.merge("ann", into: "bob")
+            let states = try await test.rows("SELECT state FROM ledger.purchase_order ORDER BY state")
+            #expect(states == ["created", "paid"])
+            try await test.run("UPDATE ledger.purchase_order SET state = 'refunded' WHERE state = 'paid'")
+            let details = try await test.violations().map(\.detail)
+            #expect(
+                details.count == 1 && details[0].hasSuffix("is refunded, although its settled deliveries make it paid"))
+            try await test.run("UPDATE ledger.purchase_order SET state = 'paid' WHERE state = 'refunded'")
+            try await test.acknowledgeAll()
+            #expect(
+                try await test.rows("SELECT state FROM ledger.purchase_order ORDER BY state") == [
+                    "created", "delivered",
+                ])
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test(
         "A period pays the order of a new owner while it is due, and never after it was given",
         arguments: [true, false])
@@ -152,13 +197,13 @@ struct HandOverTests {
                 """)
             let doubt =
                 isGiven
-                ? "is paid by what another customer was given"
+                ? "is paid by what is another customer's"
                 : "is paid and has no delivery, although the catalog delivers what pays it"
             #expect(try await test.violations([.orders]).map(\.detail) == ["order \(order.id) \(doubt)"])
             try await test.check(
                 try await test.send("of ann", for: order, by: "ann"), test.bought([("p", "coins")], asOf: -0.9))
             let log = try await test.log(of: order)
-            #expect(log.hasSuffix(isGiven ? ", created moved" : ", paid product"), "\(log)")
+            #expect(log.hasSuffix(isGiven ? ", created moved" : ", paid product, paid order"), "\(log)")
             #expect(
                 try await test.deliveries().last
                     == (isGiven ? "1 purchase acknowledged bob 100" : "3 purchase due ann 100"))

@@ -239,7 +239,7 @@ struct OrderTests {
             try await test.run("UPDATE ledger.delivery SET order_id = '\(order.id)'")
             #expect(
                 try await test.violations().map(\.detail)
-                    == ["order \(order.id) is not delivered, although what it gives was settled"])
+                    == ["order \(order.id) is paid, although its settled deliveries make it delivered"])
         }
     }
 
