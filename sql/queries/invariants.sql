@@ -320,7 +320,7 @@ ORDER BY key
 
 -- name: verify_orders
 -- Verify: returns orders paid by purchases, or by subscriptions unless $3, after $1 up to $2, whose delivery is missing,
--- tied to none, or settled without them; and those that a possible duplicate pays.
+-- tied to none, or settled without them; and those that a possible duplicate pays, or what is another customer's.
 WITH purchased AS MATERIALIZED (
     SELECT COALESCE(array_agg(p.purchase_id), '{}') AS ids FROM ledger.purchase p
     WHERE $3::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint

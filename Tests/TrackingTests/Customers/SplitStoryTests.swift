@@ -104,7 +104,7 @@ struct SplitStoryTests {
 
     @Test("Owners, orders and what was given equal the drawing", arguments: 1...3 as ClosedRange<UInt64>)
     func stories(block: UInt64) async throws {
-        for number in 0..<3 as Range<UInt64> {
+        for number in 0..<4 as Range<UInt64> {
             try await withLedger(in: reused) { test in
                 try await test.sellDeliverables()
                 var random = Seeded(seed: 8_000 + block * 100 + number)
@@ -115,7 +115,7 @@ struct SplitStoryTests {
                     INSERT INTO ledger.customer (app_id, name)
                     SELECT \(test.app.id), unnest('{\(Self.names.joined(separator: ","))}'::text[])
                     """)
-                for turn in 0..<26 {
+                for turn in 0..<20 {
                     let step = try await take(turn, of: &drawing, &random, in: test)
                     guard let step else { continue }
                     drawing.settle()
@@ -133,22 +133,30 @@ struct SplitStoryTests {
     ) async throws -> String? {
         let left = Self.names.filter { !drawing.erased.contains($0) }.shuffled(using: &random)
         guard left.count > 1 else { return nil }
-        let (one, other) = (left[0], left[1])
-        switch Int.random(in: 0..<26, using: &random) {
-        case 0..<8:
+        let one = left[0]
+        let late = ([5, 5, 5, -1] as [Int64]).randomElement(using: &random) ?? 5
+        if let claim = try await claim(by: one, late: late, of: &drawing, in: test) { return claim }
+        switch Int.random(in: 0..<25, using: &random) {
+        case 0..<7:
             let id = "\(turn)"
-            let tie = ["", "token", "proof"].randomElement(using: &random) ?? ""
+            let tie = ["", "", "token", "proof"].randomElement(using: &random) ?? ""
             try await buy(id, tie, by: one, at: turn, of: &drawing, in: test)
             return "\(one) buys \(id) \(tie)"
-        case 8..<11:
+        case 7..<11:
             try await order(by: one, at: Int64(turn) * 30 - 1, of: &drawing, in: test)
             return "\(one) orders"
-        case 11..<14:
-            guard drawing.above[one] == nil, drawing.top(of: other) != one else { return nil }
-            try await test.merge(one, into: other)
-            drawing.above[one] = drawing.top(of: other)
-            return "\(one) into \(other)"
-        case 14..<18:
+        case 11..<15:
+            // An order that waits meets what the other one buys.
+            let free = left.filter { drawing.above[$0] == nil }
+            let payers = drawing.payers
+            let waiting = free.first { name in drawing.orders.contains { $0.home == name && payers[$0.id] == nil } }
+            guard let name = waiting ?? free.first, let into = left.first(where: { drawing.top(of: $0) != name }) else {
+                return nil
+            }
+            try await test.merge(name, into: into)
+            drawing.above[name] = drawing.top(of: into)
+            return "\(name) into \(into)"
+        case 15..<18:
             guard let name = left.first(where: { drawing.above[$0] != nil }) else { return nil }
             try await test.split(name)
             drawing.above[name] = nil
@@ -172,12 +180,10 @@ struct SplitStoryTests {
         case 21, 22:
             try await give(to: one, of: &drawing, in: test)
             return "\(one) is given"
-        case 23:
-            guard turn > 8, !drawing.isEntangled(one) else { return nil }
-            try await erase(one, of: &drawing, in: test)
-            return "\(one) erased"
         default:
-            return try await claim(by: one, late: Bool.random(using: &random) ? 5 : -1, of: &drawing, in: test)
+            guard turn > 8, let name = left.first(where: { !drawing.isEntangled($0) }) else { return nil }
+            try await erase(name, of: &drawing, in: test)
+            return "\(name) erased"
         }
     }
 
