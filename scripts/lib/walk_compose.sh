@@ -92,7 +92,7 @@ walk_production() {
     say "Walking docs/examples/compose.production.yml"
     compose_project=perennial-walk-production
     compose_files=(--file "$walk_folder/compose.yml")
-    export PERENNIAL_IMAGE=perennial
+    export PERENNIAL_IMAGE=perennial:0.1.0
     cp "$root/docs/examples/compose.production.yml" "$walk_folder/compose.yml"
     # As the first lines of the file say.
     mkdir "$walk_folder/secrets" "$walk_folder/backups"
