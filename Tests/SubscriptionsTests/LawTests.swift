@@ -120,12 +120,16 @@ private func settled(_ answer: SubscriptionEvidence, into state: SubscriptionSta
                 let probe = newest.asOf + .days(days)
                 let found = verdict(of: state.facts, at: probe, policy: standardPolicy)
                 let said = verdict(of: alone, at: probe, policy: standardPolicy)
-                if found.state == .gracePeriod, said.state != .gracePeriod, graces.contains(where: { $0 > probe }) {
+                let isGranted = older.flatMap(\.renewals).contains { $0.renewal.isInGraceByStatus == true }
+                if found.state == .gracePeriod, said.state != .gracePeriod,
+                    isGranted || graces.contains(where: { $0 > probe })
+                {
                     excused += 1
                     continue
                 }
                 // Where the newest answer says grace without a date, a date that was ahead then ends it.
-                if said.state == .gracePeriod, newest.renewals.contains(where: \.renewal.isInGraceByStatus),
+                if said.state == .gracePeriod,
+                    newest.renewals.contains(where: { $0.renewal.isInGraceByStatus == true }),
                     graces.contains(where: { $0 > newest.asOf })
                 {
                     excused += 1

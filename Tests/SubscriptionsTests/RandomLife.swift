@@ -109,6 +109,6 @@ enum RandomLife {
             intent: [nil, nil, nil, "1", "2", "3", "9"].randomElement(using: &random) ?? nil,
             retry: [nil, nil, true, false].randomElement(using: &random) ?? nil,
             grace: grace, consent: [nil, nil, "0", "1"].randomElement(using: &random) ?? nil,
-            graceByStatus: grace == nil && Int.random(in: 0..<4, using: &random) == 0)
+            graceByStatus: grace == nil ? [nil, nil, true, false].randomElement(using: &random) ?? nil : nil)
     }
 }

@@ -184,18 +184,40 @@ struct RenewalFactsTests {
                 == Ground(rule: "grace", path: "statuses.data[0].lastTransactions[0].status", value: "4"))
     }
 
-    @Test("Another status ends grace without a date, a date wins, and the access that was given stays")
+    @Test(
+        "Another status ends grace without a date, silence does not, a date wins, and the access that was given stays")
     func graceWithoutADateEnds() {
-        let retry = renewal(intent: "2", retry: true)
+        let retry = renewal(intent: "2", retry: true, graceByStatus: false)
         let first = [answer(31, [month], graceByStatus), answer(34, [month], graceByStatus)]
-        let ended = "0 active monthly | 30 grace_period monthly | 34 billing_retry monthly"
+        let ended = "0 active monthly | 30 grace_period monthly | 35 billing_retry monthly"
         let table: [(String, [SubscriptionEvidence], String)] = [
             ("retry", first + [answer(35, [month], retry)], ended),
             ("said again", first + [answer(35, [month], retry), answer(40, [month], retry)], ended),
             ("in another order", [answer(35, [month], retry)] + first.reversed(), ended),
             (
                 "over", first + [answer(35, [month], renewal(false, intent: "2", retry: false))],
-                "0 active monthly | 30 grace_period monthly | 34 expired/billing_error monthly"
+                "0 active monthly | 30 grace_period monthly | 35 expired/billing_error monthly"
+            ),
+            (
+                "no status", first + [answer(35, [month], renewal(intent: "2", retry: true))],
+                "0 active monthly | 30 grace_period monthly | 58 billing_retry monthly"
+            ),
+            (
+                "ended again",
+                first + [answer(35, [month], retry), answer(36, [month], graceByStatus), answer(40, [month], retry)],
+                "0 active monthly | 30 grace_period monthly | 36 billing_retry monthly"
+            ),
+            (
+                "a date that was over", first + [answer(35, [month], renewal(intent: "2", retry: true, grace: 30.5))],
+                "0 active monthly | 30 grace_period monthly | 58 billing_retry monthly"
+            ),
+            (
+                "another status beside a date that is over",
+                first + [answer(37, [month], renewal(intent: "2", retry: true, grace: 30.5, graceByStatus: false))],
+                "0 active monthly | 30 grace_period monthly | 37 billing_retry monthly"
+            ),
+            (
+                "another status after a date", [answer(31, [month], inGrace), answer(35, [month], retry)], ended
             ),
             (
                 "a date", first + [answer(35, [month], inGrace)],
@@ -218,13 +240,56 @@ struct RenewalFactsTests {
         for (name, answers, expected) in table {
             #expect(settle(answers, policy: strictPolicy).state.map { drawing($0.timeline) } == expected, "\(name)")
         }
+    }
+
+    @Test("Grace without a date has one event at each end, and the same status again is no change")
+    func graceWithoutADateIsReported() {
         let (state, events) = settle(
-            [answer(29, [month], renewal())] + first + [answer(35, [month], retry)], policy: strictPolicy)
+            [
+                answer(29, [month], renewal()), answer(31, [month], graceByStatus), answer(34, [month], graceByStatus),
+                answer(35, [month], renewal(intent: "2", retry: true, graceByStatus: false)),
+            ], policy: strictPolicy)
         #expect(
             events.map { $0.map(\.kind) }
                 == [[.subscriptionStarted], [.billingGraceEntered], [], [.billingGraceExpired]])
         #expect(events[1].first?.detail["grace_expires_at"] == .text(day(58).iso8601))
         #expect(state?.version == 3, "the same status again is no change")
+    }
+
+    @Test("Grace that was granted holds until Apple ends it, whichever channel answers, in whatever order")
+    func grantedGrace() {
+        var (held, left) = (0, 0)
+        for seed in 0..<2_000 as Range<UInt64> {
+            var random = Seeded(seed: 32_000_000 + seed)
+            let story = GraceStory(using: &random)
+            var (state, wasInGrace) = (nil as SubscriptionState?, nil as Bool?)
+            for (answer, grace) in zip(story.answers, story.graces) {
+                let result = reconcile(state, with: answer, policy: strictPolicy)
+                let found = verdict(of: result.state.facts, at: answer.asOf, policy: strictPolicy)
+                #expect((found.state == .gracePeriod) == (grace != nil), "\(random)")
+                #expect(grace == nil || found.entitledUntil == grace?.until, "\(random)")
+                let plan = nextCheck(
+                    for: [result.state], environment: .production, outcome: .verified, now: answer.asOf, seed: seed,
+                    policy: strictPolicy)
+                if grace?.isDated == false, case .at(let next) = plan {
+                    #expect(next <= answer.asOf + .hours(6), "\(random)")
+                }
+                let kinds = result.events.map(\.kind)
+                let (entered, expired) = (
+                    kinds.count { $0 == .billingGraceEntered }, kinds.count { $0 == .billingGraceExpired }
+                )
+                #expect(entered <= (wasInGrace == false ? 1 : 0), "\(random)")
+                if let wasInGrace, ![.active, .revoked].contains(found.state) {
+                    #expect(entered - expired == (grace == nil ? 0 : 1) - (wasInGrace ? 1 : 0), "\(random)")
+                }
+                left += expired
+                (state, wasInGrace) = (result.state, grace != nil)
+                held += grace == nil ? 0 : 1
+            }
+            let shuffled = settle(story.answers.shuffled(using: &random), policy: strictPolicy).state
+            #expect(shuffled?.facts == state?.facts && shuffled?.timeline == state?.timeline, "\(random)")
+        }
+        #expect(held > 2_000 && left > 500, "\(held) answers in grace, \(left) ends")
     }
 
     @Test("Merging is commutative, associative and idempotent, of one instant too")
@@ -249,7 +314,7 @@ struct RenewalFactsTests {
             expirationIntent: [nil, "1", "2"].randomElement(using: &random) ?? nil,
             inBillingRetry: [nil, true, false].randomElement(using: &random) ?? nil,
             graceExpiresAt: graces.randomElement(using: &random).flatMap { $0 }.map(day),
-            isInGraceByStatus: Bool.random(using: &random))
+            isInGraceByStatus: [nil, true, false].randomElement(using: &random) ?? nil)
         return RenewalFacts(Fact(said, asOf: day(asOf), path: "pending_renewal_info[0]"))
     }
 }
@@ -280,10 +345,59 @@ struct RenewalFactsTests {
             ).isEmpty)
         #expect(facts.clocks == [day(31), day(35)])
         let word = SubscriptionFacts(answer(31, [month], renewal(intent: "2", retry: true, graceByStatus: true)))
-            .adding(answer(35, [month], renewal(intent: "2", retry: true)))
-        #expect(word.records[0].ending?.olderFields.keys.sorted { $0.rawValue < $1.rawValue } == [.graceByStatus])
+            .adding(answer(35, [month], renewal(intent: "2", retry: true, graceByStatus: false)))
+            .adding(answer(38, [month], renewal(intent: "2", retry: true)))
+        #expect(
+            word.records[0].ending?.olderFields.keys.sorted { $0.rawValue < $1.rawValue } == [.gaveUp, .graceByStatus])
         let restored = SubscriptionFacts(
             originalTransactionID: subscriptionID, asOf: word.asOf, records: word.records, renewal: word.renewal)
-        #expect(restored == word && word.clocks == [day(31), day(35)])
+        #expect(restored == word && word.clocks == [day(31), day(35), day(38)])
+    }
+}
+
+/// Answers of both channels after a payment failed, with the grace that they grant, by a few lines of our own.
+private struct GraceStory {
+    private(set) var answers: [SubscriptionEvidence] = []
+    /// The grace as of each answer; nil without grace.
+    private(set) var graces: [(until: Instant, isDated: Bool)?] = []
+
+    init(using random: inout Seeded) {
+        let isWeekly = Bool.random(using: &random)
+        let (length, product): (Double, ProductID) = isWeekly ? (7, "weekly") : (30, "monthly")
+        let limit = length + (isWeekly ? 6 : 28)
+        var (now, date, end) = (length, nil as Double?, nil as Double?)
+        for _ in 0..<Int.random(in: 1...9, using: &random) {
+            now += Double.random(in: 0.01...(limit - length) / 3, using: &random)
+            var (rows, said) = ([row("1", 0, length, product: product)], nil as Renewal?)
+            let retry = renewal(product: product, intent: "2", retry: true)
+            switch Int.random(in: 0..<15, using: &random) {
+            case 0...3:
+                said = retry
+                said?.isInGraceByStatus = true
+                end = date.flatMap { $0 > now ? $0 : nil } ?? limit
+            case 4:
+                date = now + 2
+                (said, end) = (retry, date)
+                said?.graceExpiresAt = day(now + 2)
+            case 5, 6:
+                (said, end) = (Bool.random(using: &random) ? retry : renewal(false, product: product), nil)
+                said?.isInGraceByStatus = false
+            case 7: (said, end) = (renewal(false, product: product, intent: "2", retry: false), nil)
+            case 8: (said, end) = (renewal(false, product: product, intent: "1"), nil)
+            case 9: said = retry
+            case 10: said = renewal(product: product, intent: "2")
+            case 11: said = renewal(product: product)
+            case 12: break
+            case 13:
+                rows.append(row("2", now, now + length, product: product))
+                end = nil
+            default:
+                rows[0].cancelledAt = day(now)
+                end = nil
+            }
+            answers.append(said.map { answer(now, rows, $0) } ?? answer(now, rows))
+            graces.append(end.flatMap { $0 > now ? (day($0), $0 != limit) : nil })
+            if rows.count > 1 || rows[0].cancelledAt != nil { return }
+        }
     }
 }

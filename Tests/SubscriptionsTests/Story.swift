@@ -31,7 +31,7 @@ func row(
 func renewal(
     _ willRenew: Bool? = true, product: ProductID = "monthly", to next: ProductID? = nil, intent: String? = nil,
     retry: Bool? = nil, grace: Double? = nil, consent: String? = nil, increase: String? = nil,
-    graceByStatus: Bool = false
+    graceByStatus: Bool? = nil
 ) -> Renewal {
     Renewal(
         productID: product, renewsToProductID: next ?? product, willRenew: willRenew, expirationIntent: intent,

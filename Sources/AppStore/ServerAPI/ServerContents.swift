@@ -136,21 +136,24 @@ extension Evidence {
     package init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
         var transactions = (contents.transactions ?? []).compactMap { $0.transaction?.row }
         var renewals: [RenewalRow] = []
-        var said: [TransactionRow] = []
+        var (said, unsigned): ([TransactionRow], [RenewalRow]) = ([], [])
         for status in contents.statuses ?? [] {
             let word = status.status.flatMap(AppleStatus.init(rawValue:))
             let transaction = status.transaction?.transaction
             if let transaction { said.append(transaction.row) }
             if let renewal = status.renewal?.signedRenewal {
                 renewals.append(renewal.row(status: word, beside: transaction))
+            } else if status.renewal == nil, let word, let transaction, let row = RenewalRow(word, of: transaction) {
+                unsigned.append(row)
             }
         }
         for index in said.indices { said[index].source = .statuses }
         let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
         let asOf = instant ?? oldest ?? claimedAt
-        for index in renewals.indices { renewals[index].asOf = asOf }
         let named = contents.named?.transaction?.row
         let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
+        renewals += unsigned
+        for index in renewals.indices { renewals[index].asOf = asOf }
         guard read > 0 || contents.texts.isEmpty else { return nil }
         transactions += said
         // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
@@ -163,6 +166,26 @@ extension Evidence {
             environment: contents.environment, bundleID: bundleID,
             asOf: asOf, transactions: transactions, renewals: renewals,
             isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
+    }
+}
+
+extension RenewalRow {
+    /// Creates the row that a status amounts to by itself, where no renewal information is beside it; nil for a status that
+    /// says nothing of a failed payment.
+    fileprivate init?(_ status: AppleStatus, of transaction: SignedTransaction) {
+        let (isRetrying, isInGrace): (Bool, Bool)
+        switch status {
+        case .gracePeriod: (isRetrying, isInGrace) = (true, transaction.row.sale?.isMonthly != true)
+        case .billingRetry: (isRetrying, isInGrace) = (true, false)
+        case .expired: (isRetrying, isInGrace) = (false, false)
+        case .active, .revoked: return nil
+        }
+        let (row, place) = (transaction.row, transaction.row.path.split(separator: ".").dropLast())
+        self.init(
+            path: (place + ["status"]).joined(separator: "."), asOf: row.asOf,
+            originalTransactionID: row.originalTransactionID,
+            renewal: Renewal(
+                productID: row.productID, inBillingRetry: isRetrying, isInGraceByStatus: isInGrace))
     }
 }
 

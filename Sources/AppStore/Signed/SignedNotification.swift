@@ -287,7 +287,10 @@ package struct SignedRenewal: Sendable, Hashable {
         if let payment = sale?.payment, payment.isLast, row.renewal.term?.renews == false {
             row.renewal.willRenew = false
         }
-        row.renewal.isInGraceByStatus = status == .gracePeriod && row.renewal.graceExpiresAt == nil && !isMonthly
+        row.renewal.isInGraceByStatus = status.flatMap { status in
+            guard status == .gracePeriod else { return false }
+            return row.renewal.graceExpiresAt == nil && !isMonthly ? true : nil
+        }
         // A text that knows no plans denies nothing.
         if row.renewal.term == nil, plan != nil || isMonthly {
             row.renewal.term = TermWill(plan: plan == Sale.monthly && !isMonthly ? Sale.monthly : nil)

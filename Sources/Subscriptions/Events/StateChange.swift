@@ -274,7 +274,7 @@ extension StateChange {
         guard let ending, ending.asOf >= end else { return false }
         let intent = ending.value.expirationIntent
         let inGrace = ending.value.graceExpiresAt.map { $0 > ending.asOf } ?? false
-        return inGrace || ending.value.isInGraceByStatus
+        return inGrace || ending.value.isInGraceByStatus == true
             || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
     }
 

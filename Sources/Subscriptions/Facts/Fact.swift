@@ -127,7 +127,7 @@ extension RenewalFacts {
     fileprivate var clocks: [Instant] {
         let said = [
             renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf,
-            graceByStatus?.asOf, term?.asOf, gaveUpAt,
+            graceByStatus?.asOf, term?.asOf, gaveUp?.asOf, gaveUpAt,
         ]
         return [asOf] + said.compactMap(\.self)
     }

@@ -121,8 +121,8 @@ extension Period: Hashable {
             && terms.value == other.terms.value && revocation.value == other.revocation.value
             && upgrade.value == other.upgrade.value
             && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value
-            && renewal?.gaveUpAt == other.renewal?.gaveUpAt
-            && renewal?.graceByStatusEndedAt == other.renewal?.graceByStatusEndedAt
+            && renewal?.graceEndedAt == other.renewal?.graceEndedAt
+            && renewal?.isGraceAssumed == other.renewal?.isGraceAssumed
     }
 }
 

@@ -12,8 +12,9 @@ package struct Renewal: Hashable, Sendable {
     package var inBillingRetry: Bool?
     /// `grace_period_expires_date`; it remains in the data after grace is over.
     package var graceExpiresAt: Instant?
-    /// Whether Apple's status says grace although the row gives no date of its end.
-    package var isInGraceByStatus: Bool
+    /// What a status of the Server API says of grace without a date: true for grace, false for no grace; nil where none
+    /// is stated.
+    package var isInGraceByStatus: Bool?
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
     package var priceConsentStatus: String?
     /// `price_increase_status`, raw: "0" not agreed yet, "1" agreed or informed.
@@ -31,7 +32,7 @@ package struct Renewal: Hashable, Sendable {
         productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
         expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,
         priceConsentStatus: String? = nil, priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil,
-        offerCodeRefName: String? = nil, isInGraceByStatus: Bool = false, term: TermWill? = nil
+        offerCodeRefName: String? = nil, isInGraceByStatus: Bool? = nil, term: TermWill? = nil
     ) {
         self.term = term
         self.isInGraceByStatus = isInGraceByStatus
@@ -78,7 +79,7 @@ extension Renewal: FactValue {
         return [
             text(graceExpiresAt?.milliseconds), text(willRenew), text(expirationIntent), text(inBillingRetry),
             text(productID), text(renewsToProductID), text(priceConsentStatus), text(priceIncreaseStatus),
-            text(promotionalOfferID), text(offerCodeRefName), isInGraceByStatus ? "=" : "", text(term),
+            text(promotionalOfferID), text(offerCodeRefName), text(isInGraceByStatus), text(term),
         ]
     }
 }
@@ -92,7 +93,9 @@ extension Renewal: FactValue {
 ///   stated. The last known value remains. Apple writes "0" when a status is over, and leaves the date of grace in its
 ///   data after grace is over, so a row without these fields ends nothing.
 /// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only
-///   while they apply. A status that says grace without a date counts while the newest row has it.
+///   while they apply.
+///
+/// A grace that was granted, by a date or by a status without one, goes on until Apple says that it is over: see `gaveUp`.
 ///
 /// The state does not rest on a retry that a newer row left out: see `retriesNow`.
 ///
@@ -113,9 +116,12 @@ package struct RenewalFacts: Hashable, Sendable {
     package var term: Fact<TermWill>?
     /// A status of grace without a date of its end: true, with the newest row that had it.
     package var graceByStatus: Fact<Bool>?
-    /// The first answer, without a date of grace, that shows that Apple gave up: it gives the reason why the
+    /// What ends grace: true, with the newest such row after the end of the period. It has no date of grace that is still
+    /// ahead, and another status than that of grace, or it shows that Apple gave up: it gives the reason why the
     /// subscription ended, and either states that Apple no longer tries to charge, or gives a reason other than a
     /// failed payment.
+    package var gaveUp: Fact<Bool>?
+    /// The instant of the first such row.
     package var gaveUpAt: Instant?
 
     /// Creates the facts that one row states.
@@ -127,10 +133,10 @@ package struct RenewalFacts: Hashable, Sendable {
         willRenew = fact(renewal.willRenew)
         inBillingRetry = fact(renewal.inBillingRetry)
         graceExpiresAt = fact(renewal.graceExpiresAt)
-        graceByStatus = renewal.isInGraceByStatus ? fact(true) : nil
+        graceByStatus = renewal.isInGraceByStatus == true ? fact(true) : nil
         term = fact(renewal.term)
-        let saysGrace = renewal.graceExpiresAt != nil || renewal.isInGraceByStatus
-        gaveUpAt = renewal.isGivenUp && !saysGrace ? said.asOf : nil
+        gaveUp = renewal.endsGrace(at: said.asOf) ? fact(true) : nil
+        gaveUpAt = gaveUp?.asOf
     }
 
     /// The instant of the newest row.
@@ -159,7 +165,7 @@ package struct RenewalFacts: Hashable, Sendable {
         renewal.willRenew = willRenew?.value
         renewal.inBillingRetry = inBillingRetry?.value
         renewal.graceExpiresAt = graceExpiresAt?.value
-        renewal.isInGraceByStatus = graceByStatus != nil
+        renewal.isInGraceByStatus = graceByStatus?.value
         renewal.term = term?.value
         return Fact(renewal, origin: row.origin)
     }
@@ -174,6 +180,7 @@ package struct RenewalFacts: Hashable, Sendable {
         merged.graceExpiresAt = newest(graceExpiresAt, other.graceExpiresAt)
         merged.term = newest(term, other.term)
         merged.graceByStatus = newest(graceByStatus, other.graceByStatus)
+        merged.gaveUp = newest(gaveUp, other.gaveUp)
         merged.gaveUpAt = [gaveUpAt, other.gaveUpAt].compactMap(\.self).min()
         return merged
     }
@@ -191,6 +198,7 @@ package struct RenewalFacts: Hashable, Sendable {
         rest.graceByStatus = known(graceByStatus)
         rest.term = known(term)
         if let gaveUpAt, gaveUpAt > instant { rest.gaveUpAt = nil }
+        rest.gaveUp = rest.gaveUpAt.map { known(gaveUp) ?? Fact(true, asOf: $0, path: "") }
         let isKnown =
             row.asOf <= instant || rest.gaveUpAt != nil || rest.graceExpiresAt != nil || rest.graceByStatus != nil
             || rest.willRenew != nil || rest.renewsToProductID != nil || rest.inBillingRetry != nil || rest.term != nil
@@ -212,27 +220,41 @@ package struct RenewalFacts: Hashable, Sendable {
         if let said = inBillingRetry?.asOf, said < mayFailAt { facts.inBillingRetry = nil }
         if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
         if let said = graceByStatus?.asOf, said < end { facts.graceByStatus = nil }
-        if let gaveUpAt, gaveUpAt < end { facts.gaveUpAt = nil }
+        if let gaveUp, let gaveUpAt {
+            (facts.gaveUp, facts.gaveUpAt) = gaveUp.asOf < end ? (nil, nil) : (gaveUp, max(gaveUpAt, end))
+        }
         return facts
     }
 
-    /// The end of grace: Apple's date, or the first earlier answer that shows that Apple gave up, unless Apple stated
-    /// the date again since and it still stands. Access until then remains granted, whatever Apple states later.
-    var graceEndsAt: Instant? {
-        guard let grace = graceExpiresAt else { return nil }
-        guard let gaveUpAt else { return grace.value }
-        let isOver = grace.asOf < gaveUpAt || said.value.isGivenUp && grace.asOf < row.asOf
-        return isOver ? min(grace.value, gaveUpAt) : grace.value
+    /// The date of grace, unless Apple's status said grace when it was over already.
+    private var graceDate: Instant? {
+        guard let date = graceExpiresAt?.value else { return nil }
+        if let graceByStatus, date <= graceByStatus.asOf { return nil }
+        return date
     }
 
-    /// Whether the newest row has a status of grace, and no date is known that was still ahead then.
-    var isGraceAssumed: Bool {
-        guard let word = graceByStatus, word.asOf >= row.asOf else { return false }
-        return graceEndsAt.map { $0 <= row.asOf } ?? true
+    /// The newest row that granted grace, with a date or without one.
+    private var grantedAt: Instant? {
+        let dated = graceDate == nil ? nil : graceExpiresAt?.asOf
+        return [dated, graceByStatus?.asOf].compactMap(\.self).max()
     }
 
-    /// The last row that had a status of grace, once a newer one lacks it or gives a date.
-    var graceByStatusEndedAt: Instant? { isGraceAssumed ? nil : graceByStatus?.asOf }
+    /// When Apple ended the grace that it granted last: the first row that says so, but no earlier than the grant.
+    var graceEndedAt: Instant? {
+        guard let grantedAt, let gaveUp, let gaveUpAt, gaveUp.asOf > grantedAt else { return nil }
+        return max(gaveUpAt, grantedAt)
+    }
+
+    /// Returns the end of grace: its date, else the given longest; earlier where Apple ended it before. Access until then
+    /// remains granted, whatever Apple states later.
+    func graceEnds(orBy longest: Instant) -> Instant? {
+        guard grantedAt != nil else { return nil }
+        let end = graceDate ?? longest
+        return min(end, graceEndedAt ?? end)
+    }
+
+    /// Whether grace rests on Apple's status, without a date of its end.
+    var isGraceAssumed: Bool { graceByStatus != nil && graceDate == nil }
 }
 
 /// Merges renewal information that may be missing.
@@ -249,6 +271,12 @@ extension Renewal {
         return expirationIntent != "2" || inBillingRetry == false
     }
 
+    /// Whether the row of an instant ends grace. A date of grace that is still ahead stands, whatever else it states.
+    fileprivate func endsGrace(at instant: Instant) -> Bool {
+        if let graceExpiresAt, graceExpiresAt > instant { return false }
+        return isInGraceByStatus.map { !$0 } ?? isGivenUp
+    }
+
     /// The same without the reason for an end.
     fileprivate var withoutIntent: Renewal {
         var rest = self
@@ -263,7 +291,7 @@ extension Renewal {
         rest.willRenew = nil
         rest.inBillingRetry = nil
         rest.graceExpiresAt = nil
-        rest.isInGraceByStatus = false
+        rest.isInGraceByStatus = nil
         rest.term = nil
         return rest
     }
@@ -282,6 +310,8 @@ extension PeriodRecord {
         case graceExpiresAt = "grace_expires_at"
         /// A status of grace without a date.
         case graceByStatus = "grace_by_status"
+        /// What ends grace.
+        case gaveUp = "gave_up"
         /// `commitmentInfo`.
         case term
     }
@@ -299,6 +329,7 @@ extension PeriodRecord.Ending {
         note(.inBillingRetry, facts.inBillingRetry)
         note(.graceExpiresAt, facts.graceExpiresAt)
         note(.graceByStatus, facts.graceByStatus)
+        note(.gaveUp, facts.gaveUp)
         note(.term, facts.term)
         self.init(
             renewal: facts.stated.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
@@ -318,8 +349,9 @@ extension RenewalFacts {
         willRenew = fact(.willRenew, ending.renewal.willRenew)
         inBillingRetry = fact(.inBillingRetry, ending.renewal.inBillingRetry)
         graceExpiresAt = fact(.graceExpiresAt, ending.renewal.graceExpiresAt)
-        graceByStatus = ending.renewal.isInGraceByStatus ? fact(.graceByStatus, true) : nil
+        graceByStatus = fact(.graceByStatus, ending.renewal.isInGraceByStatus)
         term = fact(.term, ending.renewal.term)
         gaveUpAt = ending.gaveUpAt
+        gaveUp = fact(.gaveUp, gaveUpAt.map { _ in true })
     }
 }

@@ -32,7 +32,7 @@ package struct SubscriptionFacts: Sendable, Hashable {
                 let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.graceForm)
                 let fact = Fact(row.renewal, origin: origin)
                 var said = RenewalFacts(fact)
-                if !row.statesGrace { said.gaveUpAt = nil }
+                if !row.statesGrace || row.asOf < periods[last].expiresAt { (said.gaveUp, said.gaveUpAt) = (nil, nil) }
                 periods[last].renewal = said
                 if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].renewal = said }
                 renewal = fact

@@ -44,13 +44,10 @@ struct DecisionTable {
         index == last ? currentRenewal : facts.renewalFacts(after: index)?.after(facts.periods[index])
     }
 
-    /// Returns the end of grace after a period: Apple's date; where its status alone says grace, the longest that it
-    /// grants. Once a newer row lacks that status, grace ended with the last row that had it.
+    /// Returns the end of the grace that Apple granted after a period; nil if it granted none.
     func graceEnd(of index: Int, _ renewal: RenewalFacts?) -> Instant? {
-        guard let renewal, renewal.isGraceAssumed else {
-            return [renewal?.graceEndsAt, renewal?.graceByStatusEndedAt].compactMap(\.self).max()
-        }
-        return facts.periods[index].expiresAt + policy.longestGrace(after: facts.periods[index])
+        let period = facts.periods[index]
+        return renewal?.graceEnds(orBy: period.expiresAt + policy.longestGrace(after: period))
     }
 
     /// Every instant at which the verdict may change, starting at the first purchase or the newest answer, if that is
@@ -311,7 +308,7 @@ extension DecisionTable {
         case .replacementAwaited, .replacedElsewhere:
             return [ground(decision.rule, subject.upgrade, "is_upgraded", "true"), expiry].compactMap { $0 }
         case .grace where renewal?.isGraceAssumed == true:
-            let path = renewal?.row.path ?? ""
+            let path = renewal?.graceByStatus?.path ?? ""
             let place = path.lastIndex(of: ".").map { path[...$0] } ?? ""
             return [expiry, Ground(rule: decision.rule.rawValue, path: "\(place)status", value: "4")]
         case .grace:

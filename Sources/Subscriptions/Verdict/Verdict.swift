@@ -200,7 +200,7 @@ struct Decision {
 package enum Rules {
     /// The edition of the rules. It is raised whenever the same evidence gets a new meaning, so that every subscription
     /// is reconciled again at its next check.
-    package static let edition = 8
+    package static let edition = 9
 }
 
 /// The operator's tolerances. Everything else comes from Apple.

@@ -202,8 +202,12 @@ package enum Vouching: String, Sendable, CaseIterable {
 }
 
 extension Settlement {
-    /// How long after an unfinished read of a history the next one begins.
+    /// How long after an unfinished read of a history the next one begins, and after verifyReceipt vouched for a receipt
+    /// the first one.
     static let nextPageDelay = Delay.seconds(1)
+
+    /// Whether verifyReceipt answered only to vouch for the receipt: its app asks the Server API, which says more.
+    var isOnlyVouching: Bool { claim.form == .receipt && claim.app.verifier == .serverAPI && server == nil }
 
     /// Why the contents are believed to be the uploader's.
     var vouching: Vouching {

@@ -292,6 +292,7 @@ extension CustomerExplanation {
             return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
         case .active: return "access ends at \(until.iso8601)"
         case .gracePeriod: return "access ends at \(until.iso8601) unless the payment succeeds before"
+        case .awaitingRenewal where verdict.isOfMoved: return "access ends at \(until.iso8601)"
         case .awaitingRenewal: return "news is due any moment, and access ends at \(until.iso8601) if it is not good"
         case .billingRetry, .expired, .revoked: return "without news it stays as it is"
         }

@@ -77,10 +77,21 @@ extension Rule {
     }
 }
 
+extension Verdict {
+    /// Whether it is that of a period which Apple shows under another original transaction now.
+    var isOfMoved: Bool { because.first?.path.hasSuffix("original_transaction_id") == true }
+}
+
 extension SubscriptionReasons {
     /// Returns the conclusion of the rule that decided, in plain words.
     package func conclusion(of verdict: Verdict) -> String {
-        guard let allowedUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
+        guard let allowedUntil else {
+            guard let rule = verdict.because.first.flatMap({ Rule(rawValue: $0.rule) }) else { return "" }
+            guard verdict.isOfMoved else { return rule.sentence }
+            return rule == .replacementAwaited
+                ? "Apple shows the purchase as another subscription now; who paid keeps access until the period ends."
+                : "The period is over, and Apple shows the purchase as another subscription now."
+        }
         return
             "It should have renewed, and Apple could not be asked since; that alone cuts off no customer, so access goes on "
             + "until \(allowedUntil.iso8601) at the latest."

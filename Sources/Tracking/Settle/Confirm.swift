@@ -290,7 +290,7 @@ struct Meaning: Hashable, Sendable {
             renewal.willRenew.map { String($0) }, renewal.inBillingRetry.map { String($0) },
             text(renewal.graceExpiresAt), renewal.priceConsentStatus, renewal.priceIncreaseStatus,
         ]
-        if renewal.isInGraceByStatus { rest.append("grace") }
+        if let isInGrace = renewal.isInGraceByStatus { rest.append(isInGrace ? "grace" : "no grace") }
         if let term = renewal.term {
             rest.append("term \(term.renews.map { "\($0)" } ?? "") \(term.productID?.text ?? "") \(term.plan ?? "")")
         }

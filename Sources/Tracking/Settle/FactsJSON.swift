@@ -59,7 +59,7 @@ extension Renewal {
             "price_increase_status": .optional(priceIncreaseStatus),
             "promotional_offer_id": .optional(promotionalOfferID),
             "offer_code_ref_name": .optional(offerCodeRefName),
-            "in_grace_by_status": isInGraceByStatus ? true : nil,
+            "in_grace_by_status": .optional(isInGraceByStatus),
             "term": term?.json ?? .null,
         ])
     }
@@ -76,7 +76,7 @@ extension Renewal {
             priceIncreaseStatus: try stored.textIfPresent("price_increase_status"),
             promotionalOfferID: try stored.textIfPresent("promotional_offer_id"),
             offerCodeRefName: try stored.textIfPresent("offer_code_ref_name"),
-            isInGraceByStatus: try stored.flagIfPresent("in_grace_by_status") ?? false)
+            isInGraceByStatus: try stored.flagIfPresent("in_grace_by_status"))
         if let stored = stored["term"] { term = try TermWill(stored) }
     }
 }

@@ -88,7 +88,11 @@ extension SettlementRun {
                 for: polled.compactMap(\.state), purchases: bought.compactMap(\.state),
                 environment: evidence.environment, outcome: .verified, now: recordedAt, seed: settlement.claim.seed,
                 attempts: empties, policy: policy)
-        if settlement.server?.goesOn == true { next = next.by(recordedAt + Settlement.nextPageDelay) }
+        if settlement.server?.goesOn == true
+            || settlement.isOnlyVouching && polled.contains(where: { $0.stored == nil })
+        {
+            next = next.by(recordedAt + Settlement.nextPageDelay)
+        }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
         if !doubts(in: settlement).refunds.isEmpty || polled.contains(where: { isDoubted($0.key) }) {

@@ -19,6 +19,8 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
     /// What Apple says of one subscription of one month.
     struct Body {
         var id = "1000"
+        /// Its line item; nil for one of its own.
+        var item: String?
         var product = "monthly"
         var from: Instant
         var asOf: Instant
@@ -32,7 +34,8 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
                 {"status": 0, "environment": "\(environment.rawValue)", "receipt": {"bundle_id": "\(app)",
                  "request_date_ms": "\(asOf.milliseconds)", "in_app": []},
                  "latest_receipt_info": [{"product_id": "\(product)", "transaction_id": "\(id)", "quantity": "1",
-                  "original_transaction_id": "\(id)", "web_order_line_item_id": "w\(id)",
+                  "in_app_ownership_type": "PURCHASED",
+                  "original_transaction_id": "\(id)", "web_order_line_item_id": "\(item ?? "w\(id)")",
                   "purchase_date_ms": "\(from.milliseconds)", "expires_date_ms": "\(end.milliseconds)"}],
                  "pending_renewal_info": [{"original_transaction_id": "\(id)", "product_id": "\(product)",
                   "auto_renew_product_id": "\(product)", "auto_renew_status": "\(renews)"}]}
@@ -100,6 +103,25 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
                 World(
                     ledger: ledger, database: database, app: try await ledger.apps.app(app),
                     worker: try await ledger.claims.startWorker(host: "test", process: 1), now: try await ledger.now()))
+        }
+    }
+
+    @Test("Who paid for a period that Apple shows under another id reads that, and until when there is access")
+    func movedPeriod() async throws {
+        try await withWorld { world in
+            let (first, second) = (try await world.upload("one", by: "ann"), try await world.upload("two", by: "bob"))
+            try await world.tell(first, Body(item: "w", from: world.at(-10), asOf: world.at(-2)))
+            try await world.tell(second, Body(id: "2000", item: "w", from: world.at(-10), asOf: world.at(-1)))
+            let text = try await world.explain("ann").text
+            let until = world.at(20).iso8601
+            #expect(
+                text.contains(
+                    "Apple shows the purchase as another subscription now; who paid keeps access until the period ends."
+                ))
+            #expect(text.contains("Apple shows the purchase under the original transaction 2000 now."))
+            #expect(text.contains("access ends at \(until).") && !text.contains("news is due any moment"), "\(text)")
+            let after = try await world.explain("ann", at: world.at(21)).text
+            #expect(after.contains("The period is over, and Apple shows the purchase as another subscription now."))
         }
     }
 

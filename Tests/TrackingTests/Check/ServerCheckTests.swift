@@ -145,7 +145,8 @@ struct ServerCheckTests {
 
     /// Has the Server API say a status of a monthly subscription whose trial ended three days before `now`.
     private func say(
-        _ status: Int, _ more: String = "", plan: String? = nil, history: Bool, now: Int64, on line: ServerLine
+        _ status: Int, _ more: String = "", plan: String? = nil, withRenewal: Bool = true, history: Bool, now: Int64,
+        on line: ServerLine
     ) throws {
         func text(_ claims: String) -> String {
             let base64 = Data(claims.utf8).base64EncodedString()
@@ -173,9 +174,71 @@ struct ServerCheckTests {
         try line.server.say(
             """
             {"asked":"505000100","environment":"Production","statuses":{"data":[{"lastTransactions":[
-              {"originalTransactionId":"505000100","status":\(status),"signedTransactionInfo":"\(transaction)",
-               "signedRenewalInfo":"\(renewal)"}]}]}\(pages)}
+              {"originalTransactionId":"505000100","signedTransactionInfo":"\(transaction)",
+               \(withRenewal ? "\"signedRenewalInfo\":\"\(renewal)\"," : "")"status":\(status)}]}]}\(pages)}
             """)
+    }
+
+    /// Has verifyReceipt state the same subscription, whose failed payment is tried again.
+    private func sayReceipt(now: Int64, on line: ServerLine) {
+        let (bought, ended) = (now - 10 * 86_400_000, now - 3 * 86_400_000)
+        line.receipts.say(
+            """
+            {"status":0,"environment":"Production",
+             "receipt":{"bundle_id":"com.example.app","request_date_ms":"\(now - 500 + Int64(line.server.asked.count) * 1_000)",
+              "receipt_creation_date_ms":"\(now - 1_000 + Int64(line.receipts.callCount))","in_app":[]},
+             "latest_receipt_info":[{"product_id":"monthly","quantity":"1","transaction_id":"505000100",
+              "original_transaction_id":"505000100","web_order_line_item_id":"505000190",
+              "purchase_date_ms":"\(bought)","original_purchase_date_ms":"\(bought)","expires_date_ms":"\(ended)",
+              "is_trial_period":"true","is_in_intro_offer_period":"false"}],
+             "pending_renewal_info":[{"original_transaction_id":"505000100","product_id":"monthly",
+              "auto_renew_product_id":"monthly","auto_renew_status":"1","expiration_intent":"2",
+              "is_in_billing_retry_period":"1"}]}
+            """)
+    }
+
+    @Test(
+        "The Server API is asked soon after verifyReceipt vouched, and its status stands against what verifyReceipt lacks"
+    )
+    func graceBesideReceipts() async throws {
+        try await ServerLine.with { line in
+            try await line.verify(by: .serverAPI)
+            let now = try await line.served.ledger.now().milliseconds
+            func check(_ number: Int) async throws -> Verdict {
+                let upload = Submission(
+                    bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt(number))
+                let receipt = try #require(try await line.tracker.store([upload]).first?.get()).receiptID
+                sayReceipt(now: now, on: line)
+                return try #require(try await line.tracker.check(receipt).subscriptions.first).verdict
+            }
+            let due = """
+                SELECT DISTINCT round(EXTRACT(epoch FROM due_at - now()) / 3600, 1) AS h FROM ledger.poll_schedule
+                """
+            try say(4, history: true, now: now, on: line)
+            #expect(try await check(0).state == .billingRetry)
+            #expect(try await line.rows(due) == ["0.0"] && line.server.asked.isEmpty)
+            #expect(try await check(0).state == .gracePeriod)
+            #expect(try await line.rows(due) == ["6.0"] && line.server.asked.count == 1 && line.receipts.callCount == 1)
+            let other = try await check(1)
+            #expect(other.state == .gracePeriod && other.entitled && line.receipts.callCount == 2)
+            #expect(other.because.last?.path.hasSuffix("statuses.data[0].lastTransactions[0].status") == true)
+            #expect(try await line.rows(due) == ["6.0"], "what is known already needs no other answer at once")
+            let events = try await line.rows("SELECT kind FROM ledger.event WHERE kind::text LIKE 'billing%'")
+            #expect(events == ["billing.grace_entered"])
+        }
+    }
+
+    @Test("A status without renewal information counts by itself")
+    func statusAlone() async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("505000100")
+            let now = try await line.served.ledger.now().milliseconds
+            for (status, state) in [(4, State.gracePeriod), (3, .billingRetry), (4, .gracePeriod), (2, .expired)] {
+                try say(status, withRenewal: false, history: true, now: now, on: line)
+                let verdict = try #require(try await line.tracker.check(receipt).subscriptions.first).verdict
+                #expect(verdict.state == state && verdict.entitled == (status == 4))
+            }
+        }
     }
 
     @Test(

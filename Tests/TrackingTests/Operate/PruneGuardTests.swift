@@ -78,6 +78,7 @@ struct PruneGuardTests {
         renewal.graceExpiresAt = teller.fact(now)
         renewal.graceByStatus = teller.fact(true)
         renewal.term = teller.fact(will)
+        renewal.gaveUp = teller.fact(true)
         renewal.gaveUpAt = Instant(milliseconds: 2_000)
         let period = Period(
             id: 1, webOrderLineItemID: "w", transactionIDs: ["t"],
@@ -103,9 +104,11 @@ struct PruneGuardTests {
         let facts = Self.subscription("a")
         let (origins, missing) = Self.sources(in: facts)
         // The row of a renewal leaves to the facts beside it what a newer row need not repeat.
-        let elsewhere = ["renewsToProductID", "willRenew", "inBillingRetry", "graceExpiresAt", "term"]
+        let elsewhere = [
+            "renewsToProductID", "willRenew", "inBillingRetry", "graceExpiresAt", "isInGraceByStatus", "term",
+        ]
         #expect(missing == elsewhere, "\(missing)")
-        #expect(origins.count == 24)
+        #expect(origins.count == 25)
         let (left, right) = (facts.records.map(\.withoutPaths), Self.subscription("b").records.map(\.withoutPaths))
         #expect(left == right && facts.records != Self.subscription("b").records)
         #expect(facts.clocks == Set(origins.map(\.asOf) + [facts.asOf, Instant(milliseconds: 2_000)]))
