@@ -114,7 +114,7 @@ extension Problem {
             case .unknownApp: "The app is not registered"
             case .methodNotAllowed: "The method is not answered here"
             case .timedOut: "The request took too long to arrive"
-            case .conflict: "It exists already"
+            case .conflict: "What is stored rules this out"
             case .proofRefused: "The proof is not of this order"
             case .otherFeed: "The cursor is of another feed"
             case .tooLarge: "The body is too large"

@@ -45,6 +45,7 @@ import Tracking
                         .post, Serving.receipts, secret: served.secret, body: #"{"customer":"kim",\#(subject)}"#)
                     try expectProblem(response, "conflict", status: 409)
                     #expect(try AnswerBody(response).text("detail")?.contains("perennial app server-key") == true)
+                    #expect(try AnswerBody(response).text("title") == "What is stored rules this out")
                 }
                 #expect(try await served.ledger.customers.receipts().isEmpty && store.callCount == 0)
             }
