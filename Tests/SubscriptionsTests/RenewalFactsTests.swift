@@ -29,6 +29,30 @@ struct RenewalFactsTests {
         #expect(denied.currentRenewal?.asOf == day(33))
     }
 
+    @Test(
+        "After the last payment of a term both wills are the customer's, whatever Apple's status says on either channel"
+    )
+    func lastPayment() throws {
+        for (number, tries, renews) in [11, 12].flatMap({ number in
+            [(false, false), (false, true), (true, false), (true, true)].map { (number, $0, $1) }
+        }) {
+            var month = month
+            month.sale = Sale(
+                plan: Sale.monthly, payment: Sale.Payment(number: number, total: 12, termEndsAt: day(30)))
+            var said = renewal(tries)
+            said.term = TermWill(renews: renews, productID: "monthly", plan: Sale.monthly)
+            let last = answer(10, [month], said)
+            let other = answer(11, [row("1", 0, 30)], renewal(!renews))
+            for answers in [[last], [last, other]] {
+                let state = try #require(settle(answers).state)
+                let next = number == 12 ? renews : answers.count == 1 ? tries : !renews
+                #expect(state.nextPayment == next && state.willRenew == renews, "\(number) \(tries) \(renews)")
+                let after = state.timeline.span(at: day(30) + .minutes(5))?.state
+                #expect(after == (next ? .awaitingRenewal : .expired), "\(number) \(tries) \(renews)")
+            }
+        }
+    }
+
     @Test("Grace goes on to its date although later answers leave the date out")
     func graceOutlastsSilence() {
         let silent = renewal(intent: "2", retry: true)

@@ -26,7 +26,54 @@ struct ShownTests {
     private static let yearly = row("2", 6, 371, product: "yearly")
     private static let running = answer(10, [first], renewal())
 
+    /// A row as a text of the Server API states it.
+    private static func told(
+        _ row: TransactionRow, share: Int? = nil, reason: String? = nil, termEndsOn end: Double? = nil
+    ) -> TransactionRow {
+        var row = row
+        row.path = "history[0].signedTransactions[0]"
+        (row.revocationPercentage, row.cancellationReason) = (share, reason)
+        row.sale = end.map {
+            Sale(plan: Sale.monthly, payment: Sale.Payment(number: 1, total: 12, termEndsAt: day($0)))
+        }
+        return row
+    }
+
+    private static let refunded = row("1", 0, 30, cancelled: 11)
+
     static let table = [
+        Notified(
+            "REFUND, raised from a part to all", answer(12, [told(refunded, share: 50_000)], renewal()),
+            text: answer(13, [told(refunded, share: 100_000)]),
+            shown: answer(13.1, [told(refunded, share: 100_000)], renewal())),
+        Notified(
+            "REFUND, of a kind that is not known any more", answer(12, [told(refunded, reason: "1")], renewal()),
+            text: answer(13, [told(refunded, reason: "9")]),
+            shown: answer(13.1, [told(refunded, reason: "9")], renewal())),
+        Notified(
+            "REFUND of a part, beside verifyReceipt, which never shows one", answer(12, [refunded], renewal()),
+            text: answer(13, [told(refunded, share: 50_000)]), shown: answer(13.1, [refunded], renewal()),
+            isKnown: true),
+        Notified(
+            "REFUND of another date", answer(12, [refunded], renewal()),
+            text: answer(13, [row("1", 0, 30, cancelled: 12.5)]),
+            shown: answer(13.1, [row("1", 0, 30, cancelled: 12.5)], renewal())),
+        Notified(
+            "A term that ends later", answer(10, [told(first, termEndsOn: 365)], renewal()),
+            text: answer(11, [told(first, termEndsOn: 377)], renewal()),
+            shown: answer(11.1, [told(first, termEndsOn: 377)], renewal())),
+        Notified(
+            "A term, beside verifyReceipt, which knows none", running,
+            text: answer(11, [told(first, termEndsOn: 377)], renewal()), shown: answer(11.1, [first], renewal()),
+            isKnown: true),
+        Notified(
+            "An end that moved back, at the first answer although it counts with the second one",
+            answer(10, [row("1", 0, 37)], renewal()), text: answer(11, [first], renewal()),
+            shown: answer(11.1, [first], renewal())),
+        Notified(
+            "A later end of grace", answer(31, [first], renewal(retry: true, grace: 36)),
+            text: answer(32, [first], renewal(retry: true, grace: 46)),
+            shown: answer(32.1, [first], renewal(retry: true, grace: 46))),
         Notified(
             "RESUBSCRIBE", answer(40, [first], renewal(false, intent: "1")),
             text: answer(41, [row("2", 41, 71)], renewal()), shown: answer(41.1, [first, row("2", 41, 71)], renewal())),

@@ -103,7 +103,7 @@ package struct SignedTransaction: Sendable, Hashable {
         let quantity = Self.quantity(fields)
         let expiresAt = fields.instant("expiresDate")
         let offer = SignedOffer(fields, isFree: Self.amount(fields, quantity: quantity) == 0)
-        let returned = Self.returned(fields)
+        let returned = Returned(fields, isPurchase: expiresAt == nil)
         let sale = Sale(fields, quantity: quantity, paidUntil: expiresAt, revocationType: returned.type)
         row = TransactionRow(
             path: path, source: .signedText, asOf: signedAt, transactionID: TransactionID(transactionID),
@@ -114,7 +114,7 @@ package struct SignedTransaction: Sendable, Hashable {
             productID: ProductID(productID), quantity: quantity ?? 1, purchasedAt: purchasedAt,
             originalPurchasedAt: fields.instant("originalPurchaseDate"), expiresAt: expiresAt,
             cancelledAt: fields.instant("revocationDate"),
-            cancellationReason: Self.reason(fields, returned, isPurchase: expiresAt == nil),
+            cancellationReason: returned.reason,
             isUpgraded: fields.flag("isUpgraded") ?? false, isTrial: offer.isTrial, isIntro: offer.isIntro,
             promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
             groupID: fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) },
@@ -122,35 +122,6 @@ package struct SignedTransaction: Sendable, Hashable {
             appAccountToken: fields.word("appAccountToken"),
             price: Self.price(fields, quantity: quantity), revocationPercentage: returned.percentage,
             sale: sale.ifStated)
-    }
-
-    /// Returns why it was taken back. A one-time purchase has no ``Sale``; where the kind of its revocation leaves the
-    /// amount unknown, the kind is the reason, and no amount follows from it.
-    private static func reason(
-        _ fields: JSONObject, _ returned: (type: String?, percentage: Int?), isPurchase: Bool
-    ) -> String? {
-        let reason = fields.word("revocationReason")
-        switch returned.type {
-        case nil, "REFUND_FULL", "FAMILY_REVOKE": return reason
-        case "REFUND_PRORATED" where returned.percentage != nil: return reason
-        case let kind: return isPurchase ? kind : reason
-        }
-    }
-
-    /// Returns what was taken back, and which share of the price. A full refund has no percentage (Apple:
-    /// "revocationType"), and Advanced Commerce has amounts of items instead of both.
-    private static func returned(_ fields: JSONObject) -> (type: String?, percentage: Int?) {
-        let type = fields.word("revocationType")
-        if type == "REFUND_FULL" { return (type, 100_000) }
-        if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
-            let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
-            guard let price = fields.integer("price"), (1...priceMax).contains(price), !amounts.isEmpty,
-                amounts.allSatisfy({ $0.map { $0 >= 0 } ?? false })
-            else { return ("ADVANCED_COMMERCE", nil) }
-            let sum = amounts.reduce(Int64(0)) { $0 + min($1 ?? 0, price) }
-            return ("REFUND_PRORATED", Int(min(sum, price) * 100_000 / price))
-        }
-        return (type, fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil })
     }
 
     /// The highest price that is read, in thousandths of the currency's unit. Sums of many of them stay countable.
@@ -186,6 +157,45 @@ package struct SignedTransaction: Sendable, Hashable {
             guard count <= quantity, sum <= priceMax else { return nil }
         }
         return count == quantity ? sum : nil
+    }
+}
+
+/// What a signed transaction states of its revocation, of periods and purchases alike: docs/commitments.md has the table.
+private struct Returned {
+    /// `revocationType`, raw; or ours where amounts of items stand in its place.
+    let type: String?
+    /// The share of the price that is known to be given back; nil where it is all of it by assumption, or not known.
+    let percentage: Int?
+    /// Why it was taken back. A one-time purchase has no ``Sale``: where the kind of its revocation leaves the amount
+    /// unknown, the kind is the reason, and no amount follows from it.
+    let reason: String?
+
+    init(_ fields: JSONObject, isPurchase: Bool) {
+        let (type, share) = Self.kind(fields)
+        let reason = fields.word("revocationReason")
+        let isRead = type == nil || type == "REFUND_FULL" || type == "REFUND_PRORATED" && share != nil
+        let isKnown = [nil, "0", "1"].contains(reason) || fields.flag("isUpgraded") == true
+        let isPaid = fields.word("inAppOwnershipType").map { Ownership(raw: $0).isPayer } ?? true
+        self.type = type
+        percentage = isRead && isKnown ? share : nil
+        self.reason = isPurchase && isPaid && !isRead ? type : reason
+    }
+
+    /// Returns the kind and the share that stands beside it. A full refund has no percentage (Apple: "revocationType"), and
+    /// Advanced Commerce has amounts of items instead of both.
+    private static func kind(_ fields: JSONObject) -> (type: String?, share: Int?) {
+        let type = fields.word("revocationType")
+        if type == "REFUND_FULL" { return (type, 100_000) }
+        if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
+            let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
+            guard let price = fields.integer("price"), (1...SignedTransaction.priceMax).contains(price),
+                !amounts.isEmpty,
+                amounts.allSatisfy({ $0.map { $0 >= 0 } ?? false })
+            else { return ("ADVANCED_COMMERCE", nil) }
+            let sum = amounts.reduce(Int64(0)) { $0 + min($1 ?? 0, price) }
+            return ("REFUND_PRORATED", Int(min(sum, price) * 100_000 / price))
+        }
+        return (type, fields.integer("revocationPercentage").flatMap { (0...100_000).contains($0) ? Int($0) : nil })
     }
 }
 
@@ -278,15 +288,10 @@ package struct SignedRenewal: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - status: Apple's status of the subscription, where it stands beside the text.
-    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace. After the last payment of a
-    ///     term its renewal is the customer's will, even if Apple's status says otherwise.
+    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace.
     package func row(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow {
         var row = row
-        let sale = transaction?.row.sale
-        let isMonthly = sale?.isMonthly ?? false
-        if let payment = sale?.payment, payment.isLast, row.renewal.term?.renews == false {
-            row.renewal.willRenew = false
-        }
+        let isMonthly = transaction?.row.sale?.isMonthly ?? false
         row.renewal.isInGraceByStatus = status.flatMap { status in
             guard status == .gracePeriod else { return false }
             return row.renewal.graceExpiresAt == nil && !isMonthly ? true : nil

@@ -159,7 +159,7 @@ enum RetractionGuard {
                 known.restRefundedAt(replacedAt: replacedAt) != nil
                 && periods[index].isMerelyReplaced(at: replaced[index])
             decide(.revocation, of: known, \.revocation, at: index, isTakenBack: isGone || isRestGone)
-            if isRestGone { periods[index].takeBackShare(of: known) }
+            periods[index].keepShare(of: known, isRestGone: isRestGone)
             // The single row of an answer about an iOS 6 receipt stands in no list, and cannot state an upgrade.
             if known.isUpgraded, !periods[index].upgrade.path.contains("[") { periods[index].upgrade = known.upgrade }
             let isBack = known.movedTo != nil && periods[index].movedTo == nil
@@ -252,14 +252,14 @@ extension Period {
         isUpgraded && movedTo == nil && restRefundedAt(replacedAt: replacedAt) == nil
     }
 
-    /// Takes back what part of the price was repaid, as it was known, or keeps it: it goes with the date of the repayment.
-    fileprivate mutating func takeBackShare(of known: Period) {
+    /// Keeps what part of the price was repaid as long as the repayment of its date stands, also one that waits for a second
+    /// answer that takes it back.
+    fileprivate mutating func keepShare(of known: Period, isRestGone: Bool) {
+        guard movedTo == nil, known.movedTo == nil else { return }
         let share = known.details.revocationPercentage
-        if revocation == known.revocation {
-            details.revocationPercentage = share
-        } else if details.revocationPercentage == share {
-            details.revocationPercentage = nil
-        }
+        if isRestGone, revocation == known.revocation { details.revocationPercentage = share }
+        details.revocationPercentage = revocation.share(
+            details.revocationPercentage, knownBeside: known.revocation, share)
     }
 
     /// Returns whether it moved to another subscription and is back; or is elsewhere, and who paid has access again, because

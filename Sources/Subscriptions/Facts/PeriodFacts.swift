@@ -178,17 +178,58 @@ package struct PeriodDetails: Hashable, Sendable {
     }
 }
 
+extension Fact<Revocation> {
+    /// Returns whether it is the revocation of a date: the channels may round differently.
+    func isDated(_ date: Instant?) -> Bool {
+        guard let date, let cancelledAt = value.cancelledAt else { return false }
+        return cancelledAt - .minutes(1) <= date && date <= cancelledAt + .minutes(1)
+    }
+
+    /// Returns whether it is the revocation that a text states, by date, and by the reason where a text of the same channel
+    /// gave it.
+    func shows(_ row: TransactionRow) -> Bool {
+        guard isDated(row.cancelledAt) else { return false }
+        guard origin.isOfServerAPI, let said = row.cancellationReason, let reason = value.reason else { return true }
+        return said == reason
+    }
+
+    /// Returns whether an answer states another share of the price than a text: then the next one decides, as of all facts.
+    /// verifyReceipt states no share, so beside it nothing contradicts a text.
+    func contradicts(_ share: Int?, by known: Fact<Int>?) -> Bool {
+        guard let share, let known, origin.isOfServerAPI, known.origin.isOfServerAPI else { return false }
+        return known.value != share
+    }
+
+    /// Returns the share of the price that was given back once a text states one. It counts for the refund of its date alone,
+    /// and an answer that states the same stays its source.
+    func share(_ known: Fact<Int>?, with said: Fact<Int>?) -> Fact<Int>? {
+        if contradicts(said?.value, by: known) { return known }
+        guard var shown = known, let said, shown.value == said.value, shown.origin.isOfServerAPI else {
+            return newest(known, said)
+        }
+        shown.origin.asOf = max(shown.asOf, said.asOf)
+        return shown
+    }
+
+    /// Returns the share of the price that counts beside this revocation, where another one was known before: a share goes
+    /// with the date of its refund.
+    func share(_ share: Fact<Int>?, knownBeside before: Fact, _ shareBefore: Fact<Int>?) -> Fact<Int>? {
+        guard before.value.cancelledAt != nil, share == shareBefore else { return share }
+        return isDated(before.value.cancelledAt) ? share : nil
+    }
+}
+
 extension SubscriptionFacts {
     /// Returns the facts with the details of a signed transaction, each by its own clock; nil where no period is the one that
     /// it names. What part of a refund was paid back means nothing until an answer shows the refund.
     package func addingDetails(of row: TransactionRow) -> SubscriptionFacts? {
         guard let index = index(of: row) else { return nil }
         var periods = periods
-        let said = PeriodDetails(row: row)
-        periods[index].details.price = newest(periods[index].details.price, said.price)
-        if periods[index].mayBeTakenBack(at: row.cancelledAt) {
-            periods[index].details.revocationPercentage = newest(
-                periods[index].details.revocationPercentage, said.revocationPercentage)
+        let (known, said) = (periods[index], PeriodDetails(row: row))
+        periods[index].details.price = newest(known.details.price, said.price)
+        if known.isTakenBack(as: row) {
+            periods[index].details.revocationPercentage = known.revocation.share(
+                known.details.revocationPercentage, with: said.revocationPercentage)
         }
         return with(periods)
     }
@@ -203,19 +244,19 @@ extension SubscriptionFacts {
 
 extension SubscriptionState {
     /// Returns whether Apple's answers show what signed texts state: the transaction, how far it was taken back, and the renewal
-    /// after it. What an answer takes back shows although it does not count yet.
+    /// after it. What an answer takes back shows although it does not count yet. What a channel never states is no difference.
     package func shows(_ slice: SubscriptionEvidence) -> Bool {
         for row in slice.transactions {
             guard let index = facts.index(of: row) else { return false }
             let period = facts.periods[index]
-            if period.isUpgraded != row.isUpgraded || row.expiresAt.map({ period.expiresAt < $0 }) ?? false {
+            guard period.isUpgraded == row.isUpgraded, ends(period, at: row.expiresAt), period.isSold(as: row) else {
                 return false
             }
             if let seats = row.sale?.seats, seats.revoked > period.details.sale?.value.seats?.revoked ?? 0 {
                 return false
             }
             if !row.isUpgraded, isTakenBack(period) != (row.cancelledAt != nil) { return false }
-            if row.isUpgraded, !period.mayBeTakenBack(at: row.cancelledAt) { return false }
+            if row.cancelledAt != nil, !period.showsRevocation(of: row) { return false }
             // Renewal information is about the last period alone, and says nothing more about one that was taken back.
             if row.cancelledAt != nil || index != Period.indexOfLast(in: facts.periods) { return true }
         }
@@ -230,13 +271,34 @@ extension SubscriptionState {
         period.cancelledAt != nil
             && !retractions.contains { $0.what == .revocation && period.transactionIDs.contains($0.transactionID) }
     }
+
+    private func ends(_ period: Period, at end: Instant?) -> Bool {
+        guard let end, end != period.expiresAt else { return true }
+        return retractions.contains {
+            $0.what == .end && $0.end == end && period.transactionIDs.contains($0.transactionID)
+        }
+    }
 }
 
 extension Period {
-    /// Returns whether a date is that of its own revocation, if both are known. A replaced period may be refunded later.
-    fileprivate func mayBeTakenBack(at date: Instant?) -> Bool {
-        guard let date, let cancelledAt else { return true }
-        return cancelledAt - .minutes(1) <= date && date <= cancelledAt + .minutes(1)
+    /// Returns whether it was taken back as a text says. A replaced period may be so without a date, and be refunded later.
+    fileprivate func isTakenBack(as row: TransactionRow) -> Bool {
+        revocation.isDated(row.cancelledAt) || cancelledAt == nil && isUpgraded && row.isUpgraded
+    }
+
+    /// Returns whether answers show the revocation that a text states: its date, its reason, its kind and its share.
+    fileprivate func showsRevocation(of row: TransactionRow) -> Bool {
+        if cancelledAt == nil { return isUpgraded && row.isUpgraded }
+        let (said, known) = (row.sale?.revocationType, details.sale?.value.revocationType)
+        let isKind = !revocation.origin.isOfServerAPI || said == nil || known == nil || said == known
+        return isKind && revocation.shows(row)
+            && !revocation.contradicts(row.revocationPercentage, by: details.revocationPercentage)
+    }
+
+    /// Returns whether it is the payment of a term that a text states, where answers say of which.
+    fileprivate func isSold(as row: TransactionRow) -> Bool {
+        guard terms.origin.isOfServerAPI, let said = row.sale?.payment, let payment else { return true }
+        return (said.number, said.total, said.termEndsAt) == (payment.number, payment.total, payment.termEndsAt)
     }
 }
 
@@ -250,6 +312,7 @@ extension Renewal {
             && agree(renewsToProductID, said.renewsToProductID)
             && (said.inBillingRetry != true || inBillingRetry == true)
             && (said.expirationIntent == nil || expirationIntent != nil)
+            && (said.graceExpiresAt == nil || said.graceExpiresAt == graceExpiresAt)
             && (said.priceConsentStatus ?? said.priceIncreaseStatus == nil
                 || awaitsPriceConsent == said.awaitsPriceConsent)
     }
@@ -261,8 +324,19 @@ extension PurchaseFacts {
         let said = PurchaseFacts(row, key: key, asOf: asOf)
         var facts = self
         facts.price = newest(price, said.price)
-        facts.revocationPercentage = newest(revocationPercentage, said.revocationPercentage)
+        if revocation.isDated(row.cancelledAt) {
+            facts.revocationPercentage = revocation.share(revocationPercentage, with: said.revocationPercentage)
+        }
         return facts
+    }
+}
+
+extension PurchaseState {
+    /// Returns whether Apple's answers show what a signed text states, likewise.
+    package func shows(_ row: TransactionRow) -> Bool {
+        guard revokedAt != nil, refundRetractedAt == nil else { return row.cancelledAt == nil }
+        return facts.revocation.shows(row)
+            && !facts.revocation.contradicts(row.revocationPercentage, by: facts.revocationPercentage)
     }
 }
 

@@ -205,7 +205,8 @@ package struct RenewalFacts: Hashable, Sendable {
         return isKnown ? rest : nil
     }
 
-    /// Returns the facts without those that Apple stated before the end of the period.
+    /// Returns the facts as they are about the end of a period: without those that Apple stated before, and after the last
+    /// payment of a term with the customer's will in place of Apple's status.
     ///
     /// A reason for the end, a failed charge and grace exist only after an end (Apple:
     /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one. Only a payment of
@@ -222,6 +223,9 @@ package struct RenewalFacts: Hashable, Sendable {
         if let said = graceByStatus?.asOf, said < end { facts.graceByStatus = nil }
         if let gaveUp, let gaveUpAt {
             (facts.gaveUp, facts.gaveUpAt) = gaveUp.asOf < end ? (nil, nil) : (gaveUp, max(gaveUpAt, end))
+        }
+        if let term, let renews = term.value.renews, period.payment?.isLast == true {
+            facts.willRenew = Fact(renews, origin: term.origin)
         }
         return facts
     }

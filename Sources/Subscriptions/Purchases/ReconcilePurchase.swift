@@ -25,6 +25,10 @@ package func reconcilePurchase(
             retractedAt = earlier
         }
     }
+    if let known = stored?.facts {
+        facts.revocationPercentage = facts.revocation.share(
+            facts.revocationPercentage, knownBeside: known.revocation, known.revocationPercentage)
+    }
     let events = purchaseEvents(stored?.facts, facts)
     let changed = !events.isEmpty || !(stored?.facts.sameMeaning(as: facts) ?? false)
     let version = (stored?.version ?? 0) + (changed ? 1 : 0)

@@ -18,7 +18,8 @@ struct WaitingNotification: Sendable {
     var isFound = false
     /// Whether the ledger shows what it states.
     var isShown = false
-    /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal.
+    /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal. The planned check shows what
+    /// became of a renewal that waited for it.
     var isTransactionShown = false
     /// Whether all its details become part of the ledger.
     var isTaken = false
@@ -28,8 +29,7 @@ struct WaitingNotification: Sendable {
     /// Whether Apple is asked until an answer shows what it states, and none did. What became known by an answer that does not
     /// show it yet takes up what was stored before.
     var isAwaited: Bool {
-        evidence != nil && !isShown
-            && (effect == .asked || effect == .unpolled && isKnown && !isTransactionShown)
+        evidence != nil && !isShown && (effect == .asked || effect == .unpolled && isKnown)
     }
 }
 
@@ -88,7 +88,7 @@ extension SettlementRun {
             let isTaken =
                 notification.isShown
                 || notification.isTransactionShown
-                    && (notification.effect != .asked || ending.contains { polls($0, key) })
+                    && (!notification.isAwaited || ending.contains { polls($0, key) })
             waiting[index].isTaken = isTaken
             waiting[index].takesPrice = evidence.transactions.contains { $0.price != nil }
             for row in evidence.transactions.map({ isTaken ? $0 : $0.withoutShare }) {
@@ -105,24 +105,20 @@ extension SettlementRun {
     private func look(for notification: inout WaitingNotification) {
         guard let evidence = notification.evidence else { return }
         let key = notification.subject
-        // What was taken back after a text that no answer was asked to show is no difference.
-        let mayBeOlder = notification.effect == .planned || notification.effect == .unpolled
         if let purchase = evidence.purchases.first {
             let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
             guard let state = purchases[bought]?.state else { return }
             notification.isKnown = true
-            let isRevoked = purchase.transactions.contains { $0.cancelledAt != nil }
             notification.isFound = true
-            notification.isShown = (state.revokedAt != nil && state.refundRetractedAt == nil) == isRevoked
-            notification.isTransactionShown = notification.isShown || mayBeOlder && !isRevoked
+            notification.isShown = purchase.transactions.allSatisfy(state.shows)
+            notification.isTransactionShown = notification.isShown
         } else if let draft = subscriptions[key], draft.wasChecked, let state = draft.state {
             notification.isKnown = true
             var slice = evidence.slice(of: key.id)
             notification.isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
             notification.isShown = notification.isFound && state.shows(slice)
             slice.renewals = []
-            if mayBeOlder { slice.transactions.removeAll { $0.cancelledAt == nil } }
-            notification.isTransactionShown = state.shows(slice)
+            notification.isTransactionShown = notification.effect == .planned || state.shows(slice)
         }
     }
 

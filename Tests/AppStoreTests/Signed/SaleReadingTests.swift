@@ -186,6 +186,12 @@ import Testing
             try share(["revocationType": "REFUND_PRORATED", "revocationPercentage": 50_000]) == "REFUND_PRORATED 50000")
         #expect(try share([:]) == "- -1")
         #expect(try share(["revocationType": "BUNDLED"]) == "BUNDLED -1")
+        // A share in a kind, or for a reason, that is not known is of nothing that is known.
+        for kind in ["BUNDLED", "FAMILY_REVOKE", "5"] {
+            #expect(try share(["revocationType": kind, "revocationPercentage": 50_000]) == "\(kind) -1")
+        }
+        #expect(try share(["revocationReason": 9, "revocationPercentage": 20_000]) == "- -1")
+        #expect(try share(["revocationReason": 1, "revocationPercentage": 20_000]) == "- 20000")
         let items: [[String: Any]] = [["refunds": [["refundAmount": 2_198], ["refundAmount": 3_297]]], ["SKU": "x"]]
         #expect(try share(["advancedCommerceInfo": ["items": items]]) == "REFUND_PRORATED 50000")
         #expect(try share(["advancedCommerceInfo": ["items": [[String: Any]]()]]) == "ADVANCED_COMMERCE -1")
@@ -208,10 +214,12 @@ import Testing
         #expect(
             try reason(["revocationType": "REFUND_PRORATED", "revocationPercentage": 100_001]) == "REFUND_PRORATED")
         #expect(try reason(["revocationType": "BUNDLED", "revocationPercentage": 50_000]) == "BUNDLED")
+        #expect(try reason(["revocationType": "FAMILY_REVOKE"]) == "FAMILY_REVOKE")
+        #expect(try reason(["revocationType": "FAMILY_REVOKE", "inAppOwnershipType": "FAMILY_SHARED"]) == "1")
         #expect(try reason(["advancedCommerceInfo": ["items": [[String: Any]]()]]) == "ADVANCED_COMMERCE")
     }
 
-    @Test("Within a term the renewal has two wills; after the last payment they are one")
+    @Test("Within a term the renewal has two wills, and after it none")
     func wills() throws {
         let term: [String: Any] = [
             "commitmentAutoRenewStatus": 0, "commitmentAutoRenewProductId": "monthly",
@@ -220,11 +228,6 @@ import Testing
         let within = try renewal(["commitmentInfo": term], beside: Self.payment)
         #expect(within.willRenew == true && within.isWanted == false)
         #expect(within.term == TermWill(renews: false, productID: "monthly", plan: "BILLED_UPFRONT"))
-        var last = Self.payment
-        last["commitmentInfo"] = [
-            "billingPeriodNumber": 12, "totalBillingPeriods": 12, "commitmentExpiresDate": 1_808_000_000_000,
-        ]
-        #expect(try renewal(["commitmentInfo": term], beside: last).willRenew == false)
         #expect(try renewal([:], beside: Self.payment).term == TermWill(), "the term is over")
         #expect(try renewal(["renewalBillingPlanType": "BILLED_UPFRONT"]).term == TermWill())
         #expect(try renewal(["renewalBillingPlanType": "MONTHLY"]).term == TermWill(plan: "MONTHLY"))
