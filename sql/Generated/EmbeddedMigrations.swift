@@ -404,6 +404,14 @@ COMMENT ON TABLE ledger.customer IS 'Customers: the operator''s own user ids in 
 COMMENT ON COLUMN ledger.customer.merged_into IS 'The customer that this name means now; that one is not merged itself';
 COMMENT ON COLUMN ledger.customer.erased_at IS 'When the customer''s data were erased';
 
+CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT one = other
+        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
+         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
+$$;
+COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
+
 CREATE TABLE ledger.customer_merge (
     customer_id  bigint NOT NULL REFERENCES ledger.customer,
     into_id      bigint NOT NULL REFERENCES ledger.customer,
@@ -1033,7 +1041,7 @@ COMMENT ON COLUMN ledger.period.price_milliunits IS
     'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
     'to, of a term one payment; null: no signed transaction gave one, or, beside a price_currency, one that cannot be read';
 COMMENT ON COLUMN ledger.period.revocation_percentage IS
-    'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
+    'How much of the price Apple gave back, in thousandths of a percent; null: no text stated it, or in unknown words';
 COMMENT ON COLUMN ledger.period.sale IS
     'Apple''s billingPlanType, commitmentInfo, multiSeatInfo, additionalTransactionReason and revocationType: plan, '
     'payment_number, payments, term_ends_at_ms, term_price, seats, revoked_seats, one_of_several, revocation_type; null: '
@@ -2121,6 +2129,35 @@ COMMENT ON FUNCTION perennial.set_small_business IS
     'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
     'on). For perennial_owner';
 
+CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(product.delivers_since, (
+        SELECT t.delivers_since FROM ledger.product_terms t
+        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
+        ORDER BY t.applied_at DESC LIMIT 1))
+$$;
+COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
+
+-- What a refund takes back of the units that the catalog gave.
+CREATE FUNCTION ledger.shown_percentage(facts jsonb) RETURNS int
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN facts #>> '{refunded,origin,path}' NOT LIKE 'notification.%'
+                THEN (facts #>> '{refunded,percentage}')::int END
+$$;
+COMMENT ON FUNCTION ledger.shown_percentage IS
+    'How much of the price of a one-time purchase an answer shows as given back; null where none does. What a notification '
+    'alone states decides money, and no delivery';
+
+CREATE FUNCTION ledger.taken_back(given bigint, refund_percentage int) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN refund_percentage < 100000 AND given IS NOT NULL
+                THEN GREATEST(1, round(given * refund_percentage / 100000.0))::bigint
+                ELSE given END
+$$;
+COMMENT ON FUNCTION ledger.taken_back IS
+    'How many of the units that a purchase gave a refund takes back: the part of the price that Apple gave back, at least '
+    'one; all where that part is not known';
+
 """#),
         SQLFile("0006_entitlements", #"""
 -- What customers may use: the sources besides Apple, the read model, and the functions that every lookup goes through.
@@ -3021,15 +3058,6 @@ COMMENT ON FUNCTION ledger.order_settled IS
         SQLFile("0008_deliveries", #"""
 -- Deliveries: what each purchase and each period gives, once, and what is taken back.
 
-CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
-LANGUAGE sql STABLE AS $$
-    SELECT COALESCE(product.delivers_since, (
-        SELECT t.delivers_since FROM ledger.product_terms t
-        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
-        ORDER BY t.applied_at DESC LIMIT 1))
-$$;
-COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
-
 CREATE TYPE ledger.deliverable AS (
     app_id                   int,
     environment              ledger.environment,
@@ -3054,7 +3082,7 @@ CREATE TYPE ledger.deliverable AS (
 COMMENT ON TYPE ledger.deliverable IS
     'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
     'revoked it, or it turned out to be another period; refund_percentage: how much of the price Apple gave back, in '
-    'thousandths of a percent, null where no signed transaction stated it';
+    'thousandths of a percent, null where no answer shows it';
 
 -- What a replaced period gave is taken back where Apple refunded the rest of its price.
 CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
@@ -3069,7 +3097,7 @@ LANGUAGE sql STABLE AS $$
            p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
            p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
-           (p.facts #>> '{refunded,percentage}')::int
+           ledger.shown_percentage(p.facts)
     FROM (
         SELECT p.*, d.kind, d.credit, d.units, d.since
         FROM unnest(purchase_ids) AS n(id)
@@ -3126,14 +3154,6 @@ COMMENT ON FUNCTION ledger.deliverables IS
     'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
     'periods that turned out to be another one';
 
-CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT one = other
-        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
-         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
-$$;
-COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
-
 -- The sum keeps out the indexes that begin with the app: a session keeps the plan that it made while the table was empty.
 CREATE FUNCTION ledger.twins(of_purchase bigint) RETURNS SETOF bigint
 LANGUAGE sql STABLE AS $$
@@ -3165,7 +3185,7 @@ CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint
 LANGUAGE sql STABLE AS $$
     WITH thing AS MATERIALIZED (
         SELECT t AS thing, t.*, last.turn AS last_turn, last.reason AS last_reason, last.customer_id AS last_customer,
-               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.is_erased,
+               last.kind AS last_kind, last.credit AS last_credit, last.units AS last_units, last.given, last.is_erased,
                last.turn % 2 = 1 AND last.skip_reason = 'possible_duplicate' AS was_duplicate,
                CASE WHEN last.delivery_id IS NOT NULL AND last.skip_reason IS NULL
                     THEN NOT EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = last.delivery_id OFFSET 0)
@@ -3175,6 +3195,7 @@ LANGUAGE sql STABLE AS $$
         FROM ledger.deliverables(purchase_ids, subscription_ids) t
         LEFT JOIN LATERAL (
             SELECT l.delivery_id, l.turn, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
+                   max(l.units) OVER () AS given,
                    (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
             FROM (
                 SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
@@ -3209,9 +3230,7 @@ LANGUAGE sql STABLE AS $$
     WHERE f.was_duplicate AND f.why IS NULL
     UNION ALL
     SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
-           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
-           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
-                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
+           CASE WHEN turn.reason = 'refund' THEN ledger.taken_back(t.given, t.refund_percentage)
                 ELSE t.last_units END,
            t.last_turn + 1, turn.reason,
            CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
@@ -3264,12 +3283,32 @@ COMMENT ON FUNCTION ledger.mark_due IS
     'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
     'an acknowledgement needs to look at nothing but the queue where nothing changed';
 
+CREATE FUNCTION ledger.outdated_refunds(purchase_ids bigint[]) RETURNS TABLE (delivery_id bigint, units bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT l.delivery_id, n.units
+    FROM unnest(purchase_ids) AS i(id)
+    CROSS JOIN LATERAL (
+        SELECT l.delivery_id, l.units, l.reason, max(l.units) OVER () AS given
+        FROM ledger.delivery l WHERE l.purchase_id = i.id OFFSET 0) l
+    CROSS JOIN LATERAL (
+        SELECT ledger.taken_back(l.given, ledger.shown_percentage(p.facts)) AS units
+        FROM ledger.purchase p WHERE p.purchase_id = i.id AND p.revoked_at IS NOT NULL OFFSET 0) n
+    WHERE l.reason = 'refund' AND l.units <> n.units
+      AND EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
+$$;
+COMMENT ON FUNCTION ledger.outdated_refunds IS
+    'The due turns that take back other units than the refunds of purchases do now, with those';
+
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     turns bigint;
+    outdated record;
 BEGIN
     PERFORM ledger.mark_due(purchase_ids, subscription_ids);
+    FOR outdated IN SELECT * FROM ledger.outdated_refunds(purchase_ids) LOOP
+        UPDATE ledger.delivery d SET units = outdated.units WHERE d.delivery_id = outdated.delivery_id;
+    END LOOP;
     WITH stored AS (
         INSERT INTO ledger.delivery (
             app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
@@ -3302,7 +3341,8 @@ BEGIN
     RETURN turns;
 END $$;
 COMMENT ON FUNCTION ledger.store_turns IS
-    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. '
+    'Stores the turns that purchases and subscriptions need now, and returns their number. A due turn takes back what the '
+    'refund takes back now. The caller has locked these. '
     'It is PL/pgSQL, because a session then plans it once';
 
 CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
@@ -4533,6 +4573,7 @@ COMMENT ON VIEW perennial.timeline IS
     'Every span of every timeline (valid), with when Perennial recorded it (known). The newest timeline is where '
     'known_until is null';
 
+-- A one-time purchase has no sale: its reason names a kind that leaves the amount unknown.
 CREATE FUNCTION ledger.refunded_share(
     percentage int, sale jsonb, reason text, is_upgraded boolean) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -4592,8 +4633,7 @@ SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_
        h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until, h.price_milliunits,
        h.price_currency AS currency, h.revocation_percentage,
        ledger.is_shared(p.facts #>> '{ownership,word}') AS is_family_shared,
-       CASE WHEN p.facts #>> '{revocation,reason}' NOT IN ('0', '1') THEN NULL
-            ELSE COALESCE(h.revocation_percentage / 100000.0, 1) END AS refunded_share
+       ledger.refunded_share(h.revocation_percentage, NULL, p.facts #>> '{revocation,reason}', false) AS refunded_share
 FROM (
     SELECT purchase_id, quantity, purchased_at, revoked_at, (facts #>> '{price,milliunits}')::bigint AS price_milliunits,
            facts #>> '{price,currency}' AS price_currency,

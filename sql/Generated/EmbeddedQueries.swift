@@ -2809,15 +2809,23 @@ JOIN ledger.app a ON a.app_id = i.app_id
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is of %s than the turn before', d.delivery_id,
-              CASE WHEN d.units IS NOT DISTINCT FROM b.units OR d.reason = 'refund' AND d.units < b.units
-                   THEN 'another customer' ELSE 'other units' END)
+              CASE WHEN d.units > g.units OR d.units <> b.units AND d.reason <> 'refund'
+                   THEN 'other units' ELSE 'another customer' END)
 FROM seen n JOIN ledger.delivery d ON d.purchase_id = ANY(n.ids) AND d.turn > 1
 JOIN ledger.delivery b ON b.purchase_id = d.purchase_id AND b.turn = d.turn - 1
+JOIN ledger.delivery g ON g.purchase_id = d.purchase_id AND g.turn = 1
 JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
 JOIN ledger.app a ON a.app_id = i.app_id
--- What is taken back was given to the same customer; a part of a refund may be less.
-WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > b.units
-   OR d.units < b.units AND d.reason <> 'refund'
+-- What is taken back was given to the same customer; a refund takes back a part of what was given first.
+WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > g.units
+   OR d.units <> b.units AND d.reason <> 'refund'
+UNION ALL
+SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
+       format('delivery %s is of other units than the refund takes back', o.delivery_id)
+FROM seen n CROSS JOIN LATERAL ledger.outdated_refunds(n.ids) o
+JOIN ledger.delivery d USING (delivery_id)
+JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+JOIN ledger.app a ON a.app_id = i.app_id
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is of a customer who never owned it', d.delivery_id)

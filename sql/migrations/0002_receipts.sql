@@ -19,6 +19,14 @@ COMMENT ON TABLE ledger.customer IS 'Customers: the operator''s own user ids in 
 COMMENT ON COLUMN ledger.customer.merged_into IS 'The customer that this name means now; that one is not merged itself';
 COMMENT ON COLUMN ledger.customer.erased_at IS 'When the customer''s data were erased';
 
+CREATE FUNCTION ledger.is_same_customer(one bigint, other bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT one = other
+        OR (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = one)
+         = (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.customer_id = other)
+$$;
+COMMENT ON FUNCTION ledger.is_same_customer IS 'Whether two names are one customer now; null where one of them is null';
+
 CREATE TABLE ledger.customer_merge (
     customer_id  bigint NOT NULL REFERENCES ledger.customer,
     into_id      bigint NOT NULL REFERENCES ledger.customer,

@@ -154,7 +154,7 @@ COMMENT ON COLUMN ledger.period.price_milliunits IS
     'Apple''s price of the whole quantity in thousandths of price_currency, of a group''s seats what their tiers add up '
     'to, of a term one payment; null: no signed transaction gave one, or, beside a price_currency, one that cannot be read';
 COMMENT ON COLUMN ledger.period.revocation_percentage IS
-    'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
+    'How much of the price Apple gave back, in thousandths of a percent; null: no text stated it, or in unknown words';
 COMMENT ON COLUMN ledger.period.sale IS
     'Apple''s billingPlanType, commitmentInfo, multiSeatInfo, additionalTransactionReason and revocationType: plan, '
     'payment_number, payments, term_ends_at_ms, term_price, seats, revoked_seats, one_of_several, revocation_type; null: '

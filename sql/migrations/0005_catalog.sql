@@ -291,3 +291,32 @@ $$;
 COMMENT ON FUNCTION perennial.set_small_business IS
     'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
     'on). For perennial_owner';
+
+CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(product.delivers_since, (
+        SELECT t.delivers_since FROM ledger.product_terms t
+        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
+        ORDER BY t.applied_at DESC LIMIT 1))
+$$;
+COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
+
+-- What a refund takes back of the units that the catalog gave.
+CREATE FUNCTION ledger.shown_percentage(facts jsonb) RETURNS int
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN facts #>> '{refunded,origin,path}' NOT LIKE 'notification.%'
+                THEN (facts #>> '{refunded,percentage}')::int END
+$$;
+COMMENT ON FUNCTION ledger.shown_percentage IS
+    'How much of the price of a one-time purchase an answer shows as given back; null where none does. What a notification '
+    'alone states decides money, and no delivery';
+
+CREATE FUNCTION ledger.taken_back(given bigint, refund_percentage int) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN refund_percentage < 100000 AND given IS NOT NULL
+                THEN GREATEST(1, round(given * refund_percentage / 100000.0))::bigint
+                ELSE given END
+$$;
+COMMENT ON FUNCTION ledger.taken_back IS
+    'How many of the units that a purchase gave a refund takes back: the part of the price that Apple gave back, at least '
+    'one; all where that part is not known';

@@ -132,6 +132,7 @@ COMMENT ON VIEW perennial.timeline IS
     'Every span of every timeline (valid), with when Perennial recorded it (known). The newest timeline is where '
     'known_until is null';
 
+-- A one-time purchase has no sale: its reason names a kind that leaves the amount unknown.
 CREATE FUNCTION ledger.refunded_share(
     percentage int, sale jsonb, reason text, is_upgraded boolean) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -191,8 +192,7 @@ SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_
        h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until, h.price_milliunits,
        h.price_currency AS currency, h.revocation_percentage,
        ledger.is_shared(p.facts #>> '{ownership,word}') AS is_family_shared,
-       CASE WHEN p.facts #>> '{revocation,reason}' NOT IN ('0', '1') THEN NULL
-            ELSE COALESCE(h.revocation_percentage / 100000.0, 1) END AS refunded_share
+       ledger.refunded_share(h.revocation_percentage, NULL, p.facts #>> '{revocation,reason}', false) AS refunded_share
 FROM (
     SELECT purchase_id, quantity, purchased_at, revoked_at, (facts #>> '{price,milliunits}')::bigint AS price_milliunits,
            facts #>> '{price,currency}' AS price_currency,

@@ -114,7 +114,8 @@ struct SignedApp: Sendable {
     /// Has verifyReceipt answer about the receipt, on a day, with what signed transactions state; prices it does not know.
     @discardableResult
     func answer(
-        on day: Double, _ transactions: [[String: Any]], renews: Bool = true, about receipt: ReceiptID? = nil
+        on day: Double, _ transactions: [[String: Any]], renews: Bool = true, to product: String? = nil,
+        about receipt: ReceiptID? = nil
     ) async throws -> Settled {
         func text(_ value: Any?) -> String? { value.flatMap { $0 is NSNull ? nil : "\($0)" } }
         let names = [
@@ -134,7 +135,8 @@ struct SignedApp: Sendable {
         let renewals = last.map { last in
             [
                 "original_transaction_id": text(last["originalTransactionId"]) ?? "",
-                "product_id": text(last["productId"]) ?? "", "auto_renew_product_id": text(last["productId"]) ?? "",
+                "product_id": text(last["productId"]) ?? "",
+                "auto_renew_product_id": product ?? text(last["productId"]) ?? "",
                 "auto_renew_status": renews ? "1" : "0",
             ]
         }

@@ -64,6 +64,62 @@ struct DeliveryTests {
         }
     }
 
+    /// What the Server API shows of coins: refunded as a part of the price, for a reason.
+    private func partly(_ test: TestLedger, asOf: Double, refunded: Double?, _ share: Int? = nil, reason: String = "1")
+        async throws
+    {
+        guard
+            case .verified(var evidence) = purchase(
+                "p", at: test.at(-2), asOf: test.at(asOf), refundedAt: refunded.map(test.at))
+        else { return }
+        evidence.transactions[0].path = "history[0].signedTransactions[0]"
+        evidence.transactions[0].source = .signedText
+        evidence.transactions[0].revocationPercentage = share
+        evidence.transactions[0].cancellationReason = refunded.map { _ in reason }
+        try await test.check(try await test.upload("receipt of p"), .verified(evidence))
+    }
+
+    @Test("A refund takes back the part of what was given that an answer shows; while its turn is due, that follows")
+    func parts() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.acknowledgeAll()
+            let given = "1 purchase acknowledged ann 100"
+            for (step, (share, units)) in [(50_000, 50), (100_000, 100), (30_000, 30), (nil, 30)].enumerated() {
+                try await partly(test, asOf: -0.9 + 0.01 * Double(step), refunded: -0.95, share)
+                #expect(try await test.deliveries() == [given, "2 refund due ann \(units)"])
+                #expect(try await test.violations() == [])
+            }
+            try await test.run("UPDATE ledger.delivery SET units = 31 WHERE turn = 2")
+            let found = try await test.violations([.deliveries])
+            #expect(found.count == 1)
+            #expect(found.first?.detail.hasSuffix("is of other units than the refund takes back") == true)
+            // What a notification alone states is money, and takes all back.
+            let notified = "jsonb_set(facts, '{refunded,origin,path}', '\"notification.signedTransactionInfo\"')"
+            try await test.run("UPDATE ledger.purchase SET facts = \(notified)")
+            #expect(try await test.violations([.deliveries]).count == 1)
+            try await partly(test, asOf: -0.85, refunded: -0.95, reason: "9")
+            #expect(try await test.deliveries() == [given, "2 refund due ann 100"])
+            try await partly(test, asOf: -0.84, refunded: -0.95, 50_000)
+            try await test.acknowledgeAll()
+            // No turn is invented for the rest of a refund whose turn was acknowledged.
+            try await partly(test, asOf: -0.83, refunded: -0.95, 100_000)
+            let taken = [given, "2 refund acknowledged ann 50"]
+            #expect(try await test.deliveries() == taken)
+            #expect(try await test.violations() == [])
+            for asOf in [-0.7, -0.6] { try await partly(test, asOf: asOf, refunded: nil) }
+            #expect(try await test.deliveries() == taken + ["3 refund_reversed due ann 50"])
+            try await test.acknowledgeAll()
+            // Another refund is a part of what was given first, and its date has no share of the one before.
+            try await partly(test, asOf: -0.5, refunded: -0.55)
+            #expect(
+                try await test.deliveries()
+                    == taken + ["3 refund_reversed acknowledged ann 50", "4 refund due ann 100"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test(
         "What an upgraded period gave is taken back where Apple refunds the rest of its price, and not by the upgrade")
     func restRefund() async throws {
