@@ -2852,13 +2852,18 @@ BEGIN
     ), room AS MATERIALIZED (
         SELECT b.buyer, o.open, CASE WHEN o.open + b.asked > open_max THEN ARRAY(
                    SELECT o.order_id FROM ledger.purchase_order o
-                   WHERE o.customer_id = b.buyer AND o.state = 'created'
+                   WHERE o.customer_id = ANY(b.names) AND o.state = 'created'
                      AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.order_id = o.order_id OFFSET 0)
                    ORDER BY o.created_at, o.order_id) ELSE '{}' END AS untouched
-        FROM (SELECT n.buyer, count(*) AS asked FROM asked n GROUP BY n.buyer) b
+        FROM (
+            SELECT n.buyer, count(*) AS asked,
+                   ARRAY(SELECT n.buyer
+                         UNION ALL
+                         SELECT m.customer_id FROM ledger.customer m WHERE m.merged_into = n.buyer) AS names
+            FROM asked n GROUP BY n.buyer OFFSET 0) b
         CROSS JOIN LATERAL (
             SELECT count(*) AS open FROM ledger.purchase_order o
-            WHERE o.customer_id = b.buyer AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
+            WHERE o.customer_id = ANY(b.names) AND o.state IN ('created', 'purchasing', 'deferred') OFFSET 0) o
     ), remembered AS (
         INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
         SELECT n.app_id, n.request_key, n.request, n.order_id, n.state, at + lasts, at

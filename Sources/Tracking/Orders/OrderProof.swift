@@ -9,7 +9,7 @@ package import Subscriptions
 package struct OrderProof: Sendable, Hashable {
     /// The order's id.
     package let orderID: String
-    /// The ASCII texts that may have been authenticated: with the id as it was sent, and in lower case.
+    /// The ASCII texts that may have been authenticated: with the id in lower case, in upper case, and as it was sent.
     private let messages: [String]
     /// The proof as it was sent.
     let code: String
@@ -28,7 +28,7 @@ package struct OrderProof: Sendable, Hashable {
     private init(orderID: String, about subject: String, code: String) {
         let canonical = LedgerOrders.canonical(orderID) ?? orderID
         (self.orderID, self.code) = (canonical, code)
-        messages = ["\(canonical).\(subject)", "\(orderID).\(subject)"]
+        messages = [canonical, canonical.uppercased(), orderID].map { "\($0).\(subject)" }
     }
 
     /// Whether the proof was made with a key, which is 32 bytes in Base64. It takes the same time for every wrong one.

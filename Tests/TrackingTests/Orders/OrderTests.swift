@@ -105,6 +105,19 @@ struct OrderTests {
         }
     }
 
+    @Test("The limit of open orders counts those that came with a merged name")
+    func givesWayAfterMerge() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            for number in 0..<24 { _ = try await test.place(by: number < 12 ? "e" : "f", days: -3) }
+            try await test.merge("e", into: "f")
+            let newest = try await test.place(by: "f", days: -2)
+            #expect(try await test.log(of: newest) == "created placed")
+            #expect(
+                try await test.text("SELECT count(*) FROM ledger.purchase_order WHERE state = 'created'") == "20")
+        }
+    }
+
     @Test("A service cancels an order that is not paid; what has ended stays as it is")
     func cancelled() async throws {
         try await withLedger(in: reused) { test in
@@ -362,6 +375,9 @@ struct OrderTests {
             await #expect(throws: LedgerError.self) {
                 try await report(.paid, nil, order.proof(of: "\(order.id).paid."))
             }
+            // Swift prints an id in upper case, which the path then does not have.
+            let upper = try order.proof(of: "\(order.id.uppercased()).purchasing.")
+            #expect(try await report(.purchasing, nil, upper) == .purchasing)
             #expect(try await report(.purchasing, nil, order.proof(of: "\(order.id).purchasing.")) == .purchasing)
             try await test.buys("p")
             #expect(try await report(.cancelled, nil, order.proof(of: "\(order.id).cancelled.")) == .paid)
