@@ -27,14 +27,14 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     package init(responder: Responder) { self.init(responder: responder, limits: ServerLimits()) }
 
     /// Sets a new connection up.
-    package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection> {
+    package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTPConnection> {
         channel.eventLoop.makeCompletedFuture {
             var heads = NIOHTTPDecoderLimitConfiguration()
             heads.maxHeaderFieldSize = limits.headerBytesMax
             heads.maxHeaderListSize = limits.headerListBytesMax
             heads.maxHeaderFieldCount = limits.headerFieldsMax
             let decoder = HTTPRequestDecoder(limitConfiguration: heads)
-            let connection = Connection(channel, limits)
+            let connection = HTTPConnection(channel, limits)
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(HTTPResponseEncoder())
             try pipeline.addHandler(ByteToMessageHandler(decoder, maximumBufferSize: limits.headerListBytesMax))
@@ -45,7 +45,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     }
 
     /// Answers the requests of a connection until it has closed.
-    package func handle(value connection: Connection, logger: Logger) async {
+    package func handle(value connection: HTTPConnection, logger: Logger) async {
         await withTaskCancellationHandler {
             await withTaskExecutorPreference(connection.executor) { await serve(connection, logger) }
             try? await connection.channel.closeFuture.get()
@@ -54,7 +54,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
         }
     }
 
-    private func serve(_ connection: Connection, _ logger: Logger) async {
+    private func serve(_ connection: HTTPConnection, _ logger: Logger) async {
         while let arrival = await connection.next() {
             switch arrival {
             case .request(let request):
@@ -89,7 +89,7 @@ extension ServerLimits {
 
 /// One connection: a handler that collects its requests, and functions for the task that answers them. All of it runs on
 /// the thread of its event loop.
-package final class Connection: ChannelDuplexHandler, ServerChildChannelValue, @unchecked Sendable {
+package final class HTTPConnection: ChannelDuplexHandler, ServerChildChannelValue, @unchecked Sendable {
     package typealias InboundIn = HTTPServerRequestPart
     package typealias OutboundIn = HTTPServerResponsePart
     package typealias OutboundOut = HTTPServerResponsePart
@@ -134,7 +134,7 @@ package final class Connection: ChannelDuplexHandler, ServerChildChannelValue, @
 }
 
 /// The functions of the task that answers.
-extension Connection {
+extension HTTPConnection {
     /// Returns what comes next, once it is there; nil at the end.
     fileprivate func next() async -> Arrival? {
         channel.eventLoop.preconditionInEventLoop()
@@ -173,7 +173,7 @@ extension Connection {
 }
 
 /// What the event loop tells.
-extension Connection {
+extension HTTPConnection {
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         watchSilence(until: .now() + .seconds(limits.idleSeconds))
@@ -290,7 +290,7 @@ extension Connection {
 
 /// Tells a connection that the next parts of a body are wanted, or none.
 private struct BodyDemand: NIOAsyncSequenceProducerDelegate {
-    let connection: Connection
+    let connection: HTTPConnection
 
     func produceMore() { connection.channel.eventLoop.execute { connection.readOn() } }
 
