@@ -27,7 +27,7 @@ struct ShownTests {
     private static let running = answer(10, [first], renewal())
 
     /// A row as a text of the Server API states it.
-    private static func told(
+    private static func stated(
         _ row: TransactionRow, share: Int? = nil, reason: String? = nil, termEndsOn end: Double? = nil
     ) -> TransactionRow {
         var row = row
@@ -43,28 +43,28 @@ struct ShownTests {
 
     static let table = [
         Notified(
-            "REFUND, raised from a part to all", answer(12, [told(refunded, share: 50_000)], renewal()),
-            text: answer(13, [told(refunded, share: 100_000)]),
-            shown: answer(13.1, [told(refunded, share: 100_000)], renewal())),
+            "REFUND, raised from a part to all", answer(12, [stated(refunded, share: 50_000)], renewal()),
+            text: answer(13, [stated(refunded, share: 100_000)]),
+            shown: answer(13.1, [stated(refunded, share: 100_000)], renewal())),
         Notified(
-            "REFUND, of a kind that is not known any more", answer(12, [told(refunded, reason: "1")], renewal()),
-            text: answer(13, [told(refunded, reason: "9")]),
-            shown: answer(13.1, [told(refunded, reason: "9")], renewal())),
+            "REFUND, of a kind that is not known any more", answer(12, [stated(refunded, reason: "1")], renewal()),
+            text: answer(13, [stated(refunded, reason: "9")]),
+            shown: answer(13.1, [stated(refunded, reason: "9")], renewal())),
         Notified(
             "REFUND of a part, beside verifyReceipt, which never shows one", answer(12, [refunded], renewal()),
-            text: answer(13, [told(refunded, share: 50_000)]), shown: answer(13.1, [refunded], renewal()),
+            text: answer(13, [stated(refunded, share: 50_000)]), shown: answer(13.1, [refunded], renewal()),
             isKnown: true),
         Notified(
             "REFUND of another date", answer(12, [refunded], renewal()),
             text: answer(13, [row("1", 0, 30, cancelled: 12.5)]),
             shown: answer(13.1, [row("1", 0, 30, cancelled: 12.5)], renewal())),
         Notified(
-            "A term that ends later", answer(10, [told(first, termEndsOn: 365)], renewal()),
-            text: answer(11, [told(first, termEndsOn: 377)], renewal()),
-            shown: answer(11.1, [told(first, termEndsOn: 377)], renewal())),
+            "A term that ends later", answer(10, [stated(first, termEndsOn: 365)], renewal()),
+            text: answer(11, [stated(first, termEndsOn: 377)], renewal()),
+            shown: answer(11.1, [stated(first, termEndsOn: 377)], renewal())),
         Notified(
             "A term, beside verifyReceipt, which knows none", running,
-            text: answer(11, [told(first, termEndsOn: 377)], renewal()), shown: answer(11.1, [first], renewal()),
+            text: answer(11, [stated(first, termEndsOn: 377)], renewal()), shown: answer(11.1, [first], renewal()),
             isKnown: true),
         Notified(
             "An end that moved back, at the first answer although it counts with the second one",

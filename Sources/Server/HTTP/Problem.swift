@@ -291,7 +291,7 @@ extension HTTPFields.Element.Name {
 enum RequestID {
     private static let latest = Atomic(UInt64.random(in: 0 ... .max))
 
-    /// Returns a new id. They count from a random number on, so that no two processes give the same.
+    /// Returns a new id. They count from a random number on, so that those of two processes hardly ever meet.
     static func next() -> String { String(latest.wrappingAdd(1, ordering: .relaxed).newValue, radix: 16) }
 }
 

@@ -7,7 +7,7 @@ enum RawExchange {
     ///   - request: What is sent at once.
     ///   - awaited: What is waited for before `rest` is sent.
     ///   - end: Ends the exchange when it arrives, where the other side may wait for more.
-    ///   - isLast: Whether the other side is told that nothing more comes.
+    ///   - isLast: Whether the sending side closes after the request.
     ///   - pieceBytes: The size of the pieces in which the request is sent; nil sends it at once.
     static func send(
         _ request: String, awaiting awaited: String? = nil, then rest: String = "", port: Int, until end: String? = nil,

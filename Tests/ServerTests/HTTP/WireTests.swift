@@ -43,7 +43,7 @@ import Testing
             await waiting.value
             return Response(status: .ok, body: .init(byteBuffer: .init(string: "late")))
         }
-        router.post("/refused") { _, _ -> Response in throw Problem(.forbidden, "Nobody may.") }
+        router.post("/refused") { _, _ -> Response in throw Problem(.forbidden, "No caller may do this.") }
         router.post("/held") { request, _ in
             await waiting.value
             var count = 0
