@@ -2,27 +2,30 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import TestSupport
 import Testing
 
 /// A real server under the limit of files that a shell gives it.
 @Suite("A server works under the limit of open files that a shell gives it", .serialized)
 struct CrowdProcessTests {
-    /// Opens connections that say nothing.
-    private static func idle(_ count: Int, to port: UInt16) throws -> [Int32] {
-        try (0..<count).map { _ in
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = port.bigEndian
-            address.sin_addr.s_addr = inet_addr("127.0.0.1")
-            let connected = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-            try #require(descriptor >= 0 && connected == 0, "errno \(errno)")
-            return descriptor
-        }
+    /// Starts a process that opens connections which say nothing, and waits until all are open.
+    ///
+    /// They are not of this process, because starting a process beside more than 1,350 open files may crash: Foundation
+    /// lists them in a buffer and reads past its end (swift-corelibs-foundation 5472).
+    private static func crowd(of count: Int, at port: Int) async throws -> Process {
+        let script = """
+            ulimit -S -n "$(ulimit -H -n)"
+            for ((n = 0; n < $1; n++)); do exec {idle}<>/dev/tcp/127.0.0.1/$2 || exit; done
+            echo open && exec sleep 120
+            """
+        let (process, said) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/bin/bash")
+        process.arguments = ["-c", script, "bash", "\(count)", "\(port)"]
+        process.standardOutput = said
+        try process.runHearingSignals()
+        let first = await onAThread { said.fileHandleForReading.availableData }
+        try #require(first == Data("open\n".utf8), "not all connections are open")
+        return process
     }
 
     /// Processor time that a process has used, in seconds (proc(5): fields 14 and 15, in hundredths).
@@ -39,8 +42,9 @@ struct CrowdProcessTests {
             let server = try PerennialProcess(["serve"], in: world, limit: "-S -n 1024")
             defer { server.kill() }
             let address = try #require(try await server.address(), "\(server.said)")
-            let port = try #require(URL(string: address)?.port.map(UInt16.init))
-            let idle = try Self.idle(1_500, to: port)
+            let port = try #require(URL(string: address)?.port)
+            let crowd = try await Self.crowd(of: 1_500, at: port)
+            defer { kill(crowd.processIdentifier, SIGKILL) }
             let before = try Self.processorSeconds(of: server.process)
             for _ in 0..<20 {
                 var request = HTTPClientRequest(url: address + "/healthz")
@@ -50,7 +54,6 @@ struct CrowdProcessTests {
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect(try Self.processorSeconds(of: server.process) - before < 0.7, "it does not rest")
-            for descriptor in idle { close(descriptor) }
         }
     }
 
