@@ -51,6 +51,17 @@ struct RetractionTests {
         settle(answers).state?.facts.periods.first { $0.transactionIDs.contains("t1") }.map(words.isGone)
     }
 
+    @Test("A plan is shown where a text names it: a refund and seats name none")
+    func plan() {
+        for sale in [Sale(revocationType: "REFUND_FULL"), Sale(seats: Sale.Seats(count: 8)), Sale()] {
+            var text = row("1", 0, 30, cancelled: sale.revocationType.map { _ in 9 })
+            text.sale = sale
+            #expect(settle([answer(10, [text], renewal())]).state?.sale.plan == nil)
+            text.sale?.plan = Sale.upfront
+            #expect(settle([answer(10, [text], renewal())]).state?.sale.plan == "upfront")
+        }
+    }
+
     @Test("One answer takes nothing back, nor does a second one within ten minutes of the newest statement")
     func waits() {
         for words in Self.table {

@@ -72,6 +72,7 @@ WITH size AS MATERIALIZED (
     FROM pg_class c WHERE c.oid IN ('ledger.receipt'::regclass, 'ledger.subscription'::regclass)
 ), receipts AS MATERIALIZED (
     SELECT size.reltuples::bigint AS receipts,
+           (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at,
            round(size.reltuples * (
                SELECT s.null_frac FROM pg_stats s
                WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'verified_at'))::bigint AS unverified,
@@ -82,21 +83,20 @@ WITH size AS MATERIALIZED (
                  AND f.value = 'rejected'), 0))::bigint AS rejected
     FROM size WHERE size.relname = 'receipt' AND size.is_large
     UNION ALL
-    SELECT count(*), count(*) FILTER (WHERE r.verified_at IS NULL), count(*) FILTER (WHERE r.outcome = 'rejected')
-    FROM ledger.receipt r
+    SELECT count(*), max(GREATEST(r.verified_at, s.confirmed_at)), count(*) FILTER (WHERE r.verified_at IS NULL),
+           count(*) FILTER (WHERE r.outcome = 'rejected')
+    FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
     WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'receipt')
     LIMIT 1
 ), subscriptions AS MATERIALIZED (
-    SELECT size.reltuples::bigint AS subscriptions,
-           (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at
+    SELECT size.reltuples::bigint AS subscriptions
     FROM size WHERE size.relname = 'subscription' AND size.is_large
     UNION ALL
-    SELECT count(*) FILTER (WHERE s.version > 0), max(ledger.checked_at(s, poller))
-    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
-    WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'subscription')
+    SELECT count(*) FROM ledger.subscription s
+    WHERE s.version > 0 AND NOT (SELECT size.is_large FROM size WHERE size.relname = 'subscription')
     LIMIT 1
 )
-SELECT r.receipts, r.receipts - r.unverified AS verified, r.unverified, r.rejected, s.subscriptions, s.last_checked_at,
+SELECT r.receipts, r.receipts - r.unverified AS verified, r.unverified, r.rejected, s.subscriptions, r.last_checked_at,
        (SELECT bool_or(size.is_large) FROM size) AS estimated,
        (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::bigint) o) AS unsequenced,
        (SELECT p.rounds > 0 FROM ledger.summary_progress p) AS is_summarised,

@@ -65,8 +65,8 @@ extension Period {
     package var isShared: Bool { details.ownership.map { !$0.value.isPayer } ?? false }
     /// The payment of a term; nil outside of one.
     package var payment: Sale.Payment? { details.sale?.value.payment }
-    /// Our word for its plan; nil where that is not known.
-    var planWord: String? { Sale.word(of: details.sale?.value.plan) }
+    /// Our word for its plan, which is upfront where none is stated; nil where it is not known.
+    var planWord: String? { Sale.word(of: details.sale?.value.plan ?? Sale.upfront) }
     /// Whether it is paid month by month.
     package var isMonthly: Bool { details.sale?.value.isMonthly ?? false }
     /// Whether it has seats beside those of another transaction of the same period.

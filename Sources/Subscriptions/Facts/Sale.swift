@@ -35,12 +35,12 @@ package struct Sale: Hashable, Sendable {
     /// The ways to pay whose meaning this version knows.
     package static let (monthly, upfront) = ("MONTHLY", "BILLED_UPFRONT")
 
-    /// Returns our word for a plan of Apple's, `upfront` or `monthly`; nil for one that is not known. None is upfront.
-    package static func word(of plan: String?) -> String? {
+    /// Returns our word for a plan of Apple's, `upfront` or `monthly`; nil for one that is not known.
+    package static func word(of plan: String) -> String? {
         switch plan {
-        case nil, upfront: "upfront"
+        case upfront: "upfront"
         case monthly: "monthly"
-        case .some: nil
+        default: nil
         }
     }
 

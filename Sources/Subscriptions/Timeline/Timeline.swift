@@ -200,7 +200,7 @@ extension SubscriptionState {
         // A member's text repeats the seats of the purchaser.
         let seats = live.filter { !$0.isShared }.compactMap { $0.details.sale?.value.seats }
         return SaleStanding(
-            plan: Sale.word(of: sale.plan), paymentNumber: term?.number, payments: term?.total,
+            plan: sale.plan.flatMap(Sale.word(of:)), paymentNumber: term?.number, payments: term?.total,
             termEndsAt: term?.termEndsAt,
             seats: seats.isEmpty ? nil : seats.reduce(0) { $0 + $1.count - $1.revoked })
     }

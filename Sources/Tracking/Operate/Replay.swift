@@ -181,8 +181,7 @@ struct Replay {
             let place = Place(asOf: evidence.asOf, receipt: observation.receiptID.number, observation: observation.id)
             if let purchase = named[target.key.purchase], counts(at: target.asOf, polledBy: target.polledBy) {
                 purchases[target.key, default: []].append((place, purchase))
-            } else if evidence.confirmsOtherPurchases, purchases[target.key] != nil,
-                observation.firstAsOf <= target.asOf,
+            } else if evidence.confirmsOtherPurchases, observation.firstAsOf <= target.asOf,
                 links.purchases[target.rowID]?.receipts.contains(observation.receiptID.number) ?? false
             {
                 // Equal answers may have come since the one that confirmed the purchase.
@@ -242,7 +241,9 @@ struct Replay {
 
     /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: PurchaseTarget) -> String? {
-        gap(target.key.subject, links.purchases[target.rowID], purchases[target.key]?.map(\.place.asOf).min())
+        // What only confirms it says nothing of when it was bought.
+        let shown = purchases[target.key]?.filter { !$0.slice.transactions.isEmpty }
+        return gap(target.key.subject, links.purchases[target.rowID], shown?.map(\.place.asOf).min())
     }
 
     private func gap(_ subject: SubscriptionRowKey, _ link: ReplayLinks.Link?, _ earliest: Instant?) -> String? {

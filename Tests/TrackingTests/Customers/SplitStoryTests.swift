@@ -87,6 +87,22 @@ private struct Names {
         }
     }
 
+    func hasThings(_ name: String) -> Bool { things.values.contains { $0.home == name } }
+
+    /// A name to merge, so that an order that waits meets what the other one buys.
+    func joining(among names: [String]) -> String? {
+        let (free, payers) = (names.filter { above[$0] == nil }, payers)
+        return free.first { name in orders.contains { $0.home == name && payers[$0.id] == nil } } ?? free.first
+    }
+
+    /// A name to split, first one that leaves with nothing but an order, which another name's purchase pays.
+    func leaving(among names: [String]) -> String? {
+        let (below, payers) = (names.filter { above[$0] != nil }, payers)
+        return below.first { name in
+            !hasThings(name) && orders.contains { $0.home == name && payers[$0.id] != nil }
+        } ?? below.first
+    }
+
     /// Notes what follows from a step: an order is delivered once what pays it was given, and a claim ends with the owner.
     mutating func settle() {
         let payers = payers
@@ -143,29 +159,20 @@ struct SplitStoryTests {
             try await buy(id, tie, by: one, at: turn, of: &drawing, in: test)
             return "\(one) buys \(id) \(tie)"
         case 7..<11:
-            try await order(by: one, at: Int64(turn) * 30 - 1, of: &drawing, in: test)
-            return "\(one) orders"
+            // Who bought nothing often orders.
+            let name = Bool.random(using: &random) ? left.first { !drawing.hasThings($0) } ?? one : one
+            try await order(by: name, at: Int64(turn) * 30 - 1, of: &drawing, in: test)
+            return "\(name) orders"
         case 11..<15:
-            // An order that waits meets what the other one buys.
-            let free = left.filter { drawing.above[$0] == nil }
-            let payers = drawing.payers
-            let waiting = free.first { name in drawing.orders.contains { $0.home == name && payers[$0.id] == nil } }
-            guard let name = waiting ?? free.first, let into = left.first(where: { drawing.top(of: $0) != name }) else {
+            guard let name = drawing.joining(among: left), let into = left.first(where: { drawing.top(of: $0) != name })
+            else {
                 return nil
             }
             try await test.merge(name, into: into)
             drawing.above[name] = drawing.top(of: into)
             return "\(name) into \(into)"
         case 15..<18:
-            // A name whose order is paid by another name's purchase often leaves with nothing but its order.
-            let below = left.filter { drawing.above[$0] != nil }
-            let payers = drawing.payers
-            let lent = below.first { name in
-                drawing.orders.contains { order in
-                    order.home == name && payers[order.id].map { drawing.things[$0]?.home != name } ?? false
-                }
-            }
-            guard let name = lent ?? below.first else { return nil }
+            guard let name = drawing.leaving(among: left) else { return nil }
             try await test.split(name)
             drawing.above[name] = nil
             return "split \(name)"

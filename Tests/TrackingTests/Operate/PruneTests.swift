@@ -72,6 +72,35 @@ struct PruneTests {
         }
     }
 
+    @Test("Answers that only confirm a purchase confirm it also where the one that showed it first is gone")
+    func confirming() async throws {
+        try await withLedger { test in
+            let library = AnswerLibrary()
+            let month = Answer(from: test.at(-20), asOf: test.at(-15)).evidence
+            guard case .verified(let coins) = purchase("77", at: test.at(-16), asOf: test.at(-8)) else { return }
+            let (poller, other) = (try await test.upload("a"), try await test.upload("b"))
+            var both = month
+            both.transactions += coins.transactions
+            try await RebuildTests().tell(test, library, poller, .verified(both))
+            var unchanged = Answer(from: test.at(-20), asOf: test.at(-10)).evidence
+            unchanged.confirmsOtherPurchases = true
+            let (noNews, body) = (
+                ServerRead(beginsAtStart: false, revision: "r", goesOn: false), library.keep(unchanged)
+            )
+            try await RebuildTests().tell(
+                test, library, poller, .verified(unchanged), server: noNews, repeated: body)
+            try await RebuildTests().tell(test, library, other, .verified(coins))
+            unchanged = Answer(from: test.at(-20), asOf: test.at(-5)).evidence
+            unchanged.confirmsOtherPurchases = true
+            try await RebuildTests().tell(
+                test, library, poller, .verified(unchanged), server: noNews, repeated: body)
+            #expect(try await test.text("SELECT count(*) FROM ledger.observation") == "3")
+            #expect(try await prune(test, library).dropped == 1)
+            let verified = try await verify(test, library)
+            #expect(verified.differences == [] && verified.gaps.map(\.reason) == [])
+        }
+    }
+
     @Test("What cannot be rebuilt in full is left as it is")
     func untouched() async throws {
         try await RebuildTests().withHistory { test, library in

@@ -17,16 +17,16 @@ private let damageable: OncePerSuite<(TestLedger, AnswerLibrary)> = OncePerSuite
 
 @Suite("All that is stored follows from the observations", damageable)
 struct RebuildTests {
-    /// Settles an answer whose body can be read again.
+    /// Settles an answer whose body can be read again; `repeated` is the body of one that it equals.
     func tell(
         _ test: TestLedger, _ library: AnswerLibrary, _ receipt: ReceiptID, _ finding: Finding,
-        fingerprint: Fingerprint? = nil
+        fingerprint: Fingerprint? = nil, server: ServerRead? = nil, repeated: [UInt8]? = nil
     ) async throws {
-        var body: [UInt8] = []
-        if case .verified(let evidence) = finding { body = library.keep(evidence) }
+        var body = repeated ?? []
+        if case .verified(let evidence) = finding, repeated == nil { body = library.keep(evidence) }
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding, body: body, latestReceipt: nil,
-            fingerprint: fingerprint)
+            fingerprint: fingerprint, server: server)
         let settled = try await test.ledger.settlements.settleInFull([settlement])
         #expect(settled.failures.map(\.reason) == [])
     }
