@@ -9,7 +9,7 @@ package enum FoldStep: Sendable {
 }
 
 extension Evidence {
-    /// Folds the whole answer in the one order that settlements and explanations share: all that it names, then the
+    /// Folds the whole answer in the one order that settlements and explanations share: all that it names, with the
     /// periods that it moves, then what took the place of replaced periods that moved.
     ///
     /// `known` gives what is known of the subscriptions that the answer is about, and of those that hold its line items,
@@ -19,9 +19,36 @@ extension Evidence {
         let left = before.reduce(into: Set()) { $0.formUnion($1.facts.placesLeft) }
         let said = showingLineItemsOnce { left.contains($0) }
         let elsewhere = said.lineItemsElsewhere(among: before)
-        for id in said.subscriptions { take(.part(said.slice(of: id), elsewhere: elsewhere[id])) }
-        for move in said.moves(among: known().map(\.facts)) { take(.move(move)) }
+        // Who keeps only older periods loses first what moved: its own part passes the end of that period.
+        let holders = said.holdersOfOthers(among: before)
+        var moved: Set<LineItemPlace> = []
+        for isHolder in holders.isEmpty ? [false] : [false, true] {
+            for id in said.subscriptions where holders.contains(id) == isHolder {
+                take(.part(said.slice(of: id), elsewhere: elsewhere[id]))
+            }
+            for move in said.moves(among: known().map(\.facts)) {
+                guard let item = move.row.chargeKey,
+                    moved.insert(LineItemPlace(item: item, subscription: move.from)).inserted
+                else { continue }
+                take(.move(move))
+            }
+        }
         for slice in said.replacementsElsewhere(among: known().map(\.facts)) { take(.shown(slice)) }
+    }
+
+    /// Returns the subscriptions of which the answer shows a period under another id alone, and nothing of their own that
+    /// is newer.
+    private func holdersOfOthers(among known: [SubscriptionState]) -> Set<OriginalTransactionID> {
+        let rows = transactions.filter { $0.source != .deviceReceipt }
+        let shown = Dictionary(grouping: rows, by: \.chargeKey).mapValues { Set($0.map(\.originalTransactionID)) }
+        return Set(
+            known.map(\.facts).filter { facts in
+                let (id, own) = (facts.originalTransactionID, slice(of: facts.originalTransactionID).transactions)
+                return facts.periods.contains { period in
+                    period.movedTo == nil && own.allSatisfy { $0.purchasedAt < period.purchasedAt }
+                        && period.chargeKeys.contains { shown[$0].map { !$0.contains(id) } ?? false }
+                }
+            }.map(\.originalTransactionID))
     }
 
     /// Returns the answer as if it showed each line item under one id, where it shows one period under several.
