@@ -102,13 +102,15 @@ enum RandomLife {
     }
 
     private static func pending(at now: Double, using random: inout Seeded) -> Renewal {
-        let grace = Int.random(in: 0..<4, using: &random) == 0 ? now + 3 : nil
+        let graces: [Double?] = [now + 3, now - 3, nil, nil, nil]
+        let grace = graces.randomElement(using: &random) ?? nil
         return renewal(
             [true, true, false, nil].randomElement(using: &random) ?? nil,
             to: Bool.random(using: &random) ? nil : "yearly",
             intent: [nil, nil, nil, "1", "2", "3", "9"].randomElement(using: &random) ?? nil,
             retry: [nil, nil, true, false].randomElement(using: &random) ?? nil,
             grace: grace, consent: [nil, nil, "0", "1"].randomElement(using: &random) ?? nil,
-            graceByStatus: grace == nil ? [nil, nil, true, false].randomElement(using: &random) ?? nil : nil)
+            graceByStatus: grace.map { $0 > now } == true
+                ? nil : [nil, nil, true, false].randomElement(using: &random) ?? nil)
     }
 }

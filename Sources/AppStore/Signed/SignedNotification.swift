@@ -294,7 +294,9 @@ package struct SignedRenewal: Sendable, Hashable {
         let isMonthly = transaction?.row.sale?.isMonthly ?? false
         row.renewal.isInGraceByStatus = status.flatMap { status in
             guard status == .gracePeriod else { return false }
-            return row.renewal.graceExpiresAt == nil && !isMonthly ? true : nil
+            // A date that is over says nothing of how long Apple's word holds.
+            let hasDate = row.renewal.graceExpiresAt.map { $0 > row.asOf } ?? false
+            return hasDate || isMonthly ? nil : true
         }
         // A text that knows no plans denies nothing.
         if row.renewal.term == nil, plan != nil || isMonthly {

@@ -12,8 +12,8 @@ package struct Renewal: Hashable, Sendable {
     package var inBillingRetry: Bool?
     /// `grace_period_expires_date`; it remains in the data after grace is over.
     package var graceExpiresAt: Instant?
-    /// What a status of the Server API says of grace without a date: true for grace, false for no grace; nil where none
-    /// is stated.
+    /// What a status of the Server API says of grace without a date that is still ahead: true for grace, false for no
+    /// grace; nil where none is stated.
     package var isInGraceByStatus: Bool?
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
     package var priceConsentStatus: String?
