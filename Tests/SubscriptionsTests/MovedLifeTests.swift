@@ -7,6 +7,9 @@ import Testing
 struct MovedLifeTests {
     private static let ids: [OriginalTransactionID] = ["1000", "2000", "3000"]
 
+    /// How the life begins in a drawing, after an older period.
+    private static let begins = " | 0 "
+
     /// What two ways to tell one story must have in common.
     private struct Told: Equatable {
         var timeline: String
@@ -14,19 +17,28 @@ struct MovedLifeTests {
         var kinds: [String]
     }
 
+    /// What stays behind under the first id.
+    fileprivate enum Older: CaseIterable {
+        case nothing, period, periodAndRenewal
+    }
+
     /// Tells answers under the ids of these places, and checks after each what the customer has.
-    private func told(_ answers: [[SubscriptionEvidence]], under places: [Int]) -> [Told] {
+    private func told(_ answers: [[SubscriptionEvidence]], under places: [Int], besides older: Older) -> [Told] {
         var states: [OriginalTransactionID: SubscriptionState] = [:]
         var kinds: [String] = []
         return zip(answers, places).map { answers, place in
             let id = Self.ids[place]
-            let events = foldEach(answers.map { $0.whole(under: id) }, into: &states)
+            let events = foldEach(
+                answers.map { $0.whole(under: id).adding(older, under: Self.ids[0]) }, into: &states)
             kinds += events.filter { $0.1.detail["moved_to"] == nil }.map(\.1.kind.rawValue)
             // Nothing of a period that moved away is live.
             for (other, state) in states where other != id {
-                #expect(state.timeline.spans.allSatisfy { !$0.entitled }, "\(other) beside \(id)")
+                #expect(
+                    state.timeline.spans.allSatisfy { $0.from < day(0) || !$0.entitled }, "\(other) beside \(id)")
             }
-            return Told(timeline: states[id].map { drawing($0.timeline) } ?? "", kinds: kinds.sorted())
+            var timeline = states[id].map { drawing($0.timeline) } ?? ""
+            if let start = timeline.firstRange(of: Self.begins) { timeline = "0 \(timeline[start.upperBound...])" }
+            return Told(timeline: timeline, kinds: kinds.sorted())
         }
     }
 
@@ -63,10 +75,11 @@ struct MovedLifeTests {
             changes.contains(index) && under[index] == 0
                 ? [answers[index], answers[index].again(in: .minutes(11))] : [answers[index]]
         }
-        let stayed = told(twice, under: answers.map { _ in 0 })
-        let moved = told(twice, under: under)
+        let older = Older.allCases[seed % 3]
+        let stayed = told(twice, under: answers.map { _ in 0 }, besides: older)
+        let moved = told(twice, under: under, besides: older)
         for index in answers.indices where moved[index] != stayed[index] {
-            let story = "seed \(seed), answer \(index) of \(under)"
+            let story = "seed \(seed), answer \(index) of \(under), besides \(older)"
             #expect(moved[index].timeline == stayed[index].timeline, "\(story)")
             #expect(moved[index].kinds == stayed[index].kinds, "\(story)")
             break
@@ -102,6 +115,24 @@ struct MovedLifeTests {
         #expect(left.map(\.1.kind) == [.subscriptionExpired] && left.map(\.0) == [Self.ids[0]])
         let others = moved.filter { $0.1.detail["moved_to"] == nil }.map(\.1.kind.rawValue)
         #expect(others.sorted() == stayed.map(\.1.kind.rawValue).sorted())
+    }
+}
+
+extension Evidence {
+    /// The same with what stays behind under the first id.
+    fileprivate func adding(_ older: MovedLifeTests.Older, under id: OriginalTransactionID) -> Evidence {
+        guard older != .nothing else { return self }
+        var evidence = self
+        var period = row("older", -100, -70, of: id)
+        (period.asOf, period.ownership) = (asOf, .purchased)
+        evidence.transactions.append(period)
+        if older == .periodAndRenewal, !evidence.renewals.contains(where: { $0.originalTransactionID == id }) {
+            evidence.renewals.append(
+                RenewalRow(
+                    path: "pending_renewal_info[1]", asOf: asOf, originalTransactionID: id,
+                    renewal: renewal(false, intent: "1", retry: false)))
+        }
+        return evidence
     }
 }
 

@@ -16,8 +16,8 @@ extension Evidence {
     /// at each moment. `take` folds one step in.
     package func fold(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
         let before = known()
-        let left = before.reduce(into: Set()) { $0.formUnion($1.facts.placesLeft) }
-        let said = showingLineItemsOnce { left.contains($0) }
+        let left = Dictionary(before.map { ($0.facts.originalTransactionID, $0.facts.successors) }) { first, _ in first }
+        let said = showingLineItemsOnce { left[$0.subscription]?[$0.item] != nil }
         let elsewhere = said.lineItemsElsewhere(among: before)
         // Who keeps only older periods loses first what moved: its own part passes the end of that period.
         let holders = said.holdersOfOthers(among: before)
@@ -94,12 +94,12 @@ package struct LineItemPlace: Sendable, Hashable {
 }
 
 extension SubscriptionFacts {
-    /// The places of its periods that moved to another subscription.
-    package var placesLeft: Set<LineItemPlace> {
-        Set(
-            periods.filter { $0.movedTo != nil }.flatMap(\.chargeKeys).map {
-                LineItemPlace(item: $0, subscription: originalTransactionID)
-            })
+    /// The subscriptions to which its periods moved, by line item.
+    package var successors: [WebOrderLineItemID: OriginalTransactionID] {
+        periods.reduce(into: [:]) { known, period in
+            guard let successor = period.movedTo else { return }
+            for key in period.chargeKeys { known[key] = successor }
+        }
     }
 }
 

@@ -16,8 +16,8 @@ struct Replay {
         /// What answers about other receipts may have said: the statements by which its periods moved to other subscriptions,
         /// and refunds that it holds and that Apple stated of another subscription.
         var elsewhere: [SubscriptionEvidence] = []
-        /// The line items of periods that moved away.
-        var left: Set<LineItemPlace> = []
+        /// Where its line items are whose periods moved away.
+        var left: [WebOrderLineItemID: OriginalTransactionID] = [:]
     }
 
     /// A one-time purchase to replay.
@@ -167,11 +167,10 @@ struct Replay {
         }
         for target in targets.values where target.key.environment == evidence.environment {
             guard counts(at: target.asOf, polledBy: target.polledBy) else { continue }
-            // What counted of an answer that shows a line item under several ids, the stored state tells.
+            // What counted of an answer that shows a line item under several ids, the stored state tells: one under which
+            // it is. Where it shows none such, the period had moved away from all of them.
             let once = evidence.showingLineItemsOnce { place in
-                var own = place
-                own.subscription = target.key.id
-                return target.left.contains(own) == (place == own)
+                place.subscription != target.left[place.item] ?? target.key.id
             }
             let slice = once.slice(of: target.key.id)
             if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }

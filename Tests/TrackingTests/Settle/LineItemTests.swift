@@ -1,4 +1,5 @@
 import Postgres
+import SeededRandom
 import Subscriptions
 import TestSupport
 import Testing
@@ -366,6 +367,37 @@ struct LineItemTests {
                 [["1000", 1], ["2000", 1]])
             #expect(try await test.violations().map { "\($0)" } == [])
             #expect(try await test.differences(from: library) == [])
+        }
+    }
+
+    @Test("Under whichever ids answers show it, the observations give what is stored", arguments: 1...12)
+    func underSeveral(_ seed: Int) async throws {
+        try await withLedger(in: reused) { test in
+            var random = Seeded(seed: UInt64(seed))
+            let receipts = [try await test.upload("a"), try await test.upload("b")]
+            for hour in 0..<Int.random(in: 3...6, using: &random) {
+                let ids = ["1000", "2000", "3000"].shuffled(using: &random)
+                    .prefix(Int.random(in: 1...2, using: &random)).map { OriginalTransactionID($0) }
+                var said = first(test, asOf: -9 + Double(hour) / 24).evidence
+                let (rows, renewals) = (said.transactions, said.renewals)
+                said.transactions = ids.flatMap { id in
+                    rows.map { row in
+                        var row = row
+                        (row.originalTransactionID, row.transactionID) = (id, TransactionID("t\(id)"))
+                        return row
+                    }
+                }
+                said.renewals = ids.flatMap { id in
+                    renewals.map { renewal in
+                        var renewal = renewal
+                        renewal.originalTransactionID = id
+                        return renewal
+                    }
+                }
+                try await tell(test, receipts[Int.random(in: 0...1, using: &random)], said)
+                #expect(try await test.violations().map { "\($0)" } == [], "seed \(seed), hour \(hour)")
+                #expect(try await test.differences(from: library) == [], "seed \(seed), hour \(hour)")
+            }
         }
     }
 
