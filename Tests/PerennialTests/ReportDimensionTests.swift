@@ -224,6 +224,19 @@ private struct DrawnSubscriptions {
                 """
             ),
             (
+                "the first full price is that of the first day on which a price without an offer was charged",
+                """
+                SELECT 1 FROM \(moved)
+                CROSS JOIN LATERAL (SELECT (m.day + 1)::timestamp AT TIME ZONE '\(zone)' AS ends_at) d
+                JOIN (SELECT stream_id, min(paying_from) AS began_at FROM perennial.paying_as_known('infinity')
+                      WHERE offer IS NULL GROUP BY stream_id) b USING (stream_id)
+                LEFT JOIN perennial.paying_as_known('infinity') p ON p.stream_id = m.stream_id AND p.offer IS NULL
+                    AND p.paying_from < d.ends_at AND d.ends_at <= p.paying_until
+                WHERE m.kind IN ('first_full_price', 'expansion', 'contraction') AND p.stream_id IS NOT NULL
+                  AND (m.kind = 'first_full_price') <> (m.day = (b.began_at AT TIME ZONE '\(zone)')::date)
+                """
+            ),
+            (
                 "what Apple gives back is never more than the price, and all of it after a refund in full",
                 """
                 SELECT 1 FROM perennial.revenue_as_known('infinity') r

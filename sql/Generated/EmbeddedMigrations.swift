@@ -5795,16 +5795,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
            lag(d.product_id) OVER stream, COALESCE(lag(d.end_day) OVER stream, NULLIF(d.began_day, d.first_day)),
            lag(d.monthly_milliunits) OVER stream, lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
-           d.offer IS NULL AND d.full_prices = 1,
+           d.offer IS NULL AND d.first_day = d.full_day,
            lead(d.first_day) OVER stream
     FROM (
-        -- Stretches without a day's end add no day. They say how a day ended that began with paying, and who paid before.
+        -- Stretches without a day's end add no day. They say how a day ended that began with paying, who paid before, and who
+        -- paid without an offer before.
         SELECT s.bundle_id, s.environment, s.stream_id, s.original_transaction_id, s.product_id, s.first_day, s.end_day,
                last_value(s.ended_state) OVER that_day AS ended_state,
                last_value(s.ended_reason) OVER that_day AS ended_reason, s.offer, s.monthly_milliunits, s.currency,
                s.price_basis, min(s.first_day) OVER (PARTITION BY s.stream_id) AS began_day,
-               count(*) FILTER (WHERE s.offer IS NULL) OVER (
-                   PARTITION BY s.stream_id ORDER BY s.end_day, s.paying_from) AS full_prices
+               min(s.first_day) FILTER (WHERE s.offer IS NULL) OVER (PARTITION BY s.stream_id) AS full_day
         FROM (
             SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
                    perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
@@ -5820,7 +5820,7 @@ COMMENT ON FUNCTION ledger.paying_days_of IS
     'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
     'from first_day until before end_day; the day that runs at clock ends there. ended_state and ended_reason are what '
     'came after the last stretch of that day. Each row has the stretch before and after it, so that one day compares '
-    'with the next; previous_end_day alone also shows a charge that saw no day''s end';
+    'with the next; previous_end_day and is_first_full_price alone also count a charge that saw no day''s end';
 
 CREATE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
