@@ -3267,7 +3267,8 @@ FROM ledger.entitlement_sources(ARRAY[$1::bigint], $2::timestamptz, 'infinity') 
 CROSS JOIN LATERAL (SELECT (e.source).*) s
 LEFT JOIN ledger.manual_grant h USING (manual_grant_id)
 ORDER BY s.entitlement COLLATE "C", s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
-         s.basis COLLATE "C" DESC, e.checked_at DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id
+         s.basis COLLATE "C" DESC, s.state COLLATE "C", e.checked_at DESC, s.product_id COLLATE "C", s.subscription_id,
+         s.purchase_id
 
 """#)
     /// Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner and start, at most

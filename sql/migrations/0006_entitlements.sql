@@ -432,12 +432,15 @@ BEGIN
     JOIN ledger.entitlement_sources(who, instant, knowledge) e ON e.customer_id = n.found
     CROSS JOIN LATERAL (SELECT (e.source).*) s
     ORDER BY n.asked, s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
-             s.basis COLLATE "C" DESC, e.checked_at DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id;
+             s.basis COLLATE "C" DESC, s.state COLLATE "C", e.checked_at DESC, s.product_id COLLATE "C", s.subscription_id,
+             s.purchase_id;
 END
 $$;
 COMMENT ON FUNCTION ledger.entitlements IS
     'What customers may use, one row per customer and entitlement. The winner among several sources: the lower '
     'place, then the one that grants, then production, then the latest end, then what Apple says over a manual '
-    'grant, then the newest check. So an expired production subscription does not hide a live sandbox one. '
+    'grant, then the state in the order of the alphabet (active before awaiting_renewal, which a period that moved to '
+    'another subscription leaves behind), then the newest check. So an expired production subscription does not hide a '
+    'live sandbox one. '
     'valid_at null: now. A known_at that is null or not past stands for all that is known, because a standby''s '
     'clock may be behind what it knows. Swift has the same rule as EntitlementSource.precedes';

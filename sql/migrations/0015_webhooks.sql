@@ -123,7 +123,8 @@ BEGIN
             FROM unnest(spans) s
             WHERE s.starts <= rights_known.at AND s.ends > rights_known.at
             ORDER BY s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
-                     s.basis COLLATE "C" DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id) w), '[]');
+                     s.basis COLLATE "C" DESC, s.state COLLATE "C", s.product_id COLLATE "C", s.subscription_id,
+                     s.purchase_id) w), '[]');
     -- At each instant the lowest place decides, and there any source that grants.
     access := COALESCE((
         SELECT jsonb_agg(jsonb_build_object(

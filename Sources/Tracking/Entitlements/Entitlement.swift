@@ -86,6 +86,8 @@ struct EntitlementSource: Sendable {
         if mine.environment != its.environment { return mine.environment == .production }
         if mine.until != its.until { return precedesDescending(mine.until, its.until) }
         if mine.basis != its.basis { return mine.basis > its.basis }
+        // What goes on before what only waits for its replacement.
+        if let order = orderInBytes(mine.state, its.state) { return order }
         if clocks?.checkedAt != other.clocks?.checkedAt {
             return precedesDescending(clocks?.checkedAt, other.clocks?.checkedAt)
         }

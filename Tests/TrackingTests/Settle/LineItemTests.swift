@@ -176,6 +176,11 @@ struct LineItemTests {
                 ])
             #expect(try await test.violations().map { "\($0)" } == [])
             #expect(try await test.differences(from: library) == [])
+            // Of one customer's two sources of the same end the one that goes on is shown.
+            _ = try await test.ledger.customers.merge(
+                "bob", into: "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "logged in"))
+            #expect(try await test.entitled()[2] == "active")
+            #expect(try await test.violations().map { "\($0)" } == [])
         }
     }
 
