@@ -31,6 +31,7 @@ struct MovedLifeTests {
             let events = foldEach(
                 answers.map { $0.whole(under: id).adding(older, under: Self.ids[0]) }, into: &states)
             kinds += events.filter { $0.1.detail["moved_to"] == nil }.map(\.1.kind.rawValue)
+            #expect(events.count { $0.1.detail["moved_to"] != nil } <= 1, "the end of what moved is told once")
             // Nothing of a period that moved away is live.
             for (other, state) in states where other != id {
                 #expect(
@@ -84,37 +85,6 @@ struct MovedLifeTests {
             #expect(moved[index].kinds == stayed[index].kinds, "\(story)")
             break
         }
-    }
-
-    /// What Apple says of a period that began on day 0, by the days of its answers.
-    private static let ends: [[(day: Double, renewal: Renewal)]] = [
-        [(32, renewal(intent: "2", retry: true))], [(32, renewal(false, intent: "1", retry: false))],
-        [(31, renewal(intent: "2", retry: true, grace: 46)), (50, renewal(intent: "2", retry: true))],
-        [(32, renewal(intent: "2", retry: true)), (95, renewal(intent: "2", retry: false))],
-        [(20, renewal(false)), (33, renewal(false, intent: "1", retry: false))],
-        [(31, renewal(intent: "2", retry: true, grace: 46)), (50, renewal(intent: "2", retry: false))],
-    ]
-
-    @Test("A period that moves after its end, from an older one that stays, is told once", arguments: ends.indices)
-    func olderStays(_ index: Int) {
-        func told(_ id: OriginalTransactionID) -> [(OriginalTransactionID, Event)] {
-            var states: [OriginalTransactionID: SubscriptionState] = [:]
-            let answers = [(day: 10, renewal: renewal())] + Self.ends[index]
-            return answers.enumerated().flatMap { place, said in
-                let here = place == answers.count - 1 ? id : Self.ids[0]
-                let rows = [row("0", -30, 0), row("1", 0, 30, transaction: "t1 \(here)", of: here)].map {
-                    var row = $0
-                    row.ownership = .purchased
-                    return row
-                }
-                return foldEach([evidence(said.day, rows, [here: said.renewal])], into: &states)
-            }
-        }
-        let (stayed, moved) = (told(Self.ids[0]), told(Self.ids[1]))
-        let left = moved.filter { $0.1.detail["moved_to"] != nil }
-        #expect(left.map(\.1.kind) == [.subscriptionExpired] && left.map(\.0) == [Self.ids[0]])
-        let others = moved.filter { $0.1.detail["moved_to"] == nil }.map(\.1.kind.rawValue)
-        #expect(others.sorted() == stayed.map(\.1.kind.rawValue).sorted())
     }
 }
 

@@ -16,14 +16,16 @@ extension Evidence {
     /// at each moment. `take` folds one step in.
     package func fold(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
         let before = known()
-        let left = Dictionary(before.map { ($0.facts.originalTransactionID, $0.facts.successors) }) { first, _ in first }
+        let left = Dictionary(before.map { ($0.facts.originalTransactionID, $0.facts.successors) }) { first, _ in first
+        }
         let said = showingLineItemsOnce { left[$0.subscription]?[$0.item] != nil }
         let elsewhere = said.lineItemsElsewhere(among: before)
-        // Who keeps only older periods loses first what moved: its own part passes the end of that period.
-        let holders = said.holdersOfOthers(among: before)
+        // A subscription that keeps only older periods loses its newest one before its own part is folded in. That part
+        // may be later than the end of the period, which the emptied subscription would else report itself.
+        let emptied = said.emptied(among: before)
         var moved: Set<LineItemPlace> = []
-        for isHolder in holders.isEmpty ? [false] : [false, true] {
-            for id in said.subscriptions where holders.contains(id) == isHolder {
+        for isEmptied in emptied.isEmpty ? [false] : [false, true] {
+            for id in said.subscriptions where emptied.contains(id) == isEmptied {
                 take(.part(said.slice(of: id), elsewhere: elsewhere[id]))
             }
             for move in said.moves(among: known().map(\.facts)) {
@@ -36,13 +38,14 @@ extension Evidence {
         for slice in said.replacementsElsewhere(among: known().map(\.facts)) { take(.shown(slice)) }
     }
 
-    /// Returns the subscriptions of which the answer shows a period under another id alone, and nothing of their own that
-    /// is newer.
-    private func holdersOfOthers(among known: [SubscriptionState]) -> Set<OriginalTransactionID> {
+    /// Returns the subscriptions that lose a period to another id and of which the answer shows only older ones.
+    private func emptied(among known: [SubscriptionState]) -> Set<OriginalTransactionID> {
+        let (all, states) = (subscriptions, known.map(\.facts))
+        guard states.contains(where: { $0.originalTransactionID != all.first }) || all.count > 1 else { return [] }
         let rows = transactions.filter { $0.source != .deviceReceipt }
         let shown = Dictionary(grouping: rows, by: \.chargeKey).mapValues { Set($0.map(\.originalTransactionID)) }
         return Set(
-            known.map(\.facts).filter { facts in
+            states.filter { facts in
                 let (id, own) = (facts.originalTransactionID, slice(of: facts.originalTransactionID).transactions)
                 return facts.periods.contains { period in
                     period.movedTo == nil && own.allSatisfy { $0.purchasedAt < period.purchasedAt }

@@ -257,7 +257,7 @@ extension SubscriptionDraft {
             rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast,
             elsewhere: (stored?.facts.periods.compactMap { $0.move(from: key.id) } ?? [])
                 + (stored?.statedElsewhere ?? []),
-            left: stored?.facts.successors ?? [:])
+            successors: stored?.facts.successors ?? [:])
     }
 }
 

@@ -16,8 +16,8 @@ struct Replay {
         /// What answers about other receipts may have said: the statements by which its periods moved to other subscriptions,
         /// and refunds that it holds and that Apple stated of another subscription.
         var elsewhere: [SubscriptionEvidence] = []
-        /// Where its line items are whose periods moved away.
-        var left: [WebOrderLineItemID: OriginalTransactionID] = [:]
+        /// The subscriptions to which its periods moved, by line item.
+        var successors: [WebOrderLineItemID: OriginalTransactionID] = [:]
     }
 
     /// A one-time purchase to replay.
@@ -170,7 +170,7 @@ struct Replay {
             // What counted of an answer that shows a line item under several ids, the stored state tells: one under which
             // it is. Where it shows none such, the period had moved away from all of them.
             let once = evidence.showingLineItemsOnce { place in
-                place.subscription != target.left[place.item] ?? target.key.id
+                place.subscription != target.successors[place.item] ?? target.key.id
             }
             let slice = once.slice(of: target.key.id)
             if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }

@@ -22,7 +22,9 @@ struct GraceReadingTests {
             "signedDate": asOf, "isInBillingRetryPeriod": true, "expirationIntent": 2,
         ]
         renewal["gracePeriodExpiresDate"] = grace.map { Self.end + $0 * Self.day }
-        func payload(_ text: [String: Any]) throws -> [UInt8] { Array(try JSONSerialization.data(withJSONObject: text)) }
+        func payload(_ text: [String: Any]) throws -> [UInt8] {
+            Array(try JSONSerialization.data(withJSONObject: text))
+        }
         let bought = try #require(SignedTransaction(payload: payload(transaction)))
         let said = try #require(SignedRenewal(payload: payload(renewal), path: "statuses"))
         return Evidence(

@@ -77,7 +77,9 @@ struct PruneTests {
         try await withLedger { test in
             let library = AnswerLibrary()
             let month = Answer(from: test.at(-20), asOf: test.at(-15)).evidence
-            guard case .verified(let coins) = purchase("77", at: test.at(-16), asOf: test.at(-8)) else { return }
+            guard case .verified(let coins) = purchase("77", at: test.at(-16), asOf: test.at(-8)) else {
+                throw LedgerError(.mismatch, "no purchase")
+            }
             let (poller, other) = (try await test.upload("a"), try await test.upload("b"))
             var both = month
             both.transactions += coins.transactions
