@@ -52,6 +52,11 @@ private let rareStories: [[SubscriptionEvidence]] = {
         [answer(31, [month], renewal()), answer(32, [month], grace)],
         // What is taken back counts on the second answer.
         [
+            answer(10, [row("1", 0, 30, cancelled: 9)], renewal()),
+            answer(32, [month], renewal(false, intent: "1", retry: false)),
+            answer(32.1, [month], renewal(false, intent: "1", retry: false)),
+        ],
+        [
             answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], retry),
             answer(32.1, [month], retry),
         ],
