@@ -9,10 +9,10 @@ import Tracking
 @testable import perennial
 
 /// Each report adds to it, one after the other.
-private let history: OncePerSuite<Database> = OncePerSuite { lend in
-    try await ReportFigureTests.withHistory { database in
-        try await database.keepRows()
-        try await lend(database)
+private let history: OncePerSuite<(Database, KeptRows)> = OncePerSuite { lend in
+    try await withMigratedDatabase { database, connectionString in
+        try await ReportFigureTests.fill(database)
+        try await lend((database, try await KeptRows(in: connectionString)))
     }
 }
 
@@ -32,11 +32,15 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
 
     /// Makes a database with the history, and drops it afterwards.
     @Sendable static func withHistory(_ body: @escaping @Sendable (Database) async throws -> Void) async throws {
-        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
         try await withMigratedDatabase { database, _ in
-            try await database.transaction { try $0.script(history) }
+            try await fill(database)
             try await body(database)
         }
+    }
+
+    static func fill(_ database: Database) async throws {
+        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
+        try await database.transaction { try $0.script(history) }
     }
 
     static func report(of name: String) -> String {
@@ -85,8 +89,8 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
         let file = try #require(Reports.all.first { $0.name == Self.report(of: name) })
         let statement = ReportStatement(file.text)
         let values = try statement.values(Self.variables(in: fixture), report: file.name)
-        try await history.use { database in
-            try await database.putRowsBack()
+        try await history.use { database, rows in
+            try await rows.putBack()
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
             try await database.transaction { try $0.script(fixture) }
             func expectAsComputed(_ how: Comment) async throws {

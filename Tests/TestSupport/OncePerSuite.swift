@@ -9,7 +9,7 @@ package import Testing
 package final class OncePerSuite<World: Sendable>: SuiteTrait, TestScoping {
     private let make: Making
     /// Nil while the suite does not run.
-    private let run = Mutex<SuiteRun<World>?>(nil)
+    private let run = Mutex<Lent<World>?>(nil)
 
     /// Makes a world, lends it, and takes it away when the borrower returns.
     package typealias Making = @Sendable (_ lend: @escaping @Sendable (World) async throws -> Void) async throws -> Void
@@ -28,7 +28,7 @@ package final class OncePerSuite<World: Sendable>: SuiteTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        let run = SuiteRun(make)
+        let run = Lent(make)
         self.run.withLock { $0 = run }
         defer { self.run.withLock { $0 = nil } }
         do {
@@ -41,8 +41,8 @@ package final class OncePerSuite<World: Sendable>: SuiteTrait, TestScoping {
     }
 }
 
-/// One run of a suite, with its world if a test asked for it.
-private actor SuiteRun<World: Sendable> {
+/// A world that is made when it is first asked for, and kept until `end`.
+actor Lent<World: Sendable> {
     private let make: OncePerSuite<World>.Making
     private var making: Task<World, any Error>?
     private var lending: Task<Void, any Error>?

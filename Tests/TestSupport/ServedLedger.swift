@@ -28,9 +28,9 @@ package struct ServedLedger: Sendable {
         try await ledger.apps.createKey(scope: scope, for: app, rate: rate).secret
     }
 
-    /// Makes one and drops it afterwards.
+    /// Lends one, in a database that tests use one after the other.
     package static func with(_ body: @escaping @Sendable (ServedLedger) async throws -> Void) async throws {
-        try await withMigratedDatabase { database, _ in
+        try await withReusedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
             try await ledger.apps.add(NewApp(bundleID: Self.app, secret: "shared secret", callsPerSecond: 0))

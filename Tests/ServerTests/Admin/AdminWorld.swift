@@ -26,7 +26,7 @@ struct AdminWorld: Sendable {
     static let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()
 
     static func with(_ body: @escaping @Sendable (AdminWorld) async throws -> Void) async throws {
-        try await withMigratedDatabase { database, _ in
+        try await withReusedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
             try await ledger.apps.add(NewApp(bundleID: app, secret: "shared secret"))

@@ -4,15 +4,13 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An app without receipts can be removed, and registered again", .serialized, reused)
+@Suite("An app without receipts can be removed, and registered again")
 struct RemoveAppTests {
     private func decision() throws -> ManualDecision { try ManualDecision(by: "kim", because: "no longer sold") }
 
     @Test("A removed app is unknown, its key ends, and it can be registered again")
     func again() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let ledger = test.ledger
             try await ledger.apps.add(NewApp(bundleID: "com.example.typo"))
             let key = try await ledger.apps.createKey(scope: .read, for: "com.example.typo").secret
@@ -33,7 +31,7 @@ struct RemoveAppTests {
 
     @Test("An app with receipts stays, until all its customers are erased; its events stay after that")
     func erased() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.buys("q", by: "bob")

@@ -90,41 +90,22 @@ func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws 
     try await ledger.settlements.endAllowances(limit: limit)
 }
 
-/// Makes a migrated ledger with one app and one worker, and drops it afterwards.
+/// Lends a migrated ledger with one app and one worker, in a database that tests use one after the other.
 func withLedger<R>(
     connections: Int = 2, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
 ) async throws -> R {
-    try await withMigratedDatabase(connections: connections) { database, connectionString in
+    try await withReusedDatabase(connections: connections) { database, connectionString in
         try await body(try await TestLedger(database, connectionString, policy))
     }
 }
 
-/// The same in a database that the tests of a suite use one after the other; see `OncePerSuite.database`.
-func withLedger<R>(
-    in suite: OncePerSuite<ReusedDatabase>, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
+/// The same in a database of its own, for a test that looks at plans, at the structure or at what the server
+/// counted.
+func withNewLedger<R>(
+    connections: Int = 2, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
 ) async throws -> R {
-    try await suite.use { reused in
-        try await reused.database.putRowsBack()
-        return try await body(try await TestLedger(reused.database, reused.connectionString, policy))
-    }
-}
-
-/// A migrated database without an app, whose rows were kept.
-struct ReusedDatabase: Sendable {
-    let database: Database
-    let connectionString: String
-}
-
-extension OncePerSuite<ReusedDatabase> {
-    /// A database for the ledgers of tests that leave the structure as it is. Each of them finds the rows of a new one,
-    /// so their suite is `.serialized`.
-    static func database() -> OncePerSuite {
-        OncePerSuite { lend in
-            try await withMigratedDatabase(connections: 2) { database, connectionString in
-                try await database.keepRows()
-                try await lend(ReusedDatabase(database: database, connectionString: connectionString))
-            }
-        }
+    try await withMigratedDatabase(connections: connections) { database, connectionString in
+        try await body(try await TestLedger(database, connectionString, policy))
     }
 }
 

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An explanation of two answers says what their settlements do", .serialized, reused)
+@Suite("An explanation of two answers says what their settlements do")
 struct ExplainedSettlementTests {
     /// Our answers that have an earlier one, both vouched for.
     private static let pairs: [(name: String, answers: [Evidence], bodies: [[UInt8]])] = {
@@ -91,7 +89,7 @@ struct ExplainedSettlementTests {
     }
 
     private func expectSameWords(_ answers: [Evidence], _ bodies: [[UInt8]], isMove: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (settled, explained) = (try await settled(test, answers), try explained(bodies))
             // An explanation is of what the last answer is about.
             #expect(Set(explained.states).isSubset(of: settled.states))

@@ -5,16 +5,13 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Timelines keep what held at each time, and what was known of it when", .serialized, reused)
+@Suite("Timelines keep what held at each time, and what was known of it when")
 struct BitemporalTests {
     private static let nothing: [Cell] = [false, nil, nil, nil, nil, "none"]
 
     @Test("A lookup of the past answers what was known then")
     func knownThen() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let before = try await test.ledger.now()
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-19)))
@@ -40,7 +37,7 @@ struct BitemporalTests {
 
     @Test("No statement can write two rows that hold of one thing at one time in one knowledge")
     func contradictions() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-20), asOf: test.at(-1)))
             try await test.check(try await test.upload("p"), purchase("p", at: test.at(-20), asOf: test.at(-1)))
             try await test.ledger.apps.applyCatalog(
@@ -72,7 +69,7 @@ struct BitemporalTests {
 
     @Test("A refund of a purchase that was reversed is still known of when it was known")
     func reversedRefund() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell()
             let receipt = try await test.upload("a")
             try await test.check(receipt, purchase("p", at: test.at(-20), asOf: test.at(-19)))
@@ -99,7 +96,7 @@ struct BitemporalTests {
 
     @Test("A closed row never changes again")
     func closedRows() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-70), asOf: test.at(-60))
             try await test.check(receipt, answer)
@@ -126,7 +123,7 @@ struct BitemporalTests {
 
     @Test("An equal answer closes nothing and opens nothing")
     func equalAnswers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-19)))
             let before = try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1")
@@ -141,7 +138,7 @@ struct BitemporalTests {
 
     @Test("A lookup of an unknown customer has exactly one row")
     func unknownCustomer() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let unknown = try await test.entitled("monthly", "unknown-customer")
             #expect(unknown == Self.nothing)
             try await test.expectRows(
@@ -155,7 +152,7 @@ struct BitemporalTests {
 
     @Test("An instant that is not given is now")
     func noInstant() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-20), asOf: test.at(-1)))
             #expect(
                 try await test.rows(
@@ -171,7 +168,7 @@ struct BitemporalTests {
 
     @Test("Production wins over the sandbox, the latest end among several sources, and an end only where granted")
     func sources() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let sandbox = Answer(from: test.at(-3), asOf: test.at(-1)).but {
                 ($0.environment, $0.subscription) = (.sandbox, "9")

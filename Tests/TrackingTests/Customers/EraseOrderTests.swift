@@ -7,9 +7,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An erasure leaves nothing personal in orders and deliveries", .serialized, reused)
+@Suite("An erasure leaves nothing personal in orders and deliveries")
 struct EraseOrderTests {
     /// The orders of a customer of whom everything is kept that can be.
     private struct Orders {
@@ -92,7 +90,7 @@ struct EraseOrderTests {
 
     @Test("The dump holds no name, token, key, device, price, code or request of an erased customer's orders")
     func dump() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let orders = try await arrange(test)
             let secrets = try await test.rows(
                 """
@@ -133,7 +131,7 @@ struct EraseOrderTests {
 
     @Test("What comes after the erasure, by proof, token or receipt, finds no order and gives nothing")
     func later() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let orders = try await arrange(test)
             _ = try await erase(Self.names[0], in: test)
             let (logs, deliveries) = (try await logs(test), try await test.deliveries())
@@ -164,7 +162,7 @@ struct EraseOrderTests {
 
     @Test("A refund of what an erased customer got takes nothing back; figures of other customers stay")
     func refundLater() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "ann")
             try await test.buys("q", by: "bob")
@@ -187,7 +185,7 @@ struct EraseOrderTests {
 
     @Test("The token of an order goes also from an older period of what another customer owns by now")
     func olderPeriod() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let mine = try await place("monthly", by: "ann", in: test).appAccountToken
             let later = try await place("monthly", by: "bob", in: test).appAccountToken
@@ -213,7 +211,7 @@ struct EraseOrderTests {
 
     @Test("What an erased customer was to give back goes to its next owner at once")
     func transferred() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("t", "themes", by: "ann")
             try await test.acknowledgeAll()
@@ -234,7 +232,7 @@ struct EraseOrderTests {
         "What an erased customer paid for and was not given pays the order of who shows it later; what was given, none",
         arguments: [false, true])
     func provedLater(isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
             try await test.buys("p")
@@ -271,7 +269,7 @@ struct EraseOrderTests {
         "What was skipped for another customer was given to none: it pays an order that is placed within ten minutes after it",
         arguments: ["coins", "themes"] as [ProductID], [false, true])
     func lookedBack(product: ProductID, isErased: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", product, by: "bob")
             if isErased {
@@ -299,7 +297,7 @@ struct EraseOrderTests {
 
     @Test("What is due for the order of an erased customer, and belongs to another one by then, is due to this one")
     func dueToNextOwner() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("themes")
             try await test.buys("t", "themes")

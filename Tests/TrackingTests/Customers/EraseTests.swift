@@ -6,10 +6,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An erasure leaves nothing personal and keeps all figures", .serialized, reused)
+@Suite("An erasure leaves nothing personal and keeps all figures")
 struct EraseTests {
     static let token = "6f1e5a9c-0000-4000-8000-0123456789ab"
     static let decision = try? ManualDecision(by: "kim", because: "asked to be forgotten")
@@ -94,7 +91,7 @@ struct EraseTests {
 
     @Test("The dump holds neither names, receipts, answers nor tokens, and every figure is as before")
     func dump() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await arrange(test)
             let traces = [
                 "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "asked-of-ann", Self.token,
@@ -134,7 +131,7 @@ struct EraseTests {
         "The reason of a grant is removed also after an undone merge; the reason of an erasure goes with the next one"
     )
     func reasonsElsewhere() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
             let decision = try ManualDecision(by: "kim", because: "of ann alone")
             for (name, why) in [("ann", "asked by ann"), ("bob", "asked by bob")] {
@@ -158,7 +155,7 @@ struct EraseTests {
 
     @Test("An erased customer who comes back is new, under every policy", arguments: OwnershipPolicy.allCases)
     func again(policy: OwnershipPolicy) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await erase("ann", in: test)
@@ -184,7 +181,7 @@ struct EraseTests {
 
     @Test("No later answer or notification brings an account token back, until the customer is back too")
     func tokens() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let token = try await test.ledger.apps.openNotifications(of: test.app.bundleID)
             let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
             let ours = try await test.upload("ours", by: "bob")
@@ -219,7 +216,7 @@ struct EraseTests {
 
     @Test("A receipt that a notification made goes with the only customer who owns what it holds")
     func ownerless() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let first = Answer(from: test.at(-9), asOf: test.at(-3))
             try await test.check(try await test.upload("a"), first)
             let upload = Upload(
@@ -238,7 +235,7 @@ struct EraseTests {
 
     @Test("A receipt that another customer uploaded too stays, and polls on")
     func shared() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let mine = try await test.upload("mine", by: "ann")
             try await test.check(mine, monthly(test, asOf: -4).but { $0.createdAt = test.at(-5) })
             let ours = try await test.upload("ours", by: "bob")
@@ -257,7 +254,7 @@ struct EraseTests {
 
     @Test("An erasure is refused during a check; an erased receipt is not checked again")
     func leased() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             let busy = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
@@ -274,7 +271,7 @@ struct EraseTests {
     /// The worker that asked was thought dead: its lease ran out, the customer was erased, and then its answer came.
     @Test("An answer that comes after the erasure brings nothing back", arguments: [true, false])
     func lateAnswer(wasVerifiedBefore: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.upload("other", by: "bob")
             let receipt = try await test.upload("a")
             if wasVerifiedBefore { try await check(receipt, .verified(monthly(test, asOf: -3).evidence), in: test) }

@@ -9,7 +9,7 @@ import Testing
 
 /// A ledger with many customers. The tests only read.
 private let filled: OncePerSuite<TestLedger> = OncePerSuite { lend in
-    try await withLedger { test in
+    try await withNewLedger { test in
         try await LookupPlanTests.fill(test)
         try await lend(test)
     }

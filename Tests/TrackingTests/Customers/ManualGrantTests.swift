@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A manual grant stands beside what Apple says, with its author and reason", .serialized, reused)
+@Suite("A manual grant stands beside what Apple says, with its author and reason")
 struct ManualGrantTests {
     static let nothing: [Cell] = [false, nil, nil, nil, nil, "none"]
     static let given: [Cell] = [true, nil, "active", nil, "Production", "by_hand"]
@@ -34,7 +31,7 @@ struct ManualGrantTests {
 
     @Test("A grant holds from its beginning to its end, and lookups of its past still find it")
     func everywhere() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let before = try await test.ledger.now()
             let grant = try await Self.give(10, in: test)
             #expect(grant.givenBy == "kim" && grant.reason == "an outage" && grant.endedBy == nil)
@@ -56,7 +53,7 @@ struct ManualGrantTests {
 
     @Test("A revoked grant ends at once, and lookups of its past still find it")
     func revoked() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.give(nil, in: test)
             #expect(try await test.entitled(at: test.at(40_000)) == Self.given)
             let given = try await test.ledger.now()
@@ -78,7 +75,7 @@ struct ManualGrantTests {
 
     @Test("A new grant of the same entitlement replaces the old one, longer or shorter")
     func again() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.give(30, in: test)
             let then = try await test.ledger.now()
             try await Self.give(5, by: "lee", in: test)
@@ -92,7 +89,7 @@ struct ManualGrantTests {
 
     @Test("Of Apple's answer and a grant, the one that grants wins, then the later end; an ended one is ignored")
     func besideApple() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let verified: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]
@@ -112,7 +109,7 @@ struct ManualGrantTests {
 
     @Test("An ended grant does not hide a subscription in the sandbox")
     func besideTheSandbox() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let answer = Answer(from: test.at(-3), asOf: test.at(-1)).but { $0.environment = .sandbox }
             try await test.check(try await test.upload("a"), answer)
             try await Self.give(2, in: test)
@@ -124,7 +121,7 @@ struct ManualGrantTests {
 
     @Test("Figures of money leave grants out")
     func money() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             func figures() async throws -> [[String]] {
                 [
@@ -146,7 +143,7 @@ struct ManualGrantTests {
 
     @Test("An end in the past, a bad name and a grant that does not exist are refused")
     func refused() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let past = await #expect(throws: LedgerError.self) { try await Self.give(-1, in: test) }
             #expect(past?.kind == .invalid)
             for bad in ["", String(repeating: "e", count: 256), "a\0b"] {

@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Customers are merged and split, and purchases are assigned manually", .serialized, reused)
+@Suite("Customers are merged and split, and purchases are assigned manually")
 struct MergeTests {
     static let yes: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]
     static let no: [Cell] = [false, nil, nil, nil, nil, "none"]
@@ -31,7 +28,7 @@ struct MergeTests {
 
     @Test("The old name stands for the new one from then on, and answers as ever of the time before")
     func names() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell()
             let receipt = try await test.upload("a", by: "anon")
             try await test.check(receipt, monthly(test))
@@ -69,7 +66,7 @@ struct MergeTests {
 
     @Test("A repeated merge does nothing; a third customer's name and an unknown customer are refused")
     func again() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
             try await merge("anon", "ann", in: test)
             let everything = try await test.everything()
@@ -89,7 +86,7 @@ struct MergeTests {
 
     @Test("What is uploaded under the old name is the new one's, and takes nothing from them")
     func laterUploads() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "anon")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await merge("anon", "ann", in: test)
@@ -108,7 +105,7 @@ struct MergeTests {
 
     @Test("An upload that no settlement has served yet is served for the new name")
     func pendingUpload() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "bob")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await test.upload("a", by: "anon")
@@ -123,7 +120,7 @@ struct MergeTests {
 
     @Test("Names in a row lead to the last one, each from its own day")
     func inARow() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a", by: "one"), monthly(test))
             try await merge("one", "two", in: test)
             let between = try await test.ledger.now()
@@ -136,7 +133,7 @@ struct MergeTests {
 
     @Test("After a split the name is its own again: what moved goes back, what came meanwhile stays")
     func split() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let split = { (name: String) in
                 try await test.ledger.customers.split(
                     name, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "another person"))
@@ -179,7 +176,7 @@ struct MergeTests {
 
     @Test("The audit has each decision with its author and reason; a decision without effect is not in it")
     func remembered() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("lee")), test.app.bundleID)
             func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
@@ -204,7 +201,7 @@ struct MergeTests {
 
     @Test("A promise about a receipt that Apple has not seen moves too, and ends with the first answer")
     func provisional() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await ProvisionalTests.say(30, by: "anon", in: test)
             try await merge("anon", "ann", in: test)
             #expect(try await test.entitled() == ProvisionalTests.granted)
@@ -216,7 +213,7 @@ struct MergeTests {
 
     @Test("A manual assignment undoes a transfer: it makes a version and an event, and counts as no transfer")
     func assigned() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -8))
             for index in 1...3 {

@@ -7,8 +7,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// The names of customers and what is theirs, as a child would draw it: each name is below the one it was merged into, and
 /// each thing and each order lies at one name. The name on top has all below.
 private struct Names {
@@ -114,14 +112,14 @@ private struct Names {
     }
 }
 
-@Suite("Names that are merged and split in every way keep what is theirs", .serialized, reused)
+@Suite("Names that are merged and split in every way keep what is theirs")
 struct SplitStoryTests {
     private static let names = ["e", "f", "g", "h", "k"]
 
     @Test("Owners, orders and what was given equal the drawing", arguments: 1...3 as ClosedRange<UInt64>)
     func stories(block: UInt64) async throws {
         for number in 0..<4 as Range<UInt64> {
-            try await withLedger(in: reused) { test in
+            try await withLedger { test in
                 try await test.sellDeliverables()
                 var random = Seeded(seed: 8_000 + block * 100 + number)
                 print(random)

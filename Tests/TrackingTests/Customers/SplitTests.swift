@@ -6,12 +6,10 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// What ties a purchase to an order.
 private enum Tie: String, CaseIterable { case token, proof, order, transaction }
 
-@Suite("What came with a name goes with it", .serialized, reused)
+@Suite("What came with a name goes with it")
 struct SplitTests {
     /// Each of three names buys something and orders it; e becomes f, and f becomes g.
     private func chain(in test: TestLedger) async throws -> [String: PlacedOrder] {
@@ -39,7 +37,7 @@ struct SplitTests {
 
     @Test("A split in the middle of a chain takes the names along that came before, and what each had stays its own")
     func middle() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let orders = try await chain(in: test)
             let between = try await test.ledger.now()
             #expect(try await test.split("f") == CustomerSplit(from: "g", things: 2))
@@ -67,7 +65,7 @@ struct SplitTests {
 
     @Test("The first name of a chain leaves alone, and the next one then has its own alone")
     func first() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let orders = try await chain(in: test)
             #expect(try await test.split("e") == CustomerSplit(from: "g", things: 1))
             try await expectPaid(orders, "pe e, pf g, pg g", in: test)
@@ -81,7 +79,7 @@ struct SplitTests {
 
     @Test("An erasure of the last name of a chain leaves the names alone that a split took from it")
     func erased() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let orders = try await chain(in: test)
             try await test.split("f")
             let decision = try ManualDecision(by: "kim", because: "asked for it")
@@ -96,7 +94,7 @@ struct SplitTests {
 
     @Test("What a name was given while it was a customer goes with it, and what the other one was given stays")
     func given() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "e")
             try await test.acknowledgeAll()
@@ -120,7 +118,7 @@ struct SplitTests {
 
     @Test("What was given to the other customer before it was assigned to a name stays given to that one")
     func assigned() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "g")
             try await test.acknowledgeAll()
@@ -137,7 +135,7 @@ struct SplitTests {
         "What arrived by a token, with a proof or for an order of the name goes with its order; what was given meanwhile stays given to the other customer",
         arguments: Tie.allCases, [false, true])
     fileprivate func tied(by tie: Tie, isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.upload("another", by: "bob")
@@ -164,7 +162,7 @@ struct SplitTests {
 
     @Test("An order that goes back leaves the other customer what paid it, also what the policy transferred meanwhile")
     func orderAlone() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let mine = try await test.place()
             let (theirs, themes) = (try await test.place(by: "bob", days: -4), try await test.place("themes"))
@@ -196,7 +194,7 @@ struct SplitTests {
 
     @Test("What a token or a proof ties to an order of the other customer stays, and what a name alone gave goes back")
     func tiedToTheOther() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             for (place, tie) in Tie.allCases.enumerated() {
                 if place == 0 { try await test.sellDeliverables() }
                 let (mine, theirs) = ("ann \(tie)", "bob \(tie)")
@@ -216,7 +214,7 @@ struct SplitTests {
 
     @Test("A token that is the name goes with the name, and one that an order of another product has does, too")
     func otherTokens() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let ann = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
             let themes = try await test.place("themes", by: ann)
@@ -238,7 +236,7 @@ struct SplitTests {
     @Test(
         "What a non-consumable gave meanwhile is taken back from whom it was given to, and not as a part of the order")
     func kept() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("themes")
             try await test.buys("t", "themes")
@@ -263,7 +261,7 @@ struct SplitTests {
 
     @Test("Verification names what is due to another customer than the one whose order the token names")
     func verified() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await send("p", .token, for: order, in: test)

@@ -4,9 +4,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Non-renewing subscriptions end after the catalog's period", .serialized, reused)
+@Suite("Non-renewing subscriptions end after the catalog's period")
 struct NonRenewingTests {
     /// Purchases of one customer and when access ends.
     struct Life: Sendable, CustomTestStringConvertible {
@@ -57,7 +55,7 @@ struct NonRenewingTests {
     @Test("Purchases add up in the calendar, in whichever order they are seen", arguments: lives)
     func ends(_ life: Life) async throws {
         for bought in [life.bought, life.bought.reversed()] {
-            try await withLedger(in: reused) { test in
+            try await withLedger { test in
                 try await test.sell([Self.season(life.period)])
                 for one in bought {
                     try await test.check(
@@ -79,7 +77,7 @@ struct NonRenewingTests {
 
     @Test("The duration is the catalog's when the purchase was first seen, and a later catalog changes no earlier one")
     func duration() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let season = { (id: String, days: Double) in
                 purchase(id, product: "season", at: test.at(days), asOf: test.at(-0.5))
             }

@@ -10,7 +10,7 @@ import Testing
 struct RestoredFeedTests {
     /// A ledger with two events in its feed and two that have no position yet.
     private func withFeed(_ body: (TestLedger, FeedHead) async throws -> Void) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             for (receipt, subscription) in [("a", "1"), ("b", "2")] {
                 try await test.check(
                     try await test.upload(receipt, by: receipt),
@@ -144,7 +144,7 @@ struct RestoredFeedTests {
 
     @Test("Backups of one feed that are restored at the same place differ by their positions")
     func positions() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             func id(_ position: Int) async throws -> String {
                 try await test.text(
                     "SELECT ledger.feed_id_elsewhere('6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10', \(position), 'there')")

@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Apple's notifications hasten a question and decide nothing", .serialized, reused)
+@Suite("Apple's notifications hasten a question and decide nothing")
 struct UnverifiedNotificationTests {
     private let refund = UnverifiedNotification(
         version: .two, kind: "REFUND", appleID: "u1", bundleID: "com.example.app", environment: .production,
@@ -24,7 +21,7 @@ struct UnverifiedNotificationTests {
     private func withPolled(
         _ body: (TestLedger, NotifiedApp, ReceiptID) async throws -> Void
     ) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (app, receipt) = try await poll(in: test)
             try await askedLongAgo(test)
             try await body(test, app, receipt)
@@ -182,7 +179,7 @@ struct UnverifiedNotificationTests {
 
     @Test("The ledger knows the effects that the program gives, and no other")
     func effects() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let rule = try await test.text(
                 "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'notification_effect_known'")
             let known = Set(rule.matches(of: #/'([a-z_]+)'/#).map { String($0.1) })
@@ -210,7 +207,7 @@ struct UnverifiedNotificationTests {
 
     @Test("The address changes with each one that is made, ends when it is closed, and is nowhere in clear")
     func address() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let first = try await test.ledger.apps.openNotifications(of: "com.example.app")
             #expect(try await test.appNow().takesNotifications)
             let second = try await test.ledger.apps.openNotifications(of: "com.example.app")
@@ -228,7 +225,7 @@ struct UnverifiedNotificationTests {
 
     @Test("Old notifications go, the oldest first and not all at once")
     func pruned() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.run(
                 """
                 INSERT INTO ledger.notification (app_id, received_at, version, kind, effect, body)
@@ -256,7 +253,7 @@ struct UnverifiedNotificationTests {
 
     @Test("Worker and server may keep hints and remove old ones", arguments: ["perennial_worker", "perennial_api"])
     func roles(role: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let (app, _) = try await poll(in: test)
             try await test.ledger.operations.grantRoles()
             let database = Database(

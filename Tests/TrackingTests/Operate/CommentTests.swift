@@ -8,7 +8,7 @@ import Testing
 
 /// The tests read, but for a price.
 private let settled = OncePerSuite<TestLedger> { lend in
-    try await withLedger { test in
+    try await withNewLedger { test in
         try await test.ledger.operations.grantRoles()
         try await lend(test)
     }
@@ -32,7 +32,7 @@ struct CommentTests {
 
     @Test("Every view, column and function has a comment, and one without is found")
     func comments() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             #expect(try await test.rows(Self.uncommented) == [])
             try await test.run(
                 """

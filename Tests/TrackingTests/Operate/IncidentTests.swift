@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An incident makes no receipt suspect, and all its receipts are checked again", .serialized, reused)
+@Suite("An incident makes no receipt suspect, and all its receipts are checked again")
 struct IncidentTests {
     /// Whether a receipt is on the schedule, and due within a minute.
     private func scheduled(_ test: TestLedger) async throws -> [[Cell]] {
@@ -23,7 +20,7 @@ struct IncidentTests {
         "Refusals before it was recognised are taken back, and what they retired is asked about again"
     )
     func takenBack() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(4)
             try await test.run(
                 """
@@ -50,7 +47,7 @@ struct IncidentTests {
 
     @Test("A refusal while it runs counts as no answer, and is kept as what it is")
     func forgiven() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(4)
             try await test.run(
                 "UPDATE ledger.receipt SET rejections = 2, rejected_since = now() - interval '80 hours'")
@@ -76,7 +73,7 @@ struct IncidentTests {
 
     @Test("What a refused receipt polled comes back to it")
     func polling() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(3)
             let newer = try await test.upload("newer")
             let answer = Answer(from: test.at(-9), asOf: test.at(-0.5)).but {
@@ -97,7 +94,7 @@ struct IncidentTests {
 
     @Test("A receipt that was retired before the incident was recognised polls again what nothing polls")
     func pollingOfRetired() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(3)
             for _ in 1...3 {
                 try await test.refuse(receipts, speedup: 2_592_000)
@@ -114,7 +111,7 @@ struct IncidentTests {
 
     @Test("It ends when Apple vouches again for ten minutes; then all that was refused is due, soon but not at once")
     func end() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(50)
             try await test.refuse(Array(receipts[0..<10]))
             try await test.ledger.operations.watchCanaries()
@@ -151,7 +148,7 @@ struct IncidentTests {
 
     @Test("Receipts that are gone for good make one incident, not one after the other")
     func goneForGood() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let gone = try await test.canaries(4)
             try await test.refuse(gone, .accountGone)
             try await test.ledger.operations.watchCanaries()
@@ -177,7 +174,7 @@ struct IncidentTests {
 
     @Test("An answer dated hours ahead opens an incident of its own, which forgives no refusal and ends by itself")
     func wrongClock() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(3)
             let before = try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1")
             let ahead = Finding.indeterminate(.clockAhead(by: .hours(3), status: 0))
@@ -202,7 +199,7 @@ struct IncidentTests {
 
     @Test("Settlements and watches at once make one incident; no refusal counts, and no task waits for ever")
     func atOnce() async throws {
-        try await withLedger(connections: 8) { test in
+        try await withNewLedger(connections: 8) { test in
             let receipts = try await test.canaries(40)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for part in 0..<4 {
@@ -226,7 +223,7 @@ struct IncidentTests {
 
     @Test("The status shows running incidents and those of the last day")
     func status() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             #expect(try await test.ledger.operations.status().incidents.isEmpty)
             let receipts = try await test.canaries(3)
             try await test.refuse(receipts)

@@ -53,7 +53,7 @@ struct MigrationTests {
             ),
         ])
     func refused(change: String, reason: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run(change)
             let before = try await test.everything()
             for attempt in [
@@ -70,7 +70,7 @@ struct MigrationTests {
 
     @Test("Later migrations that only add are worked with, and left as they are")
     func ahead() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run(
                 """
                 ALTER TABLE ledger.receipt ADD COLUMN hue text DEFAULT 'green';
@@ -90,7 +90,7 @@ struct MigrationTests {
 
     @Test("A database that lacks a migration is refused with the command to run")
     func behind() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run("DELETE FROM ledger.migration WHERE number = (SELECT max(number) FROM ledger.migration)")
             let error = await #expect(throws: LedgerError.self) { try await test.ledger.operations.requireMigrated() }
             #expect(error?.message.contains("run `perennial migrate`") == true)
@@ -99,7 +99,7 @@ struct MigrationTests {
 
     @Test("There is room for the observations of this month and the next")
     func months() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.addObservationMonths()
             #expect(
                 try await test.text(
@@ -116,7 +116,7 @@ struct MigrationTests {
 
     @Test("Tables whose rows are replaced all the time are vacuumed by settings of their own")
     func vacuumed() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let without = try await test.text(
                 """
                 SELECT COALESCE(string_agg(c.relname, ' '), 'none') FROM pg_class c
@@ -130,7 +130,7 @@ struct MigrationTests {
 
     @Test("psql describes every table, view and function, and every column of the schema perennial")
     func described() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let without = try await test.text(
                 """
                 SELECT COALESCE(string_agg(u.name, ' ' ORDER BY u.name), 'none')

@@ -27,7 +27,7 @@ struct OfferRoleTests {
         "Worker and server ask with an app's server key, and change neither it nor the chains of signed texts",
         arguments: ["perennial_worker", "perennial_api"])
     func serverKey(role: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             let app = test.app.bundleID
             try await acting(as: "perennial_owner", on: test) { ledger in
@@ -51,7 +51,7 @@ struct OfferRoleTests {
 
     @Test("The owner stores and removes a key, the server signs with it, the worker reads its name")
     func offers() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             let app = test.app.bundleID
             try await acting(as: "perennial_owner", on: test) { ledger in

@@ -114,7 +114,7 @@ struct PruneTests {
 
     @Test("Months without a row left give their disk space back, others do not")
     func months() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run(
                 "SELECT count(ledger.add_observation_month(d)) FROM unnest('{2024-02-10,2024-03-10,2024-04-10}'::date[]) d"
             )

@@ -8,10 +8,9 @@ import Testing
 @testable import Tracking
 
 /// What is damaged in it is damaged one after the other.
-private let damageable: OncePerSuite<(TestLedger, AnswerLibrary)> = OncePerSuite { lend in
+private let damageable: OncePerSuite<(TestLedger, AnswerLibrary, KeptRows)> = OncePerSuite { lend in
     try await RebuildTests().withHistory { test, library in
-        try await test.database.keepRows()
-        try await lend((test, library))
+        try await lend((test, library, try await KeptRows(in: test.connectionString)))
     }
 }
 
@@ -54,7 +53,7 @@ struct RebuildTests {
         "A row that Apple signed milliseconds after its answer moves no clock, also of a period that was replaced elsewhere"
     )
     func signedLater() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let library = AnswerLibrary()
             func signed(_ answer: Answer) -> [TransactionRow] {
                 answer.rows.map { row in
@@ -80,7 +79,7 @@ struct RebuildTests {
         "What answers of several receipts and channels take back, a rebuild takes back too, after each of them",
         arguments: 0..<6 as Range<UInt64>)
     func takenBack(seed: UInt64) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             var random = Seeded(seed: 42_200 + seed)
             let library = AnswerLibrary()
             let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
@@ -115,7 +114,7 @@ struct RebuildTests {
     /// A ledger in which much has happened: renewals, equal answers, a refund, an old snapshot, a lagging replica, an
     /// outage that ended access, a purchase that was refunded, refusals.
     func withHistory(_ body: (TestLedger, AnswerLibrary) async throws -> Void) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let library = AnswerLibrary()
             let receipts = [
                 try await test.upload("a"), try await test.upload("b"), try await test.upload("c", by: "bob"),
@@ -205,8 +204,8 @@ struct RebuildTests {
         "A rebuild finds manual damage, mends it under the same keys, and writes no event", .serialized,
         arguments: damages)
     func damage(_ statement: String, _ fact: String) async throws {
-        try await damageable.use { test, library in
-            try await test.database.putRowsBack()
+        try await damageable.use { test, library, rows in
+            try await rows.putBack()
             let keys = "SELECT p.period_id, p.purchased_at FROM ledger.period p ORDER BY 1"
             let checks = """
                 SELECT ledger.checked_at(p, poller) FROM ledger.purchase p
@@ -260,7 +259,7 @@ struct RebuildTests {
     @Test("What is no longer kept is said and never damaged")
     func retention() async throws {
         try await withHistory { test, library in
-            try await test.database.keepRows()
+            let rows = try await KeptRows(in: test.connectionString)
             for statement in [
                 "UPDATE ledger.observation SET body = NULL WHERE outcome = 'verified' AND first_as_of < now() - interval '50 days'",
                 "DELETE FROM ledger.observation WHERE first_as_of < now() - interval '50 days'",
@@ -274,7 +273,7 @@ struct RebuildTests {
                 #expect(rebuilt.gaps.contains { $0.subject == subject }, "\(statement)")
                 #expect(rebuilt.corrected == 0, "\(statement)")
                 #expect(try await test.everything() == before, "\(statement)")
-                try await test.database.putRowsBack()
+                try await rows.putBack()
             }
         }
     }

@@ -5,15 +5,12 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Many refusals at once are an incident of Apple's", .serialized, reused)
+@Suite("Many refusals at once are an incident of Apple's")
 struct RecogniseTests {
     @Test(
         "More than 2 % of the answers, and three receipts, make an incident", arguments: [(3, 147), (3, 146), (2, 0)])
     func threshold(refused: Int, vouched: Int) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.refuse(try await test.canaries(refused))
             try await test.vouched(vouched)
             try await test.ledger.operations.watchCanaries()
@@ -26,7 +23,7 @@ struct RecogniseTests {
 
     @Test("Answers that vouch again are counted: those read in full, and equal ones")
     func counted() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let counted = "SELECT COALESCE(sum(answers), 0)::int AS answers FROM ledger.verified_minute"
             let receipts = try await test.canaries(2)
             #expect(try await test.text(counted) == "0")
@@ -56,7 +53,7 @@ struct RecogniseTests {
         "What says nothing of Apple makes no incident: a wrong secret, another bundle, receipts never verified, silence"
     )
     func otherReasons() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(5)
             try await test.refuse(receipts, .wrongSecret)
             try await test.refuse(receipts, .otherBundle)
@@ -70,7 +67,7 @@ struct RecogniseTests {
 
     @Test("Receipts refused one after the other, over more than ten minutes, are refused for good as ever")
     func slowly() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.vouched(1)
             for receipt in try await test.canaries(4) {
                 try await test.refuse([receipt])
@@ -89,7 +86,7 @@ struct RecogniseTests {
 
     @Test("Answers of long ago do not make the share small")
     func longAgo() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(3)
             try await test.vouched(1_000)
             try await test.pass(minutes: 12)
@@ -101,7 +98,7 @@ struct RecogniseTests {
 
     @Test("Receipts that Apple has not vouched for lately make no incident, also many at once", arguments: [1, 43_200])
     func afterAStop(speedup: Int) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(6)
             let stop = "interval '1 day' * 32 / \(speedup)"
             try await test.run("UPDATE ledger.receipt SET verified_at = verified_at - \(stop)")
@@ -114,7 +111,7 @@ struct RecogniseTests {
 
     @Test("Equal answers vouch too: of receipts that say the same for months, each is a canary")
     func confirmed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await test.canaries(3)
             try await test.run(
                 """
@@ -129,7 +126,7 @@ struct RecogniseTests {
 
     @Test("Another app's receipts are its own")
     func otherApp() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
             let other = try await test.ledger.apps.app("com.example.other")
             try await test.run(

@@ -161,7 +161,7 @@ struct RepairTests {
 
     @Test("Repairs beside settlements neither collide nor undo them")
     func atOnce() async throws {
-        try await withLedger(connections: 8) { test in
+        try await withNewLedger(connections: 8) { test in
             for round in 0..<10 {
                 let (old, new) = (try await test.upload("old\(round)"), try await test.upload("new\(round)"))
                 let id = OriginalTransactionID("s\(round)")

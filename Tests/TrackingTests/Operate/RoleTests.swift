@@ -7,7 +7,7 @@ import Testing
 
 /// A ledger with roles, a checked receipt and a feed. The tests that use it read, and try in vain to write.
 private let settled = OncePerSuite<TestLedger> { lend in
-    try await withLedger { test in
+    try await withNewLedger { test in
         try await test.ledger.operations.grantRoles()
         try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
         try await test.sellDeliverables()
@@ -24,8 +24,8 @@ private let settled = OncePerSuite<TestLedger> { lend in
 struct RoleTests {
     @Test("The script may run again and again, and from two databases at once")
     func again() async throws {
-        try await withLedger { one in
-            try await withLedger { other in
+        try await withNewLedger { one in
+            try await withNewLedger { other in
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for ledger in [one.ledger, other.ledger] {
                         group.addTask { for _ in 0..<5 { try await ledger.operations.grantRoles() } }
@@ -71,7 +71,7 @@ struct RoleTests {
 
     @Test("Worker and server can upload, claim, settle, end holds and feed", arguments: processes)
     func settle(role: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await acting(as: role, on: test) { ledger, database in
                 let own = TestLedger(
@@ -225,7 +225,7 @@ struct RoleTests {
 
     @Test("Worker and server write the new id of a restored feed down", arguments: processes)
     func restoredFeed(role: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await test.run(
                 """
@@ -249,7 +249,7 @@ struct RoleTests {
 
     @Test("Privileges of an older release are revoked")
     func narrowed() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await test.run(
                 "GRANT UPDATE ON ledger.event, ledger.ownership, ledger.subscription_span TO perennial_api")
@@ -279,7 +279,7 @@ struct RoleTests {
 
     @Test("The owner role grants, merges, assigns and erases")
     func owner() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await test.sellDeliverables()
             _ = try await test.ledger.orders.place(
@@ -330,7 +330,7 @@ struct RolePurchaseTests {
         "Worker and server place orders, deliver, acknowledge, skip and expire",
         arguments: ["perennial_worker", "perennial_api"])
     func deliver(role: String) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await test.sellDeliverables()
             try await acting(as: role, on: test) { ledger, database in

@@ -76,7 +76,7 @@ struct StatusTests {
 
     @Test("Small ledgers are counted, large ones estimated in the same time")
     func totals() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             for name in 0..<40 { try await test.upload("r\(name)") }
             #expect(try await test.ledger.operations.status().lastCheckedAt == nil)
             let bought = try await test.upload("r0")

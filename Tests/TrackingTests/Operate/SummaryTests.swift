@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("The sums of each day follow the history while it changes", .serialized, reused) struct SummaryTests {
+@Suite("The sums of each day follow the history while it changes") struct SummaryTests {
     /// Days on which a sum is not what the full history gives.
     private func wrongDays(_ test: TestLedger) async throws -> String {
         try await test.text(
@@ -33,7 +30,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("Sums follow purchases, renewals, refunds and late news; the same step twice changes nothing")
     func follow() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-40), asOf: test.at(-39)))
             #expect(try await wrongDays(test) != "0", "the comparison would see nothing")
@@ -53,7 +50,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("A change without an event, such as a corrected price, is found by the round through all")
     func round() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await summariseAll(test)
             try await test.database.transaction {
@@ -72,7 +69,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("An empty feed is not read ahead: the first events are not passed over")
     func empty() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             for _ in 0..<3 { try await test.ledger.operations.summarise(isFirstRound: true) }
             #expect(try await test.text("SELECT position::text FROM ledger.summary_progress") == "0")
             let receipt = try await test.upload("a")
@@ -92,7 +89,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("Reports read the history of what was settled, said or priced since it was summarised, until it is again")
     func rows() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             for number in 0..<3 {
                 let answer = Answer(from: test.at(-40), asOf: test.at(-30)).but {
                     $0.subscription = OriginalTransactionID("s\(number)")
@@ -129,7 +126,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("Today so far counts what began and ended until now, not what is still to end")
     func today() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let day: Int64 = 86_400_000
             let midnight = test.now.milliseconds / day * day
             let earlier = Instant(milliseconds: (midnight + test.now.milliseconds) / 2)
@@ -159,7 +156,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("An erased subscription leaves the sums")
     func erased() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await summariseAll(test)
             try await test.database.transaction { try $0.script("DELETE FROM ledger.subscription") }
@@ -195,7 +192,7 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
     @Test("Answers are added up by hour and old hours are dropped")
     func checks() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.database.transaction {
                 try $0.script("INSERT INTO ledger.check_hour VALUES (1, now() - interval '41 days', 1, 1, 1)")
             }

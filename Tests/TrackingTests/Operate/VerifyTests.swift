@@ -6,10 +6,9 @@ import Testing
 @testable import Tracking
 
 /// What is broken in it is broken one after the other.
-private let breakable: OncePerSuite<TestLedger> = OncePerSuite { lend in
+private let breakable: OncePerSuite<(TestLedger, KeptRows)> = OncePerSuite { lend in
     try await VerifyTests.withLife { test in
-        try await test.database.keepRows()
-        try await lend(test)
+        try await lend((test, try await KeptRows(in: test.connectionString)))
     }
 }
 
@@ -185,7 +184,7 @@ struct VerifyTests {
 
     /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
     static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let coins = CatalogProduct(id: "coins", kind: .nonConsumable, entitlements: ["coins"])
             let monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["monthly"])
             try await test.sell(
@@ -220,8 +219,8 @@ struct VerifyTests {
 
     @Test("What is broken is found and named", .serialized, arguments: cases)
     func broken(_ broken: Broken) async throws {
-        try await breakable.use { test in
-            try await test.database.putRowsBack()
+        try await breakable.use { test, rows in
+            try await rows.putBack()
             try await test.run(broken.script)
             let found = try await test.violations([broken.invariant])
             let violation = try #require(found.first { $0.detail.contains(broken.detail) }, "found \(found)")
@@ -234,7 +233,7 @@ struct VerifyTests {
 
     @Test("A delivery of other units than the catalog gives is found, unless the catalog may have changed since")
     func units() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.sellDeliverables()
             try await test.check(try await test.upload("a"), test.bought([("p", "coins")]))
             try await test.run("UPDATE ledger.product SET units_since = now() - interval '1 hour'")
@@ -384,7 +383,7 @@ struct VerifyTests {
 
     @Test("A worker states its lease and speed-up; the newest sign of life counts")
     func terms() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             let own = VerifyTerms(leaseSeconds: 7, speedup: 3)
             #expect(try await test.ledger.operations.verifyTerms(otherwise: own) == own)
             var ledger = test.ledger

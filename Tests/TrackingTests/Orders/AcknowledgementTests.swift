@@ -4,13 +4,11 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A service acknowledges many deliveries by one call", .serialized, reused)
+@Suite("A service acknowledges many deliveries by one call")
 struct AcknowledgementTests {
     @Test("What nothing follows from, what pays an order, what changed, what is settled and what is unknown, at once")
     func mixed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             _ = try await test.sealed.orders.place(
                 OrderRequest(customer: "ann", productID: "themes"), of: test.app.bundleID, requestKey: "k")
@@ -50,7 +48,7 @@ struct AcknowledgementTests {
 
     @Test("An app that does not exist is refused, with deliveries of another app and with none")
     func unknownApp() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             for ids in [[1], []] as [[Int64]] {
@@ -65,7 +63,7 @@ struct AcknowledgementTests {
 
     @Test("Numbers that end a hundred keep apart, and each delivery says who acknowledged it")
     func hundreds() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.run("ALTER TABLE ledger.delivery ALTER COLUMN delivery_id RESTART WITH 98")
             for place in 0..<4 { try await test.buys("p\(place)", days: -2 + Double(place) / 10) }

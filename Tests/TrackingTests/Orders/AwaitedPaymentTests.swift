@@ -4,16 +4,14 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An order waits for the transaction that the caller named", .serialized, reused)
+@Suite("An order waits for the transaction that the caller named")
 struct AwaitedPaymentTests {
     private static let sold: [(id: String, product: ProductID)] = [("p", "coins")]
     private static let both: [(id: String, days: Double)] = [("p", -2), ("t", -1.9)]
 
     @Test("Another purchase does not pay it meanwhile; the named one does when Apple lists it")
     func waits() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.check(
@@ -32,7 +30,7 @@ struct AwaitedPaymentTests {
 
     @Test("What paid it before pays another order; the waiting is about one order")
     func moves() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (older, order) = (try await test.place(), try await test.place(days: -2.5))
             try await test.buys("p")
@@ -51,7 +49,7 @@ struct AwaitedPaymentTests {
         "The waiting ends with the next upload for the order, once any answer lists the transaction, and when the order ends",
         arguments: End.allCases)
     func ends(end: End) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let answer = test.bought(Self.sold, asOf: -0.9)
@@ -74,7 +72,7 @@ struct AwaitedPaymentTests {
 
     @Test("A proof claims nothing for an order that waits, and what is named pays in whatever answer it comes")
     func proofs() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let device = try await test.send("device", for: order)

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An acknowledgement and a change of what it acknowledges wait for each other", .serialized, reused)
+@Suite("An acknowledgement and a change of what it acknowledges wait for each other")
 struct DeliveryRaceTests {
     @Test(
         "A refund that arrives during an acknowledgement is taken back",
@@ -17,7 +15,7 @@ struct DeliveryRaceTests {
             "SELECT ledger.settle_deliveries(1, ARRAY[1]::bigint[], 'key 1', NULL)",
         ])
     func refundWaits(acknowledge: String) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             let refund = try await test.database.transaction { transaction in
@@ -33,7 +31,7 @@ struct DeliveryRaceTests {
 
     @Test("An acknowledgement that arrives during a refund brings the take-back")
     func acknowledgementWaits() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             let due = try await test.due()
@@ -56,7 +54,7 @@ struct DeliveryRaceTests {
 
     @Test("A delivery that gets its position while it is skipped does not stay in the queue")
     func placedMeanwhile() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             let id = try #require(Int64(try await test.text("SELECT delivery_id FROM ledger.delivery")))
@@ -86,7 +84,7 @@ struct DeliveryRaceTests {
 
     @Test("The writer that locked the queue gets the delivery too", arguments: Other.allCases)
     func queueBeforeDelivery(other: Other) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             let waiting = try await test.database.transaction { transaction in

@@ -6,13 +6,11 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What was bought is delivered once, and taken back once", .serialized, reused)
+@Suite("What was bought is delivered once, and taken back once")
 struct DeliveryTests {
     @Test("A consumable gives its units, its refund takes them back, and its reversal gives them again")
     func turns() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let due = "SELECT position, turn, units, balance FROM perennial.delivery_due"
             try await test.buys("p", quantity: 3)
@@ -37,7 +35,7 @@ struct DeliveryTests {
 
     @Test("One answer that lags behind a refund makes no turn after one that was acknowledged")
     func lagging() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.acknowledgeAll()
@@ -53,7 +51,7 @@ struct DeliveryTests {
 
     @Test("A refund before the acknowledgement is taken back after it; what was refunded at first sight is not given")
     func refunds() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.buys("p", asOf: -0.8, refunded: -0.9)
@@ -81,7 +79,7 @@ struct DeliveryTests {
 
     @Test("A refund takes back the part of what was given that an answer shows; while its turn is due, that follows")
     func parts() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.acknowledgeAll()
@@ -123,7 +121,7 @@ struct DeliveryTests {
     @Test(
         "What an upgraded period gave is taken back where Apple refunds the rest of its price, and not by the upgrade")
     func restRefund() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await test.upload("a")
             func tell(_ asOf: Double, upgraded: Bool, refundedAt: Double? = nil, percentage: Int? = nil) async throws {
@@ -158,7 +156,7 @@ struct DeliveryTests {
 
     @Test("Nothing that was bought before a product got its kind is delivered, unless no catalog had named it")
     func since() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell([CatalogProduct(id: "themes", entitlements: ["themes"])])
             try await test.buys("old", "themes")
             try await test.buys("never named", "coins", days: -0.1, asOf: -0.05)
@@ -182,7 +180,7 @@ struct DeliveryTests {
 
     @Test("The same purchase under another id is a possible duplicate, in one answer and in two")
     func duplicates() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", quantity: 2)
             try await test.buys("q", quantity: 2)
@@ -201,7 +199,7 @@ struct DeliveryTests {
 
     @Test("What carries an account token is no possible duplicate and makes none, in one answer and in two")
     func twins() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             func answer(_ tokens: [String: String], asOf: Double) -> Finding {
                 guard case .verified(var evidence) = test.bought(tokens.keys.sorted().map { ($0, "coins") }, asOf: asOf)
@@ -228,7 +226,7 @@ struct DeliveryTests {
 
     @Test("A token that is learnt by one receipt gives what another one showed and was skipped beside it")
     func twinsApart() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (first, second) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(first, test.bought([("p", "coins")]))
@@ -245,7 +243,7 @@ struct DeliveryTests {
 
     @Test("A non-consumable moves with its receipt by two turns; what is used up or runs stays")
     func transfers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for product in ["themes", "coins", "season"] as [ProductID] {
                 try await test.buys(product.text, product)
@@ -263,7 +261,7 @@ struct DeliveryTests {
 
     @Test("A merge and a split move what was delivered without turns")
     func merges() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "anon")
             try await test.buys("t", "themes", by: "anon")
@@ -282,7 +280,7 @@ struct DeliveryTests {
 
     @Test("What a merged name got before another customer had it is shown under the name that it means now")
     func mergedAfterTransfer() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("t", "themes", by: "anon")
             try await test.acknowledgeAll()
@@ -303,7 +301,7 @@ struct DeliveryTests {
 
     @Test("An erased customer gets nothing more, and another upload gives nothing")
     func erasure() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.buys("t", "themes")
@@ -322,7 +320,7 @@ struct DeliveryTests {
 
     @Test("Periods give, trials too; a refund takes back, an upgrade does not")
     func periods() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-35)).but { $0.trial = true }
@@ -346,7 +344,7 @@ struct DeliveryTests {
 
     @Test("Acknowledging is idempotent, foreign deliveries are unknown, and a person can skip one")
     func acknowledging() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.buys("q", quantity: 2)
@@ -406,7 +404,7 @@ struct QueuePlanTests {
 
     @Test("Marking, storing turns, acknowledging and settling one delivery read a few entries of four hundred")
     func plannedWhileEmpty() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             for table in ["delivery", "due_delivery"] {
                 try await test.database.runOutsideTransaction("VACUUM ANALYZE ledger.\(table)")
             }

@@ -4,8 +4,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// How Apple dates a purchase of 30 days ago later.
 private enum LaterDate: String, CaseIterable, CustomTestStringConvertible {
     /// A restored copy, with an id of its own, and the first date beside it.
@@ -34,11 +32,11 @@ private enum LaterDate: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite("The earliest date that Apple ever gave for a purchase counts", .serialized, reused)
+@Suite("The earliest date that Apple ever gave for a purchase counts")
 struct EarliestDateTests {
     @Test("A restored copy takes nothing from an uploader and pays no new order", arguments: LaterDate.allCases)
     fileprivate func ofAnother(later: LaterDate) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = test.bought([("l", "themes")], days: -30)
             try await test.check(try await test.upload("of bob", by: "bob"), first)
@@ -54,7 +52,7 @@ struct EarliestDateTests {
 
     @Test("A copy that comes alone is as old as the purchase", arguments: [LaterDate.restored, .sameTransaction])
     fileprivate func alone(later: LaterDate) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("season", days: -0.2)
             let answer = later.answer(test.bought([("s", "season")], days: -30), in: test)
@@ -67,7 +65,7 @@ struct EarliestDateTests {
     @Test(
         "What was bought before deliveries began is never due, whatever date a copy has", arguments: LaterDate.allCases)
     fileprivate func deliversSince(later: LaterDate) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = test.bought([("l", "themes")], days: -130)
             try await test.check(try await test.upload("a"), first)
@@ -78,7 +76,7 @@ struct EarliestDateTests {
 
     @Test("An old purchase that was given pays no later order, whatever date a copy has", arguments: LaterDate.allCases)
     fileprivate func given(later: LaterDate) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = test.bought([("s", "season")], days: -30)
             try await test.check(try await test.upload("a"), first)
@@ -94,7 +92,7 @@ struct EarliestDateTests {
 
     @Test("An order that a copy paid before its first date was known is unpaid again, while what it gives is due")
     func learntLater() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = test.bought([("s", "season")], days: -30)
             let order = try await test.place("season", days: -0.2)

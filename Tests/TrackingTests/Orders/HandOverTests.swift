@@ -7,9 +7,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What is still to be given moves with its purchase, and what was given does not", .serialized, reused)
+@Suite("What is still to be given moves with its purchase, and what was given does not")
 struct HandOverTests {
     private func assign(_ id: OriginalTransactionID, to customer: String, in test: TestLedger) async throws {
         _ = try await test.ledger.customers.assign(
@@ -18,7 +16,7 @@ struct HandOverTests {
 
     @Test("What a person assigns pays the new owner's order while it is due; a merge and a split decide anew, too")
     func byHand() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
             let customers = test.ledger.customers
@@ -52,7 +50,7 @@ struct HandOverTests {
 
     @Test("What is to be taken back is taken from whom it was given to, whoever owns it now", arguments: [true, false])
     func takenBack(byToken: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "bob")
             try await test.acknowledgeAll()
@@ -77,7 +75,7 @@ struct HandOverTests {
         "A transfer by the app's policy moves what is due, except for an order of the former owner",
         arguments: [true, false])
     func transferred(isOrdered: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let theirs = isOrdered ? try await test.place("themes", by: "bob") : nil
             let mine = try await test.place("themes")
@@ -108,7 +106,7 @@ struct HandOverTests {
 
     @Test("An order that kept what the policy transferred is unpaid where a token gives that to a third customer")
     func transferredTwice() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, named) = (try await test.place("themes", by: "bob"), "3f2504e0-4f89-41d3-9a0c-0305e82c3301")
             try await test.buys("t", "themes", by: "bob")
@@ -126,7 +124,7 @@ struct HandOverTests {
 
     @Test("What was due and moved away was not taken back, however often it comes and goes")
     func toAndFro() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
             try await test.buys("p", by: "eve")
@@ -155,7 +153,7 @@ struct HandOverTests {
         "A period pays the order of a new owner while it is due, and never after it was given",
         arguments: [true, false])
     func periods(isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("monthly", days: -10)
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
@@ -176,7 +174,7 @@ struct HandOverTests {
         "Orders that an earlier version paid with nothing are named, and the next decision mends them",
         arguments: [true, false])
     func paidWithNothing(isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.buys("p", by: "bob")
@@ -213,7 +211,7 @@ struct HandOverTests {
 
     @Test("Where the process ends before it decides what pays a new order, the repetition of the request does")
     func repeated() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", days: -1.0 / 1_440, asOf: -0.5 / 1_440)
             let sealed = try test.sealed

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A purchase that is stored before its order pays it", .serialized, reused)
+@Suite("A purchase that is stored before its order pays it")
 struct LateOrderTests {
     private static func minutes(_ count: Double) -> Double { count / 1_440 }
 
@@ -20,7 +18,7 @@ struct LateOrderTests {
 
     @Test("An order is paid as it is placed, by what was bought at most ten minutes before; a repetition says so, too")
     func placed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let now = Self.minutes(-1)
             try await test.check(
@@ -41,7 +39,7 @@ struct LateOrderTests {
     @Test(
         "What was given already, what another customer bought, and what a customer only points at pays no later order")
     func unpaid() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let now = Self.minutes(-1)
             try await test.buys("given", days: Self.minutes(-5), asOf: now)
@@ -56,7 +54,7 @@ struct LateOrderTests {
 
     @Test("The period of a subscription pays its later order, and a renewal does not")
     func periods() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = Answer(from: test.at(Self.minutes(-5)), asOf: test.at(Self.minutes(-1)))
             try await test.check(try await test.upload("monthly"), first)
@@ -92,7 +90,7 @@ struct LateOrderTests {
 
     @Test("A pointer to a non-consumable makes no order owned, and a pointer lets no app finish a consumable")
     func pointers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let early = try await place("themes", in: test)
             for (id, product) in [("t", "themes"), ("p", "coins")] as [(String, ProductID)] {

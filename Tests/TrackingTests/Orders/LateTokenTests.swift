@@ -5,14 +5,12 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// How an account token becomes known after another customer got the purchase.
 private enum TokenPath: CaseIterable {
     case upload, uploadByOther, uploadForOrder, proof, scheduledCheck, signedText, signedTextByOther, pointerByThird
 }
 
-@Suite("An account token that is learnt late means the same whatever brings it", .serialized, reused)
+@Suite("An account token that is learnt late means the same whatever brings it")
 struct LateTokenTests {
     /// A purchase that bob got, and whose token names ann or her order.
     private struct Story {
@@ -35,7 +33,7 @@ struct LateTokenTests {
         "What another customer was given pays nothing, and the answer is failed; what is still due is the named one's",
         arguments: [true, false])
     func paths(isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for story in Story.all {
                 let theirs = story.isOrdered ? try await test.place(by: story.bob) : nil

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Products on offer and signed offers follow from what is stored", .serialized, reused)
+@Suite("Products on offer and signed offers follow from what is stored")
 struct OfferTests {
     private static let signer = P256.Signing.PrivateKey()
 
@@ -68,7 +66,7 @@ struct OfferTests {
 
     @Test("A receipt that shows another customer's subscription leads to the alternate, also when it ended")
     func byReceipt() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await sell(in: test)
             let (plain, alternate): ([ProductID], [ProductID]) = (
                 ["coins", "monthly", "season"], ["alternate", "coins", "season"]
@@ -92,7 +90,7 @@ struct OfferTests {
 
     @Test("An order from the same device leads to the alternate where no receipt does")
     func byDevice() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             _ = try await order(by: "ann", device: "tablet", in: test)
             #expect(try await products(for: "bob", on: "tablet", in: test).contains("monthly"))
@@ -108,7 +106,7 @@ struct OfferTests {
     @Test(
         "Offers are for the newcomer, the current or the lapsed subscriber, and are redeemed once")
     func eligibility() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             #expect(try await offers(for: "ann", in: test) == [.neverSubscribed, .neverSubscribed])
             let running = Answer(from: test.at(-9), asOf: test.at(-3))
@@ -138,7 +136,7 @@ struct OfferTests {
 
     @Test("A trial or a running subscription makes its group ineligible, a family share does not, nor is it replaced")
     func introductory() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let yearly = CatalogProduct(id: "yearly", kind: .autoRenewable, group: "group", entitlements: [])
             try await test.sell([yearly])
             func shown() async throws -> ProductOnOffer? {
@@ -208,7 +206,7 @@ struct OfferTests {
         arguments: standings.indices)
     func introductoryByState(_ index: Int) async throws {
         let standing = Self.standings[index]
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell(
                 ["monthly", "yearly"].map {
                     CatalogProduct(id: $0, kind: .autoRenewable, group: "group", entitlements: [])
@@ -222,7 +220,7 @@ struct OfferTests {
 
     @Test("What runs and what is kept is owned; what ended, was taken back, used up or is another's is not")
     func owned() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             func owned(_ customer: String? = "ann") async throws -> [ProductID] {
                 let products = try await test.ledger.offers.products(for: customer, on: nil, of: test.app.bundleID)
@@ -248,7 +246,7 @@ struct OfferTests {
 
     @Test("The classic form is a DER signature over seven values, which the public key verifies")
     func classic() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             try await storeKey(in: test)
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
@@ -279,7 +277,7 @@ struct OfferTests {
 
     @Test("The form jws is a compact ES256 text with Apple's claims, which the public key verifies")
     func jws() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             try await storeKey(in: test)
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
@@ -315,7 +313,7 @@ struct OfferTests {
 
     @Test("What is not there, or does not fit, is an error that says so")
     func refusals() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             func refusal(_ attempt: () async throws -> OfferAnswer) async -> (LedgerError.Kind?, String) {
@@ -357,7 +355,7 @@ struct OfferTests {
 
     @Test("Nothing is written, for known and unknown customers")
     func nothingWritten() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             try await storeKey(in: test)
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))

@@ -6,13 +6,11 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An order is paid once, by its own transaction", .serialized, reused)
+@Suite("An order is paid once, by its own transaction")
 struct OrderTests {
     @Test("A repetition gets the same answer, another request with the key is refused")
     func repetitions() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let orders = (try test.sealed).orders
             let first = try await orders.place(orderRequest(), of: test.app.bundleID, requestKey: "k")
@@ -41,7 +39,7 @@ struct OrderTests {
 
     @Test("What cannot be ordered is refused: another quantity, product, price or device, and a 21st open order")
     func refusals() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let orders = (try test.sealed).orders
             var bad = [orderRequest("unknown"), orderRequest(by: "")]
@@ -86,7 +84,7 @@ struct OrderTests {
 
     @Test("The oldest untouched order gives way to the 21st; its token still pays it")
     func givesWay() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let touched = try await test.place(days: -4)
             try await test.run("UPDATE ledger.purchase_order SET state = 'purchasing', cause = 'device'")
@@ -107,7 +105,7 @@ struct OrderTests {
 
     @Test("The limit of open orders counts those that came with a merged name")
     func givesWayAfterMerge() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for number in 0..<24 { _ = try await test.place(by: number < 12 ? "e" : "f", days: -3) }
             try await test.merge("e", into: "f")
@@ -120,7 +118,7 @@ struct OrderTests {
 
     @Test("A service cancels an order that is not paid; what has ended stays as it is")
     func cancelled() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, paid) = (try await test.place(), try await test.place(by: "bob"))
             let orders = test.ledger.acting(as: .user("kim")).orders
@@ -147,7 +145,7 @@ struct OrderTests {
         "An order whose payer Apple took back is paid by another purchase that fits, and keeps the first one without one"
     )
     func refundedPayer() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let receipt = try await test.upload("a")
@@ -173,7 +171,7 @@ struct OrderTests {
 
     @Test("A possible duplicate pays nothing and is listed")
     func duplicates() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (first, second) = (try await test.place(), try await test.place(days: -2.5))
             try await test.check(try await test.upload("a"), test.bought([("p", "coins"), ("q", "coins")]))
@@ -200,7 +198,7 @@ struct OrderTests {
         "What carries its order's token and what was bought beside it without one are two, also where it is learnt later",
         arguments: [["p", "q"], ["q", "p"]], [false, true])
     func besideToken(ids: [String], isLearntLater: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (named, other) = (try await test.place(), try await test.place(days: -2.5))
             let receipt = try await test.upload("a")
@@ -224,7 +222,7 @@ struct OrderTests {
 
     @Test("A non-consumable that is owned already needs no payment, whenever Perennial learns of it")
     func ownedLater() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("themes", days: -1.5)
             try await test.buys("t", "themes", days: -20)
@@ -238,7 +236,7 @@ struct OrderTests {
 
     @Test("An order without its delivery is a violation, whether what it gives is due or was carried out")
     func verified() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.buys("p")
@@ -258,7 +256,7 @@ struct OrderTests {
 
     @Test("The customer's newest open order before the purchase is paid, delivered, and refunded")
     func paid() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (second, first) = (try await test.place(), try await test.place(days: -2.5))
             let later = try await test.place(days: -1)
@@ -286,7 +284,7 @@ struct OrderTests {
 
     @Test("An account token names the order and its customer, before every other rule")
     func tokens() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let older = try await test.place("monthly", by: "ann", days: -30)
             let named = try await test.place("monthly", by: "ann", days: -20)
@@ -308,7 +306,7 @@ struct OrderTests {
 
     @Test("A late payment revives what expired, failed or was cancelled; a merge keeps the customer")
     func revivals() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for (index, state) in ["expired", "failed", "cancelled"].enumerated() {
                 let order = try await test.place("monthly", by: "anon \(index)", days: -10)
@@ -330,7 +328,7 @@ struct OrderTests {
 
     @Test("An order for a non-consumable that the customer owns is delivered already, without a delivery")
     func alreadyOwned() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("t", "themes")
             let order = try await test.place("themes", days: -1)
@@ -344,7 +342,7 @@ struct OrderTests {
 
     @Test("A device reports with a proof; a paid order does not change, and a wrong proof is refused")
     func reports() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let orders = (try test.sealed).orders
@@ -388,7 +386,7 @@ struct OrderTests {
 
     @Test("An order that is not paid expires")
     func expiry() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, other) = (try await test.place(), try await test.place())
             try await test.run(

@@ -4,8 +4,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// What happens to one customer's themes, which are kept for good.
 private enum Step: String, CaseIterable {
     /// The customer has them in the sandbox.
@@ -38,7 +36,7 @@ private enum Step: String, CaseIterable {
 /// Who sends what is bought for an order.
 private enum Way: String, CaseIterable { case proof, order, transaction }
 
-@Suite("An order for what is owned already", .serialized, reused)
+@Suite("An order for what is owned already")
 struct OwnedOrderTests {
     private func answer(_ step: Step, of customer: String, in test: TestLedger) -> Finding {
         let asOf = test.at(step == .refunded ? -0.2 : -0.3)
@@ -81,7 +79,7 @@ struct OwnedOrderTests {
         "What a family member shares and what is in the sandbox keeps no order from its payment",
         arguments: Way.allCases)
     fileprivate func notOwned(way: Way) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for step in [Step.inSandbox, .shared] {
                 for steps in [[step, .ordered], [.ordered, step]] {
@@ -109,7 +107,7 @@ struct OwnedOrderTests {
 
     @Test("What is owned in the sandbox makes the order for which its receipt is sent need no payment")
     func sandbox() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, _) = try await take([.inSandbox, .ordered], by: "ann", in: test)
             let receipt = try await test.send("sandbox", for: order)
@@ -123,7 +121,7 @@ struct OwnedOrderTests {
 
     @Test("What is bought for an order of what was owned already pays it, whoever sends it", arguments: Way.allCases)
     fileprivate func boughtAgain(way: Way) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let steps: [Step] = [.owned, .ordered, .refunded, .bought]
             let (order, receipt) = try await take(steps, by: "ann", way, in: test)
@@ -142,7 +140,7 @@ struct OwnedOrderTests {
 
     @Test("A payment that moves to another order leaves the first one as it was")
     func moved() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, _) = try await take([.owned, .ordered, .bought], by: "ann", .order, in: test)
             #expect(try await test.log(of: order) == "delivered already_owned, paid order")
@@ -158,7 +156,7 @@ struct OwnedOrderTests {
 
     @Test("In every order of what happens, what is bought for an order pays it and is given")
     func arrivals() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let all = Step.allCases.permutations.filter { steps in
                 func comes(_ one: Step, before other: Step) -> Bool {

@@ -7,8 +7,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// What the ledger has of one customer: what pays which order, what is delivered, and whose the purchases are.
 private struct Seen {
     var payers: [String: String] = [:]
@@ -121,7 +119,7 @@ extension PayingTransaction {
     }
 }
 
-@Suite("The same orders are paid and the same units credited in every arrival order", .serialized, reused)
+@Suite("The same orders are paid and the same units credited in every arrival order")
 struct PaymentArrivalTests {
     /// Orders and purchases begin here, in days from now.
     private static let beginning = -2.0
@@ -130,7 +128,7 @@ struct PaymentArrivalTests {
 
     @Test("Paid orders and credited units equal a brute-force matching", arguments: 1...3 as ClosedRange<UInt64>)
     func arrivals(block: UInt64) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.sell(in: test)
             var plays: [Play] = []
             for number in 0..<10 as Range<UInt64> {

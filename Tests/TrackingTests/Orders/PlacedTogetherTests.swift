@@ -65,7 +65,7 @@ struct PlacedTogetherTests {
 
     @Test("Where PostgreSQL takes the tables to be empty, an order looks at the orders of its customer alone")
     func plannedWhileEmpty() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.sellDeliverables()
             for table in ["purchase_order", "order_request"] {
                 try await test.database.runOutsideTransaction("VACUUM ANALYZE ledger.\(table)")

@@ -5,13 +5,11 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A receipt that is sent for an order pays it", .serialized, reused)
+@Suite("A receipt that is sent for an order pays it")
 struct ProofTests {
     @Test("A proof claims one transaction of the ordered product; other rows of the receipt have no owner")
     func one() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let receipt = try await test.send("device", for: order)
@@ -31,7 +29,7 @@ struct ProofTests {
 
     @Test("A proof takes what another customer merely uploaded and did not get; what was delivered stays")
     func merelyUploaded() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.buys("p", by: "bob")
@@ -65,7 +63,7 @@ struct ProofTests {
     func skipped(because reason: String, paidBy way: String) async throws {
         // A consumable that another customer owns does not move with an upload.
         if way == "upload", reason != "erased" { return }
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             if reason == "duplicate" { try await test.buys("o", by: "bob") }
             try await test.buys("p", by: "bob")
@@ -108,7 +106,7 @@ struct ProofTests {
         "A proof claims nothing that was bought before the order, pays another order, carries another token or is of another product",
         arguments: ["before", "paid", "token", "product", "assigned", "refunded"])
     func refused(because reason: String) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let other = try await test.place(by: "bob", days: -4)
             let order = try await test.place(
@@ -137,7 +135,7 @@ struct ProofTests {
         "Where Apple takes back what pays an order, its proof claims another purchase, whatever receipt shows the refund"
     )
     func freedByRefund() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.check(
@@ -156,7 +154,7 @@ struct ProofTests {
 
     @Test("A token names the customer of its order also where a device sends the receipt")
     func tokens() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, other) = (try await test.place(by: "bob"), try await test.place())
             try await test.check(
@@ -170,7 +168,7 @@ struct ProofTests {
 
     @Test("An answer that lags behind the purchase pays when it comes")
     func later() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             let receipt = try await test.send("device", for: order)
@@ -187,7 +185,7 @@ struct ProofTests {
 
     @Test("A proof claims a subscription at its purchase, never at a renewal")
     func subscriptions() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("monthly", days: -10)
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
@@ -208,7 +206,7 @@ struct ProofTests {
 
     @Test("A service names the order: it is paid before older orders of the same product")
     func named() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (older, order) = (try await test.place(days: -3.5), try await test.place())
             let receipt = try await test.send("receipt of p", for: order, by: "ann")
@@ -229,7 +227,7 @@ struct ProofTests {
 
     @Test("A second pack within ten minutes is the second order's, although the first one's is still in the receipt")
     func secondPack() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let first = try await test.place(days: -2)
             try await test.check(
@@ -252,7 +250,7 @@ struct ProofTests {
 
     @Test("What was delivered before an order pays it no more; what is still due pays the nearest order")
     func boughtBefore() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p")
             try await test.acknowledgeAll()
@@ -283,7 +281,7 @@ struct ProofTests {
 
     @Test("An order that is paid after its delivery was made has it, due or carried out", arguments: [true, false])
     func paidLate(isAcknowledged: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.run("UPDATE ledger.purchase_order SET state = 'failed', cause = 'device'")
@@ -304,7 +302,7 @@ struct ProofTests {
 
     @Test("A stronger cause moves a payment while nothing of it was acknowledged")
     func moved() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (older, newer) = (try await test.place(), try await test.place(days: -2.5))
             try await test.buys("p")
@@ -327,7 +325,7 @@ struct ProofTests {
 
     @Test("A purchase that another customer was given, or that Apple took back, is refused to the order, not absent")
     func refusedNotAbsent() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "bob")
             try await test.acknowledgeAll()
@@ -352,7 +350,7 @@ struct ProofTests {
 
     @Test("Each order frees one new receipt of its customer's hourly limit, by a device or a service")
     func freed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for index in 0..<10 {
                 _ = try await test.ledger.intake.store([test.launch("\(index)")], newReceiptsMax: 10)
@@ -372,7 +370,7 @@ struct ProofTests {
 
     @Test("One new receipt of an order is outside the hourly limit of its customer")
     func flood() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             for index in 0..<11 { _ = try await test.send("receipt \(index)", for: order) }
@@ -390,7 +388,7 @@ struct ProofTests {
 
     @Test("An erasure covers the receipts that devices sent for the customer's orders")
     func erased() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (order, other) = (try await test.place(), try await test.place(by: "bob"))
             try await test.check(try await test.send("device", for: order), test.bought([("p", "coins")]))

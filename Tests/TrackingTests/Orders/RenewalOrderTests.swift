@@ -5,8 +5,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// The periods of one subscription, and what Apple says at the end of each.
 private struct Chain: Sendable {
     enum End: CaseIterable { case renewing, off, retried, unsaid }
@@ -50,7 +48,7 @@ private struct Chain: Sendable {
     }
 }
 
-@Suite("A renewal pays only the order that its token names", .serialized, reused)
+@Suite("A renewal pays only the order that its token names")
 struct RenewalOrderTests {
     private func sell(in test: TestLedger) async throws {
         var monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["monthly"])
@@ -121,7 +119,7 @@ struct RenewalOrderTests {
             ("a gap that nothing explains", Chain([first, Part(gap: 30 * 86_400, end: .renewing)]), [[0, 1]], false),
             ("given up", Chain([first, Part(gap: 66 * 86_400, end: .renewing)]), [[0], [0, 1]], false),
         ]
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             for story in stories {
                 let order = try await order(1, of: story.chain, by: story.name, in: test)
@@ -152,7 +150,7 @@ struct RenewalOrderTests {
         "The same orders are paid in every arrival order, and as a model of few lines says",
         arguments: 0..<6 as Range<UInt64>)
     func arrivals(block: UInt64) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await sell(in: test)
             for number in 0..<12 as Range<UInt64> {
                 var random = Seeded(seed: 40_400 + block * 100 + number)

@@ -7,9 +7,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What Apple may have listed twice is given once, to one customer", .serialized, reused)
+@Suite("What Apple may have listed twice is given once, to one customer")
 struct TwinTests {
     /// What is sent about one purchase that Apple lists under two ids.
     private enum Step: CaseIterable {
@@ -62,7 +60,7 @@ struct TwinTests {
 
     @Test("In every order of arrival one order is paid and one delivery is due", arguments: [false, true])
     func arrivals(isGivenBetween: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for (number, steps) in Self.orders(of: Step.allCases).enumerated() {
                 let (ann, bob) = ("ann \(number)", "bob \(number)")
@@ -91,7 +89,7 @@ struct TwinTests {
 
     @Test("A possible duplicate of what moved to another customer stays one", arguments: ["assignment", "proof"])
     func twins(way: String) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let mine = try await test.place()
             let both: [(id: String, product: ProductID)] = [("p", "coins"), ("q", "coins")]
@@ -114,7 +112,7 @@ struct TwinTests {
 
     @Test("What comes after the other one moved away, or was skipped by a person, is listed too")
     func later() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let mine = try await test.place()
             try await test.buys("p", by: "bob")
@@ -142,7 +140,7 @@ struct TwinTests {
 
     @Test("The same instant alone makes no duplicates: two customers with receipts of their own get both")
     func strangers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             try await test.buys("p", by: "bob")
             try await test.buys("q", by: "ann")
@@ -155,7 +153,7 @@ struct TwinTests {
         "Two that were given, or are due, before one customer had both stay so, and orders go on",
         arguments: ["merge", "assignment", "receipt"], [false, true])
     func boughtApart(way: String, isGiven: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let (mine, theirs) = (try await test.place(), try await test.place(by: "bob"))
             try await test.check(try await test.send("a", for: mine), test.bought([("p", "coins")]))
@@ -188,7 +186,7 @@ struct TwinTests {
 
     @Test("A token that is learnt after the other one moved away gives what was skipped beside it")
     func tokenLater() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let mine = try await test.place()
             let both: [(id: String, product: ProductID)] = [("p", "coins"), ("q", "coins")]

@@ -7,8 +7,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// What one customer orders and buys on two devices, of which nothing is carried out.
 private struct TwoDevices: CustomStringConvertible {
     enum Step: Hashable {
@@ -101,7 +99,7 @@ private struct Told {
     }
 }
 
-@Suite("Which device comes first decides nothing where everything is the customer's and still due", .serialized, reused)
+@Suite("Which device comes first decides nothing where everything is the customer's and still due")
 struct TwoDeviceTests {
     private static func days(_ minute: Int) -> Double { -2 + Double(minute) / 1_440 }
 
@@ -109,7 +107,7 @@ struct TwoDeviceTests {
         "What pays which order, why, and which order needs no payment is what the rule says",
         arguments: 1...3 as ClosedRange<UInt64>)
     func rule(block: UInt64) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             var all: [Told] = []
             for number in 0..<12 as Range<UInt64> {

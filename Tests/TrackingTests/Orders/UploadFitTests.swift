@@ -4,8 +4,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// The rows of the table in docs/purchases.md: what an upload for an unpaid order of ann's says where a receipt holds one
 /// purchase.
 enum Held: String, CaseIterable, CustomTestStringConvertible {
@@ -30,7 +28,7 @@ enum Held: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite("What an upload answers about an order that is not paid", .serialized, reused)
+@Suite("What an upload answers about an order that is not paid")
 struct UploadFitTests {
     private static let stranger = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 
@@ -83,7 +81,7 @@ struct UploadFitTests {
 
     @Test("Each row of the table has its answer", arguments: Held.allCases)
     func rows(held: Held) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place(held == .ownedNonConsumable ? "themes" : "coins")
             let answer = try await arrange(held, order, in: test)

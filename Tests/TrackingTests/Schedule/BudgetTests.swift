@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("No app makes more calls than its budget", .serialized, reused)
+@Suite("No app makes more calls than its budget")
 struct BudgetTests {
     private func limit(_ test: TestLedger, rate: Double, burst: Double) async throws {
         var change = AppChange()
@@ -23,7 +20,7 @@ struct BudgetTests {
 
     @Test("A budget gives its burst at once, and then what the rate refills")
     func burst() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             // So slow that the test's own duration refills nothing.
             try await limit(test, rate: 0.0001, burst: 10)
             #expect(try await take(test, 4) == 4)
@@ -38,7 +35,7 @@ struct BudgetTests {
 
     @Test("A burst that was not chosen follows the rate; a chosen one stays")
     func burstOfRate() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             var change = AppChange()
             for rate in [0.0, 80, 0.5] {
                 change.callsPerSecond = rate
@@ -54,7 +51,7 @@ struct BudgetTests {
 
     @Test("A rate of 0 is unlimited; a pause gives nothing whatever the rate", arguments: [0.0, 50.0])
     func pause(rate: Double) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await limit(test, rate: rate, burst: 20)
             #expect(try await take(test, 15) == 15)
             try await test.run(
@@ -71,7 +68,7 @@ struct BudgetTests {
 
     @Test("Apple's wish for fewer calls slows all workers down, and a minute later all is as before")
     func slowed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await limit(test, rate: 60, burst: 120)
             try await slow(test, to: 2)
             // Saved-up calls are gone: one now, and what two or a little more a second bring.
@@ -87,7 +84,7 @@ struct BudgetTests {
 
     @Test("An app without a rate is slowed down too")
     func slowedFromUnlimited() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             #expect(try await take(test, 5000) == 5000)
             try await slow(test, to: 0.5)
             #expect(try await take(test, 5000) <= 16)
@@ -106,7 +103,7 @@ struct BudgetTests {
 
     @Test("The database reckons with the same pace as the program")
     func samePace() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             func expectSame(_ rate: Double, slowedTo: Double, after seconds: Double) async throws {
                 let pace = CallRateLimit(callsPerSecondMax: rate, slowed: .init(to: slowedTo, at: test.now))
                 let at = Instant(milliseconds: test.now.milliseconds + Int64(seconds * 1000))
@@ -141,7 +138,7 @@ struct BudgetTests {
 
     @Test("A refused secret counts as no attempt, ends no access and, about one receipt, pauses nothing")
     func wrongSecret() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-3)))
             let claim = try await test.claim(receipt)

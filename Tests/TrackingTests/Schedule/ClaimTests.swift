@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A claim leases what is due to one worker", .serialized, reused)
+@Suite("A claim leases what is due to one worker")
 struct ClaimTests {
     private func quota(_ test: TestLedger, _ lane: Lane, _ receipts: Int) -> Quota {
         Quota(app: test.app, lane: lane, receipts: receipts)
@@ -30,7 +27,7 @@ struct ClaimTests {
 
     @Test("The database knows the same lanes in the same order")
     func lanes() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let stored = try await test.rows("SELECT unnest(enum_range(NULL::ledger.lane)) AS lane")
             #expect(stored == Lane.allCases.map(\.rawValue))
         }
@@ -38,7 +35,7 @@ struct ClaimTests {
 
     @Test("Each lane gives what its quota allows, oldest first")
     func quotas() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let new = try await due(test, ["n1", "n2", "n3"], lane: .new)
             let sweep = try await due(test, ["s1", "s2"], lane: .sweep)
             try await test.run(
@@ -61,7 +58,7 @@ struct ClaimTests {
 
     @Test("A lease that ran out is taken over, and each crash doubles the next lease")
     func takeOver() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
             let other = try await test.ledger.claims.startWorker(host: "other", process: 2)
             var now = test.at(1)
@@ -91,7 +88,7 @@ struct ClaimTests {
 
     @Test("A receipt whose workers crashed three times is asked about alone, ever more seldom, until an answer comes")
     func quarantine() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
             var now = test.at(1)
             for _ in 0..<3 {
@@ -125,7 +122,7 @@ struct ClaimTests {
 
     @Test("While an app's answers fail only a few of its receipts are tried")
     func probes() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .expiring)
             try await fail(.app(test.app.id), 3, pauseSeconds: 30)
             #expect(try await test.ledger.claims.due(limit: 100).isEmpty)
@@ -154,7 +151,7 @@ struct ClaimTests {
 
     @Test("What was due before a mark is not looked for, neither counted nor claimed")
     func marks() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = try await due(test, ["a", "b"], lane: .expiring)
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now() WHERE receipt_id = \(receipts[1])")
             let mark = DueMark(appID: test.app.id, lane: .expiring, dueAt: test.at(-0.5))
@@ -195,7 +192,7 @@ struct ClaimTests {
 
     @Test("What is handed back is due as before, and the attempt does not count")
     func release() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
             let claims = try await test.ledger.claims.claim(
                 for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
@@ -218,7 +215,7 @@ struct ClaimTests {
 
     @Test("What became due after the run began is left alone")
     func dueBy() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             _ = try await due(test, ["a"], lane: .expiring)
             let quotas = [quota(test, .expiring, 5)]
             #expect(
@@ -236,7 +233,7 @@ struct ClaimTests {
 
     @Test("One receipt is claimed at once, due or not, but not while another holds it")
     func claimOne() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)
@@ -261,7 +258,7 @@ struct ClaimTests {
 
     @Test("What a process that is gone had leased is taken over before the lease ends, but only once")
     func gone() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let claims = test.ledger.claims
             let receipts = try await due(test, ["a", "b", "c"], lane: .expiring)
             let other = try await claims.startWorker(host: "other", process: 2, leaseSeconds: 60)
@@ -308,7 +305,7 @@ struct ClaimTests {
 
     @Test("A goodbye counts at once; what sends no heartbeat keeps its lease, and what checks on request is no worker")
     func goodbye() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let claims = test.ledger.claims
             let receipts = try await due(test, ["a", "b"], lane: .expiring)
             let command = try await claims.startWorker(host: "h", process: 2, singly: true, leaseSeconds: 60)
@@ -333,7 +330,7 @@ struct ClaimTests {
 
     @Test("The newest receipt Apple gave is asked with first, the device's own every second time")
     func whichBytes() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("device")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)), latestReceipt: "latest")
             let claim = try await test.claim(receipt)

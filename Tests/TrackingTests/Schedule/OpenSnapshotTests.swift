@@ -30,7 +30,7 @@ struct OpenSnapshotTests {
 
     @Test("A mark spares what would otherwise be read again and again")
     func marks() async throws {
-        try await withLedger(connections: 3) { test in
+        try await withNewLedger(connections: 3) { test in
             try await test.run(
                 """
                 INSERT INTO ledger.receipt (app_id, digest, data)

@@ -9,7 +9,7 @@ import Testing
 struct PlanTests {
     @Test("A claim finds what is due by the index, also among many receipts")
     func claim() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run(
                 """
                 INSERT INTO ledger.receipt (app_id, digest, data)
@@ -33,7 +33,7 @@ struct PlanTests {
 
     @Test("A lookup of one customer reads no table as a whole")
     func lookup() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await test.run(
                 """
@@ -91,7 +91,7 @@ struct PlanTests {
 
     @Test("No statement of the line needs to read a large table as a whole")
     func indexes() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             for query in Self.hot {
                 let plan = try await genericPlan(test, query)
                 let whole = plan.matches(of: /Seq Scan on (\w+)/).map { String($0.1) }

@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("One receipt polls each subscription, and hands over when it is refused", .serialized, reused)
+@Suite("One receipt polls each subscription, and hands over when it is refused")
 struct PollingTests {
     private func answer(_ test: TestLedger, made: Double, asOf: Double) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.createdAt = test.at(made) }
@@ -24,7 +21,7 @@ struct PollingTests {
 
     @Test("The verified receipt that was made last polls, the others are kept and rest")
     func newest() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (old, new, older) = (
                 try await test.upload("old"), try await test.upload("new"), try await test.upload("older")
             )
@@ -44,7 +41,7 @@ struct PollingTests {
         "A rejected polling receipt hands over to the next newest, whatever the last answer about that was",
         arguments: [false, true])
     func handOver(outageBefore: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (old, new) = (try await test.upload("old"), try await test.upload("new"))
             try await test.check(old, answer(test, made: -8, asOf: -4))
             if outageBefore { try await test.check(old, outage) }
@@ -63,7 +60,7 @@ struct PollingTests {
 
     @Test("A subscription of one receipt only is polled by it again once Apple vouches for it again")
     func alone() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let only = try await test.upload("only")
             try await test.check(only, answer(test, made: -8, asOf: -4))
             let refused = try await test.check(only, rejected())
@@ -78,7 +75,7 @@ struct PollingTests {
 
     @Test("A receipt that was never vouched for leaves the schedule after three refusals; a new upload brings it back")
     func retired() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             for _ in 0..<2 { #expect(try await test.check(receipt, rejected()).nextCheckAt != nil) }
             #expect(try await test.check(receipt, rejected()).nextCheckAt == nil)
@@ -95,7 +92,7 @@ struct PollingTests {
 
     @Test("Receipts without purchases are asked three times more, then rest")
     func empty() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let nothing = Finding.verified(
                 Evidence(environment: .production, bundleID: "com.example.app", asOf: test.at(-1)))
@@ -107,7 +104,7 @@ struct PollingTests {
 
     @Test("A batch that rejects one receipt while another settles its successor never collides")
     func atOnce() async throws {
-        try await withLedger(connections: 8) { test in
+        try await withNewLedger(connections: 8) { test in
             for round in 0..<10 {
                 let (old, new) = (try await test.upload("old\(round)"), try await test.upload("new\(round)"))
                 let id = OriginalTransactionID("s\(round)")

@@ -111,7 +111,7 @@ struct QueryPlanTests {
 
     @Test("The hot path reads no table from end to end, whether its parameters are known or not")
     func indexesOnly() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await test.run(Self.population)
             for mode in ["force_custom_plan", "force_generic_plan"] {
                 for (number, pinned) in Self.pinned.enumerated() {

@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A check that is requested while the receipt is leased follows its settlement", .serialized, reused)
+@Suite("A check that is requested while the receipt is leased follows its settlement")
 struct WantTests {
     private func want(_ test: TestLedger, at instant: Instant) async throws {
         _ = try await test.database.transaction {
@@ -28,7 +25,7 @@ struct WantTests {
 
     @Test("The settlement asks as soon as it is wanted, urgently, and only once")
     func settled() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0.1))
@@ -41,7 +38,7 @@ struct WantTests {
 
     @Test("What is due sooner anyway stays as it is")
     func sooner() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(900))
@@ -52,7 +49,7 @@ struct WantTests {
 
     @Test("A receipt that would rest is asked once more")
     func retired() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0))
@@ -70,7 +67,7 @@ struct WantTests {
     @Test(
         "What is handed back unasked, once or twice, is asked when it is wanted; a later claim serves an earlier wish")
     func released() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)

@@ -5,18 +5,16 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// A customer's id as an account token: Apple takes UUIDs alone.
 private let ann = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 
-@Suite("An account token gives what carries it to the customer whom it names", .serialized, reused)
+@Suite("An account token gives what carries it to the customer whom it names")
 struct AccountTokenTests {
     @Test(
         "At first sight: the customer of the order, else the customer with this id, else the newest uploader",
         arguments: OwnershipPolicy.allCases, Showing.allCases)
     func firstSight(policy: OwnershipPolicy, by showing: Showing) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             try await test.sellDeliverables()
             try await test.upload("other", by: ann)
             let order = try await test.place(by: "bob")
@@ -39,7 +37,7 @@ struct AccountTokenTests {
 
     @Test("A merged name means the customer of now; an answer names no customer but the sender")
     func merges() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.upload("other", by: ann)
             _ = try await test.ledger.customers.merge(
                 ann, into: "zoe", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "same"))
@@ -57,7 +55,7 @@ struct AccountTokenTests {
         "A customer who appears later gets it by the first upload; what is due moves, what was acknowledged stays",
         arguments: OwnershipPolicy.allCases, [false, true])
     func later(policy: OwnershipPolicy, acknowledged: Bool) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             try await test.sellDeliverables()
             let bought = test.bought([("p", "coins")]).carrying(ann)
             let first = try await test.show(.receipt, "receipt of eve", by: "eve", bought).receiptID
@@ -87,7 +85,7 @@ struct AccountTokenTests {
 
     @Test("A customer who appears by something else gets it by the next upload of anybody, unless a person decided")
     func appears() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             let answer = Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.token = ann }
             let receipt = try await test.show(.receipt, "receipt", by: "eve", answer.finding).receiptID
             try await test.upload("other", by: ann)
@@ -110,7 +108,7 @@ struct AccountTokenTests {
 
     @Test("An order loses what paid it to the customer whom the token names, and another purchase pays it")
     func orders() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place(by: "eve")
             let bought = test.bought([("p", "coins")]).carrying(ann)
@@ -131,7 +129,7 @@ struct AccountTokenTests {
 
     @Test("A token that is stored counts, whether or not the answer repeats it")
     func stored() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
             try await test.show(.signedTransaction, "1000", by: "eve", answer.but { $0.token = ann }.finding)
             try await test.show(.receipt, "receipt", by: ann, answer.but { $0.asOf = test.at(-0.9) }.finding)
@@ -141,7 +139,7 @@ struct AccountTokenTests {
 
     @Test("A customer who is merged at this moment does not get it under a name of before")
     func merging() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.upload("other", by: ann)
             try await test.upload("another", by: "zoe")
             let answer = Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.token = ann }

@@ -86,7 +86,7 @@ struct ConcurrentSettleTests {
 
     @Test("A receipt that is uploaded again and again while it is settled never collides")
     func uploadsMeanwhile() async throws {
-        try await withLedger(connections: 8) { test in
+        try await withNewLedger(connections: 8) { test in
             let names = (0..<6).map { "r\($0)" }
             for name in names { try await test.upload(name, by: "ann") }
             try await withThrowingTaskGroup(of: Void.self) { group in

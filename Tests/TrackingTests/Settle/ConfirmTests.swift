@@ -7,10 +7,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Equal answers are settled cheaply, and only when nothing else is to be said", .serialized, reused)
+@Suite("Equal answers are settled cheaply, and only when nothing else is to be said")
 struct ConfirmTests {
     /// What Apple said, as bytes: a word stands for a meaning.
     private func fingerprint(_ word: String, _ test: TestLedger, app: App? = nil) -> Fingerprint {
@@ -61,7 +58,7 @@ struct ConfirmTests {
 
     @Test("Clocks move, the lease is given back, nothing else changes")
     func clocks() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             let kept = "SELECT version, recorded_at, renewal, flags, expires_at FROM ledger.subscription"
@@ -111,7 +108,7 @@ struct ConfirmTests {
 
     @Test("An answer that says the same in other bytes is settled cheaply too, and recognised by its bytes next time")
     func otherBytes() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-20), asOf: test.at(-9))
             try await tell(test, receipt, answer)
@@ -133,7 +130,7 @@ struct ConfirmTests {
 
     @Test("A check that was wanted meanwhile is planned")
     func wanted() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             let confirmed = try await confirm(test, receipt, asOf: test.at(-1)) { _ in
@@ -148,7 +145,7 @@ struct ConfirmTests {
 
     @Test("The end of an observation is written when another meaning comes")
     func observations() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-20), asOf: test.at(-9))
             try await tell(test, receipt, first)
@@ -168,7 +165,7 @@ struct ConfirmTests {
 
     @Test("An end that passed since the last answer is settled in full")
     func boundary() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, Answer(from: test.at(-30.5), asOf: test.at(-9)).but { $0.willRenew = false })
             #expect(try await confirm(test, receipt, asOf: test.at(-0.6)) == false)
@@ -178,7 +175,7 @@ struct ConfirmTests {
 
     @Test("An upload, another receipt's answer or a lost lease asks for the full settlement")
     func disturbances() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
             let answer = Answer(from: test.at(-20), asOf: test.at(-9))
             try await tell(test, receipt, answer)
@@ -202,7 +199,7 @@ struct ConfirmTests {
 
     @Test("An answer at an earlier clock is no confirmation")
     func earlier() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             #expect(try await confirm(test, receipt, asOf: test.at(-10)) == false)
@@ -211,7 +208,7 @@ struct ConfirmTests {
 
     @Test("Other rules are another fingerprint")
     func rules() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.run("UPDATE ledger.app SET leeway_ms = leeway_ms + 1")
             let app = try await test.appNow()
             #expect(fingerprint("same", test) != fingerprint("same", test, app: app))
@@ -221,7 +218,7 @@ struct ConfirmTests {
 
     @Test("An unchanged one-time purchase is confirmed too; a changed one is settled in full")
     func purchases() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
             try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-8)))
             let kept = "SELECT version, facts, recorded_at, revoked_at FROM ledger.purchase"
@@ -244,7 +241,7 @@ struct ConfirmTests {
 
     @Test("A receipt without purchases, or whose answer says less than is known, keeps no fingerprint")
     func whatIsNotConfirmed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
             try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-1)))
             guard case .verified(var newer) = purchase("7", at: test.at(-9), asOf: test.at(-2)) else { return }
@@ -261,7 +258,7 @@ struct ConfirmTests {
 
     @Test("What the schedule keeps of a receipt's contents is what its facts say")
     func contents() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             var random = Seeded(seed: 20_261_121)
             print(random)
             let policy = test.app.policy(for: .production)
@@ -282,7 +279,7 @@ struct ConfirmTests {
 
     @Test("A receipt whose purchases are too old to be asked about is settled in full")
     func oldPurchases() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-8)))
             let (now, policy) = (test.now, test.app.policy(for: .production))

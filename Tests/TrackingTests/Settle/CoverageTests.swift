@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-let coverageDatabase = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Every expected change is checked in time", .serialized, coverageDatabase)
+@Suite("Every expected change is checked in time")
 struct CoverageTests {
     /// Renews every 30 days from `from` days on.
     func answer(
@@ -36,7 +33,7 @@ struct CoverageTests {
         "An older or undated receipt that shows a return moves the poller's check forward, and back from rest",
         arguments: [(-70.0, nil), (-70, -100), (-400, nil), (-400, -500)] as [(Double, Double?)])
     func returned(lapsed: Double, made: Double?) async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             let lapse = answer(test, from: lapsed - 30, made: lapsed - 20, asOf: lapsed + 3).but {
                 $0.willRenew = false
@@ -55,7 +52,7 @@ struct CoverageTests {
 
     @Test("A poller that is leased meanwhile is wanted in time")
     func leased() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(a, answer(test, from: -100, made: -90, asOf: -3).but { $0.willRenew = false })
             let claim = try await test.claim(a)
@@ -77,7 +74,7 @@ struct CoverageTests {
 
     @Test("An undated receipt takes over from a poller that Apple refuses")
     func refused() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (dated, undated) = (try await test.upload("dated"), try await test.upload("undated"))
             try await test.check(undated, answer(test, from: -9, made: nil, asOf: -4))
             try await test.check(dated, answer(test, from: -9, made: -2, asOf: -3))
@@ -90,7 +87,7 @@ struct CoverageTests {
 
     @Test("A receipt that Apple refuses for good leaves nothing behind that is asked about through it")
     func refusedForGood() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let only = try await test.upload("only")
             try await test.check(only, answer(test, from: -9, made: -8, asOf: -4))
             for _ in 0..<2 { try await test.check(only, rejected()) }
@@ -105,7 +102,7 @@ struct CoverageTests {
 
     @Test("A verified answer that leaves out what the receipt polls lets another receipt take over, once")
     func omitted() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
@@ -130,7 +127,7 @@ struct CoverageTests {
 
     @Test("What the poller left out while no other receipt could go on goes to the next one whose answer holds it")
     func omittedEarlier() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
@@ -148,7 +145,7 @@ struct CoverageTests {
 
     @Test("The original receipt is asked again, within a minute, after the newest one left out what is polled")
     func original() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("original")
             try await test.check(receipt, answer(test, from: -9, made: -8, asOf: -4), latestReceipt: "latest")
             let claim = try await test.claim(receipt)
@@ -167,7 +164,7 @@ struct CoverageTests {
 
     @Test("An equal answer that leaves out what the receipt came to poll moves no clock of it")
     func equalOmission() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
@@ -186,7 +183,7 @@ struct CoverageTests {
 
     @Test("Erasing a customer lets another's receipt take over, and leaves nothing to be asked without one")
     func erased() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let shared = try await test.upload("bob's", by: "bob")
             try await test.check(shared, answer(test, from: -9, made: -8, asOf: -4))
             let own = try await test.upload("ann's", by: "ann")
@@ -204,7 +201,7 @@ struct CoverageTests {
 
     @Test("Swift and SQL agree on which receipts can be asked")
     func canPoll() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             for (place, change) in [
                 "verified_at = now(), asked_at = now()", "verified_at = NULL",
                 "verified_at = now(), asked_at = now(), rejections = 1, rejected_since = now()",
@@ -251,7 +248,7 @@ extension CoverageTests {
 
     @Test("After five fruitless attempts another receipt takes over at once; without one the poller goes on")
     func fruitless() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = try await twoReceipts(test)
             for attempt in 1...5 {
                 #expect(try await polledBy(test) == a.description, "attempt \(attempt)")
@@ -273,7 +270,7 @@ extension CoverageTests {
 
     @Test("A receipt whose fifth call is still under way takes over: its lease may end without a call")
     func fruitlessWhileLeased() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = try await twoReceipts(test)
             for _ in 1...4 { try await test.check(b, outage) }
             let claim = try await test.claim(b)
@@ -287,7 +284,7 @@ extension CoverageTests {
 
     @Test("A receipt that is released after five attempts of workers that died hands over what it polls")
     func releasedAfterCrashes() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = try await twoReceipts(test)
             try await test.run("UPDATE ledger.poll_schedule SET attempts = 5 WHERE receipt_id = \(a)")
             let claim = try await test.claim(a)
@@ -300,7 +297,7 @@ extension CoverageTests {
 
     @Test("An upload leaves a receipt in quarantine, where it is asked about alone")
     func uploadedInQuarantine() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, from: -9, made: -2, asOf: -3))
             try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine', crashes = 3")
@@ -311,7 +308,7 @@ extension CoverageTests {
 
     @Test("A receipt in quarantine hands over what it polls")
     func quarantined() async throws {
-        try await withLedger(in: coverageDatabase) { test in
+        try await withLedger { test in
             let (a, b) = try await twoReceipts(test)
             try await test.run(
                 """

@@ -6,11 +6,8 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 @Suite(
-    "Of two receipts that show one line item under two ids the newer answer has it, whichever comes first", .serialized,
-    reused)
+    "Of two receipts that show one line item under two ids the newer answer has it, whichever comes first")
 struct LineItemRaceTests {
     private let library = AnswerLibrary()
 
@@ -52,7 +49,7 @@ struct LineItemRaceTests {
     @Test("One active subscription, one charge, one delivery", arguments: Way.allCases, [false, true])
     func twoReceipts(_ way: Way, _ isKnown: Bool) async throws {
         let rounds = way == .atOnce ? 5 : 2
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             for round in 0..<rounds {
                 let (a, b) = (OriginalTransactionID("1\(round)"), OriginalTransactionID("2\(round)"))
@@ -175,7 +172,7 @@ struct LineItemRaceTests {
 
     @Test("However answers show a line item, under one id, the other or both, it is one", arguments: 1...6)
     func anyAnswers(_ seed: Int) async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             var random = Seeded(seed: UInt64(seed))
             try await test.sellDeliverables()
             for round in 0..<4 {

@@ -6,10 +6,8 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 @Suite(
-    "A period that Apple shows under another id moves there with its charge, order and delivery", .serialized, reused)
+    "A period that Apple shows under another id moves there with its charge, order and delivery")
 struct LineItemTests {
     private let library = AnswerLibrary()
 
@@ -64,7 +62,7 @@ struct LineItemTests {
         "One active subscription, one charge, one delivery, no second announcement", arguments: [false, true],
         [false, true])
     func one(_ isEverywhere: Bool, _ isAcknowledged: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await test.upload("a")
             var start = first(test, asOf: -9).evidence
@@ -112,7 +110,7 @@ struct LineItemTests {
 
     @Test("The successor gets the owner of the period; where another has it, who paid keeps access to the end")
     func owners() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
             let receipt = try await test.upload("a")
             try await tell(test, receipt, first(test, asOf: -9).evidence)
@@ -134,7 +132,7 @@ struct LineItemTests {
                 """, [["bob", "move"]])
             #expect(try await test.violations().map { "\($0)" } == [])
         }
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             let receipt = try await test.upload("a")
             try await tell(test, receipt, first(test, asOf: -9).evidence)
             // Another receipt shows the move first: nothing was known of the successor.
@@ -150,7 +148,7 @@ struct LineItemTests {
 
     @Test("Who paid keeps access to the end, also where the upload that shows the move takes the successor")
     func taken() async throws {
-        try await withLedger(in: reused, policy: .transfer) { test in
+        try await withLedger(policy: .transfer) { test in
             try await test.sellDeliverables()
             try await tell(test, try await test.upload("a"), first(test, asOf: -9).evidence)
             #expect(try await test.deliveries() == ["1 purchase due ann"])
@@ -186,7 +184,7 @@ struct LineItemTests {
 
     @Test("Who paid keeps access over several moves, an owner in between does not, and a reversed refund gives it back")
     func severalMoves() async throws {
-        try await withLedger(in: reused, policy: .transfer) { test in
+        try await withLedger(policy: .transfer) { test in
             func alone(_ id: OriginalTransactionID, _ asOf: Double) -> Evidence {
                 var evidence = moved(test, asOf: asOf)
                 evidence.transactions.removeAll { $0.transactionID != "restored" }
@@ -250,7 +248,7 @@ struct LineItemTests {
 
     @Test("A refunded period moves as refunded, and a second answer takes the refund back", arguments: [false, true])
     func refundedBefore(_ isOfAnother: Bool) async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await test.sellDeliverables()
             if isOfAnother {
                 try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
@@ -289,7 +287,7 @@ struct LineItemTests {
 
     @Test("A refund that comes with the move has its event, and nobody keeps access by it")
     func refundedMeanwhile() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await tell(test, try await test.upload("b", by: "bob"), old(test, asOf: -40).evidence)
             let receipt = try await test.upload("a")
             try await tell(test, receipt, first(test, asOf: -9).evidence)
@@ -310,7 +308,7 @@ struct LineItemTests {
 
     @Test("The order that a period pays goes with it", arguments: [false, true])
     func order(_ isAcknowledged: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place("monthly", days: -10)
             let receipt = try await test.upload("a")
@@ -341,7 +339,7 @@ struct LineItemTests {
 
     @Test("It comes back by the second answer, with its order and its delivery, and a rebuild says the same")
     func back() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await test.upload("a")
             var start = first(test, asOf: -9).evidence
@@ -408,7 +406,7 @@ struct LineItemTests {
 
     @Test("It comes back without the refund that it had elsewhere, which its events say")
     func backWithoutRefund() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await test.upload("a")
             func start(_ asOf: Double) -> Evidence {

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What goes on under another id has the figures of a subscription that stays", .serialized, reused)
+@Suite("What goes on under another id has the figures of a subscription that stays")
 struct MovedStoryTests {
     private let library = AnswerLibrary()
 
@@ -123,7 +121,7 @@ struct MovedStoryTests {
 
     @Test("Reports and events are the same, and every invariant holds", arguments: 1...10)
     func property(_ seed: Int) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             var random = Seeded(seed: UInt64(seed))
             try await test.sell([
                 CatalogProduct(
@@ -151,7 +149,7 @@ struct MovedStoryTests {
 
     @Test("A refunded period that moves and comes back leaves no hole in the events")
     func refundedAndBack() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let start = Answer(from: test.at(-70), asOf: test.at(-55)).but {
                 $0.refunded = (period: 0, at: test.at(-65))
@@ -181,7 +179,7 @@ struct MovedStoryTests {
     @Test(
         "An upgrade that comes with a move, and its refund, are what the observations give", arguments: [true, false])
     func upgradedWithMove(_ isRefunded: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let start = Answer(from: test.at(-60), asOf: test.at(-55))
             try await tell(test, receipt, evidence(start, under: "a", item: "item"))

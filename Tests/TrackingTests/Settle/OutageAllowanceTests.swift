@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("The outage allowance keeps access while Apple could not be asked", .serialized, reused)
+@Suite("The outage allowance keeps access while Apple could not be asked")
 struct OutageAllowanceTests {
     /// A period that ended `ended` days ago, last asked about `asked` days ago.
     private func answer(_ test: TestLedger, ended: Double, asked: Double) -> Answer {
@@ -17,7 +14,7 @@ struct OutageAllowanceTests {
 
     @Test("SQL and Swift agree at every instant of a table")
     func oneRule() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
             try await test.check(receipts[0], answer(test, ended: 5, asked: 6))
             try await test.check(
@@ -53,7 +50,7 @@ struct OutageAllowanceTests {
 
     @Test("A held subscription is awaiting its renewal, entitled, until its allowance ends")
     func whileHeld() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 5, asked: 6))
             try await test.expectRows(
                 """
@@ -75,7 +72,7 @@ struct OutageAllowanceTests {
 
     @Test("The end of the allowance ends access once, with one event and one observation")
     func end() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41))
             #expect(try await test.entitled() == [false, "monthly", "expired", "unknown", "Production", "verified"])
             #expect(try await endAllowances(test.ledger) == 1)
@@ -119,7 +116,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer that shows a successor in the group instead ends the allowance at once")
     func successor() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 5, asked: 6))
             let held: [(String, Finding)] = [
@@ -167,7 +164,7 @@ struct OutageAllowanceTests {
         "Without a successor three answers over 72 hours end it, once every receipt was asked and no incident runs",
         arguments: [nil, readOn])
     func absence(_ server: ServerRead?) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (first, second) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(first, answer(test, ended: 5, asked: 6))
             try await test.check(second, answer(test, ended: 5, asked: 6))
@@ -196,7 +193,7 @@ struct OutageAllowanceTests {
 
     @Test("Statuses that show a successor end it at once")
     func successorInStatuses() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 5, asked: 6))
             try await test.check(receipt, other(test, from: -35), server: Self.readOn)
@@ -207,7 +204,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer about another receipt that names it begins the count anew")
     func absenceAnew() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (first, second) = (try await test.upload("a"), try await test.upload("b"))
             let coins = purchase("9", at: test.at(-50), asOf: test.now)
             try await test.check(first, answer(test, ended: 5, asked: 6))
@@ -226,7 +223,7 @@ struct OutageAllowanceTests {
 
     @Test("Three answers within 72 hours, or before one that names it, end nothing")
     func absenceTooShort() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let held = answer(test, ended: 5, asked: 6)
             let coins = purchase("9", at: test.at(-50), asOf: test.now)
@@ -246,7 +243,7 @@ struct OutageAllowanceTests {
 
     @Test("Grace that ran out unseen ends the same way")
     func endOfGrace() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let grace = answer(test, ended: 50, asked: 45).but {
                 ($0.graceUntil, $0.inRetry, $0.intent) = (test.at(-34), true, "2")
             }
@@ -260,7 +257,7 @@ struct OutageAllowanceTests {
 
     @Test("A trial that could not be checked ends as a trial")
     func endOfTrial() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41).but { $0.trial = true })
             #expect(try await endAllowances(test.ledger) == 1)
             #expect(try await test.events().last == [3, 0, "trial.expired"])
@@ -269,7 +266,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer that says expired adds no second event")
     func saidTwice() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -286,7 +283,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer that says renewed gives access back, and is late")
     func renewed() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -301,7 +298,7 @@ struct OutageAllowanceTests {
 
     @Test("Renewed and over again: the second end is news")
     func renewedAndOver() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -317,7 +314,7 @@ struct OutageAllowanceTests {
 
     @Test("Evidence older than the end does not bring the hold back")
     func olderEvidence() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)

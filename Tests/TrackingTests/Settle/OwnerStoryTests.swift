@@ -7,8 +7,6 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
 /// One thing that is bought, and what two or three customers do about it.
 private struct OwnerStory: CustomStringConvertible {
     enum Token { case missing, nobody, customer(Int), order(of: Int) }
@@ -200,13 +198,13 @@ private struct OwnerRule {
     }
 }
 
-@Suite("Owners and credited units are the same in every arrival order", .serialized, reused)
+@Suite("Owners and credited units are the same in every arrival order")
 struct OwnerStoryTests {
     private static let stories = ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] == nil ? 12 : 600
 
     @Test("What the ledger ends with equals the plain rule, in every order", arguments: OwnershipPolicy.allCases)
     func stories(policy: OwnershipPolicy) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             try await test.sellDeliverables()
             var random = Seeded(seed: 77_001)
             print(random)

@@ -6,9 +6,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A receipt that no customer sent takes nothing from those of customers", .serialized, reused)
+@Suite("A receipt that no customer sent takes nothing from those of customers")
 struct OwnerlessTests {
     /// The receipt of a transaction that a notification named.
     @discardableResult
@@ -59,7 +57,7 @@ struct OwnerlessTests {
         "It polls only what no customer's receipt holds, its contents are the customer's, and it retires when nothing is left",
         arguments: [Showing.receipt, .signedTransaction, .unvouchedReceipt])
     func second(showing: Showing) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let kim = try await test.show(
                 showing, "1000", by: "kim", Answer(from: test.at(-9), asOf: test.at(-3)).finding
             ).receiptID
@@ -77,7 +75,7 @@ struct OwnerlessTests {
 
     @Test("A customer who comes later gets what it showed, and polls it")
     func later() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let pointed = try await notified("2000", test)
             try await test.check(pointed, both(test, asOf: -3), server: Showing.transactionID.read)
             #expect(try await test.owner() == "-")
@@ -91,7 +89,7 @@ struct OwnerlessTests {
 
     @Test("A customer's receipt that holds the same takes over, although neither answer of now names it")
     func replaced() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let kim = try await test.show(.receipt, "1000", by: "kim", both(test, asOf: -3)).receiptID
             let pointed = try await notified("2000", test)
             try await test.check(pointed, both(test, asOf: -2), server: Showing.transactionID.read)
@@ -107,7 +105,7 @@ struct OwnerlessTests {
         "Of several customers with the other contents, the newest uploader gets it, or the owner where the policy keeps it",
         arguments: OwnershipPolicy.allCases)
     func several(policy: OwnershipPolicy) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             let first = Answer(from: test.at(-9), asOf: test.at(-4)).finding
             try await test.show(.receipt, "a", by: "ann", first)
             try await test.show(.receipt, "b", by: "bob", first)
@@ -121,7 +119,7 @@ struct OwnerlessTests {
 
     @Test("What nobody owned gets its owner by the next answer, also if that is equal")
     func next() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let pointed = try await notified("p", test)
             func check(_ day: Double) async throws {
@@ -155,7 +153,7 @@ struct OwnerlessTests {
 
     @Test("Without the server key what it alone polls is known by notification only, and another key takes it up")
     func keyless() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             let ann = try await test.show(
                 .receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding
@@ -181,7 +179,7 @@ struct OwnerlessTests {
 
     @Test("A new key takes up what notifications made in short transactions, and goes on where a killed worker was")
     func batches() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             var pointed: [ReceiptID] = []
             for number in 1...5 {
@@ -214,7 +212,7 @@ struct OwnerlessTests {
 
     @Test("The role of workers may take up what notifications made")
     func role() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             try await storeKey(test, takingUp: false)
             try await test.ledger.operations.grantRoles()
             let database = Database(
@@ -229,7 +227,7 @@ struct OwnerlessTests {
 
     @Test("A check that is under way when the key goes leaves nothing that is polled and never asked about")
     func underWay() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             let pointed = try await notified("2000", test)
             try await test.check(pointed, both(test, asOf: -3), server: Showing.transactionID.read)
@@ -249,7 +247,7 @@ struct OwnerlessTests {
 
     @Test("What only transactions of customers show is named once the key is gone")
     func customers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             let answer = Answer(from: test.at(-9), asOf: test.at(-4))
             try await test.show(.receipt, "a", by: "ann", answer.finding)
@@ -268,7 +266,7 @@ struct OwnerlessTests {
 
     @Test("One that a notification made is scheduled while that waits for an answer and nothing else polls its subject")
     func awaited() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             try await test.show(.receipt, "a", by: "ann", Answer(from: test.at(-9), asOf: test.at(-4)).finding)
             let pointed = try await notified("4000", test)
@@ -288,7 +286,7 @@ struct OwnerlessTests {
 
     @Test("One whose last answer was none leaves the schedule once another receipt polls what it polled")
     func unanswered() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await storeKey(test)
             let pointed = try await notified("2000", test)
             let never = try await notified("3000", test)

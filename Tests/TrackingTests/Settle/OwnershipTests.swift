@@ -81,10 +81,7 @@ struct OwnershipDecisionTests {
     }
 }
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Settlements give each purchase its owner", .serialized, reused)
+@Suite("Settlements give each purchase its owner")
 struct OwnershipTests {
     private func monthly(_ test: TestLedger, asOf: Double = -1, token: String? = nil) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = token }
@@ -92,7 +89,7 @@ struct OwnershipTests {
 
     @Test("At first sight the uploader whom the token names is the owner, else the newest one")
     func firstSight() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.upload("a", by: "BOB")
             try await test.upload("a", by: "cid")
@@ -116,7 +113,7 @@ struct OwnershipTests {
 
     @Test("Two names that are written alike are two customers, each with an answer of their own")
     func namesWrittenAlike() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (one, two) = ("jos\u{e9}", "jose\u{301}")
             #expect(one == two && AppCustomerID(one) != AppCustomerID(two))
             let receipt = try await test.upload("a", by: one)
@@ -137,7 +134,7 @@ struct OwnershipTests {
 
     @Test("What appears later in a receipt belongs to the customer who uploaded it")
     func laterSight() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell()
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
@@ -154,7 +151,7 @@ struct OwnershipTests {
         "Where the first owner keeps it, what comes new in a receipt is the owner's, not a refused uploader's",
         arguments: [OwnershipPolicy.keep, .transferIfLapsed])
     func newInAKeptReceipt(policy: OwnershipPolicy) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -4))
             try await test.upload("a", by: "bob")
@@ -175,7 +172,7 @@ struct OwnershipTests {
 
     @Test("The newest uploader takes over, three times in 30 days, then no more; each is a version and an event")
     func transfers() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "c0")
             try await test.check(receipt, monthly(test, asOf: -8))
             for index in 1...4 {
@@ -206,7 +203,7 @@ struct OwnershipTests {
 
     @Test("The history of owners is kept: who had it then, as known then")
     func history() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
             let before = try await test.ledger.now()
@@ -230,7 +227,7 @@ struct OwnershipTests {
 
     @Test("Keep keeps; transfer_if_lapsed waits for the end")
     func policies() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await test.upload("a", by: "bob")
@@ -251,7 +248,7 @@ struct OwnershipTests {
     @Test("A token beats every policy: who is named takes it, and who is not never does")
     func tokens() async throws {
         for policy in OwnershipPolicy.allCases {
-            try await withLedger(in: reused, policy: policy) { test in
+            try await withLedger(policy: policy) { test in
                 let receipt = try await test.upload("a", by: "ann")
                 try await test.check(receipt, monthly(test, asOf: -3))
                 try await test.upload("a", by: "bob")
@@ -269,7 +266,7 @@ struct OwnershipTests {
 
     @Test("An import does not take what is live; a scheduled check changes no owner")
     func importsAndChecks() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await test.upload("a", by: "bob", imported: true)

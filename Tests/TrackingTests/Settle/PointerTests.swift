@@ -4,9 +4,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What a customer only points at is of whoever shows more", .serialized, reused)
+@Suite("What a customer only points at is of whoever shows more")
 struct PointerTests {
     private func pointer(_ test: TestLedger, by customer: String) async throws -> ReceiptID {
         let upload = Showing.transactionID.upload("1000", by: customer, of: test.app)
@@ -22,7 +20,7 @@ struct PointerTests {
 
     @Test("The id of a transaction alone takes nothing from an owner, live or lapsed", arguments: [-9.0, -90])
     func owned(days: Double) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let answer = Answer(from: test.at(days), asOf: test.at(-1))
             try await test.check(try await test.upload("receipt", by: "ann"), answer)
             let pointed = try await settle(test, try await pointer(test, by: "bob"), answer)
@@ -38,7 +36,7 @@ struct PointerTests {
         "It gets what nobody else claims, and yields under every policy, which is no transfer",
         arguments: OwnershipPolicy.allCases, [Showing.receipt, .signedTransaction])
     func yields(policy: OwnershipPolicy, to showing: Showing) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
             for pointing in [Showing.transactionID, .unvouchedReceipt] {
                 try await test.show(pointing, "1000", by: "eve", answer.finding)
@@ -67,7 +65,7 @@ struct PointerTests {
 
     @Test("It gets no delivery; who shows the purchase later gets it", arguments: OwnershipPolicy.allCases)
     func deliveries(policy: OwnershipPolicy) async throws {
-        try await withLedger(in: reused, policy: policy) { test in
+        try await withLedger(policy: policy) { test in
             try await test.sellDeliverables()
             let bought = test.bought([("p", "coins"), ("t", "themes")])
             try await test.show(.transactionID, "p", by: "eve", bought)
@@ -83,7 +81,7 @@ struct PointerTests {
 
     @Test("Who pointed at a purchase and shows it later owns it like everybody else")
     func confirmed() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await test.sellDeliverables()
             let bought = test.bought([("p", "coins")])
             let pointed = try await test.show(.unvouchedReceipt, "receipt", by: "ann", bought)
@@ -104,7 +102,7 @@ struct PointerTests {
 
     @Test("A proof takes what somebody pointed at, whoever that was", arguments: ["eve", "ann"])
     func proved(by pointing: String) async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await test.sellDeliverables()
             let order = try await test.place()
             try await test.show(.transactionID, "p", by: pointing, test.bought([("p", "coins")]))
@@ -119,7 +117,7 @@ struct PointerTests {
 
     @Test("What somebody points at pays no order of theirs")
     func unpaid() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let order = try await test.place(by: "eve")
             try await test.show(.transactionID, "p", by: "eve", test.bought([("p", "coins")]))
@@ -132,7 +130,7 @@ struct PointerTests {
 
     @Test("A merge and a split leave a pointer a pointer; a person's assignment does not")
     func people() async throws {
-        try await withLedger(in: reused, policy: .keep) { test in
+        try await withLedger(policy: .keep) { test in
             try await test.sellDeliverables()
             let (bought, said) = (test.bought([("p", "coins")]), try ManualDecision(by: "kim", because: "called"))
             try await test.show(.transactionID, "p", by: "eve", bought)
@@ -157,7 +155,7 @@ struct PointerTests {
 
     @Test("Verification names a pointer that keeps a purchase from somebody who showed it")
     func verified() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
             try await test.show(.transactionID, "1000", by: "eve", answer.finding)
             try await test.show(.receipt, "receipt", by: "ann", answer.but { $0.asOf = test.at(-0.9) }.finding)
@@ -178,7 +176,7 @@ struct PointerTests {
 
     @Test("A read of the history is remembered, and a check reads on from there")
     func history() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await pointer(test, by: "ann")
             let before = try await test.claim(receipt)
             #expect(before.form == .transactionID && before.transactionID == "1000" && before.historyRevision == nil)

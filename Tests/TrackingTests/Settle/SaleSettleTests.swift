@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What is stated of a sale is stored, counted as money once, and read back", .serialized, reused)
+@Suite("What is stated of a sale is stored, counted as money once, and read back")
 struct SaleSettleTests {
     private func said(
         _ answer: Answer, _ sales: [Sale], price: Int64 = 10_990, term: TermWill? = nil, tries: Bool = true
@@ -26,7 +23,7 @@ struct SaleSettleTests {
 
     @Test("A term: two wills, the newest payment, the money of each payment, and no news from the same answer")
     func term() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-40), periods: 2, asOf: test.at(-1))
             let sales = (1...2).map { number in
@@ -67,7 +64,7 @@ struct SaleSettleTests {
 
     @Test("A group: refunded seats are money back, its access stays, and a member pays nothing")
     func seats() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-10), asOf: test.at(-9))
             try await test.check(receipt, said(answer, [Sale(seats: Sale.Seats(count: 7))], price: 7_000))
@@ -94,7 +91,7 @@ struct SaleSettleTests {
 
     @Test("Seats that come back twice are two refunds, each when it was learnt; the refund of all is the rest")
     func refundedTwice() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-10), asOf: test.at(-9))
             func back(_ seats: Int, asOf: Double, _ change: (inout Answer) -> Void = { _ in }) async throws {
@@ -138,7 +135,7 @@ struct SaleSettleTests {
 
     @Test("A group's term goes on, and is told, where seats that were added are refunded as a whole")
     func groupTerm() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             func pair(refunded: Int?, asOf: Double) -> Finding {
                 var evidence = Answer(from: test.at(-10), asOf: test.at(asOf)).evidence
@@ -183,7 +180,7 @@ struct SaleSettleTests {
 
     @Test("An amount that is not known stays so in what was known before")
     func unknownBefore() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-10), asOf: test.at(-9))
             var finding = said(answer.but { $0.refunded = (0, test.at(-9.5)) }, [Sale()])
@@ -208,7 +205,7 @@ struct SaleSettleTests {
 
     @Test("Seats that were bought at one instant count together, and no price is made of one that cannot be read")
     func unreadable() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell([
                 CatalogProduct(
                     id: "monthly", period: "P1M", priceMilliunits: 4_990, currency: "EUR", entitlements: ["all"])
@@ -242,7 +239,7 @@ struct SaleSettleTests {
     @Test("A group that Apple shows under another id is one: its seats, its money and its start are told once")
     func movedGroup() async throws {
         for isKnownAlone in [false, true] {
-            try await withLedger(in: reused) { test in
+            try await withLedger { test in
                 let receipt = try await test.upload("a")
                 func group(_ id: OriginalTransactionID, _ count: Int = 2, asOf: Double) -> Finding {
                     let answer = Answer(from: test.at(-10), asOf: test.at(asOf)).but { $0.subscription = id }
@@ -281,7 +278,7 @@ struct SaleSettleTests {
 
     @Test("The end of a one-time purchase that another customer made is no refund of it")
     func sharedPurchase() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sell()
             let receipt = try await test.upload("a")
             func shared(asOf: Double, revokedAt: Instant? = nil) -> Finding {
@@ -312,7 +309,7 @@ struct SaleSettleTests {
 
     @Test("The explanation of a cancelled term says until when the payments go on")
     func explained() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-10), asOf: test.at(-1))
             let sale = Sale(

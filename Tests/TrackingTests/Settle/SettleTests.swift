@@ -5,14 +5,11 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A settlement writes what its answer changes, and nothing else", .serialized, reused)
+@Suite("A settlement writes what its answer changes, and nothing else")
 struct SettleTests {
     @Test("First sight, renewal and refund each write their events, versions and facts")
     func life() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-30))
             let started = try await test.check(receipt, first)
@@ -38,7 +35,7 @@ struct SettleTests {
 
     @Test("Late, older evidence adds what no newer answer speaks of, and takes nothing away")
     func late() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (receipt, old) = (try await test.upload("a"), try await test.upload("old", by: "ann"))
             let newer = Answer(from: test.at(-40), periods: 2, asOf: test.at(-1)).but { $0.willRenew = false }
             try await test.check(receipt, newer)
@@ -58,7 +55,7 @@ struct SettleTests {
 
     @Test("Access that grace gave stays in the history, and goes on, although later answers do not say its date")
     func graceUnsaid() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let failed = Answer(from: test.at(-40), asOf: test.at(-9)).but {
                 ($0.intent, $0.inRetry, $0.graceUntil) = ("2", true, test.at(6))
@@ -88,7 +85,7 @@ struct SettleTests {
 
     @Test("A settlement that is sent twice changes nothing the second time", arguments: [0, 1])
     func twice(equalAnswersBefore: Int) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             for _ in 0..<equalAnswersBefore {
                 try await test.check(receipt, Answer(from: test.at(-10), asOf: test.at(-2)))
@@ -107,7 +104,7 @@ struct SettleTests {
 
     @Test("A refusal or an outage that is sent twice changes nothing the second time", arguments: [true, false])
     func refusalTwice(refused: Bool) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await test.settle(claim, refused ? rejected() : outage)
@@ -120,7 +117,7 @@ struct SettleTests {
 
     @Test("After a lost lease the facts still merge, and the schedule is left to the new holder")
     func lostLease() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let lost = try await test.claim(receipt)
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now()")
@@ -136,7 +133,7 @@ struct SettleTests {
 
     @Test("A refusal or a failure that comes after another lease was given changes nothing")
     func outdatedRefusal() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             let receiptNow = "SELECT outcome::text AS outcome, rejections, asked_at FROM ledger.receipt"
@@ -156,7 +153,7 @@ struct SettleTests {
 
     @Test("A lease token is never given twice, not even after the receipt left the schedule")
     func tokens() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let first = try await test.claim(receipt)
             try await test.run("DELETE FROM ledger.poll_schedule")
@@ -168,7 +165,7 @@ struct SettleTests {
 
     @Test("One bad receipt in a batch does not sink the others")
     func poison() async throws {
-        try await withLedger { test in
+        try await withNewLedger { test in
             var batch: [Settlement] = []
             for index in 0..<9 {
                 let receipt = try await test.upload("r\(index)", by: "customer \(index)")
@@ -196,7 +193,7 @@ struct SettleTests {
 
     @Test("The answer of a refusal names its kind")
     func refusalKind() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let settled = try await test.check(receipt, rejected(.otherBundle, status: 0))
             #expect(settled.outcome == .rejected)

@@ -5,9 +5,7 @@ import Testing
 
 @testable import Tracking
 
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("A whole answer of the Server API: statuses, and the history since the stored revision", .serialized, reused)
+@Suite("A whole answer of the Server API: statuses, and the history since the stored revision")
 struct WholeAnswerTests {
     private func receipt(_ test: TestLedger, by customer: String = "ann") async throws -> ReceiptID {
         let upload = Upload(
@@ -69,7 +67,7 @@ struct WholeAnswerTests {
 
     @Test("Statuses that name what neither the history nor the ledger holds are no answer: all is asked again soon")
     func lagging() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test)
             let settled = try await settle(test, receipt, history: [], statuses: 2, asOf: -0.5, revision: "r2")
             #expect(settled.outcome == .indeterminate)
@@ -90,7 +88,7 @@ struct WholeAnswerTests {
 
     @Test("So it is at first sight, whoever waits: neither sooner than a minute nor later")
     func laggingAtFirst() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             for round in 0..<4 {
                 let receipt = try await receipt(test)
                 let first = [row(test, 0, .signedText, asOf: -1)]
@@ -104,7 +102,7 @@ struct WholeAnswerTests {
 
     @Test("A period that the statuses name by another id is known by its line item")
     func anotherID() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test)
             var restored = row(test, 1, .statuses, asOf: -0.5)
             restored.transactionID = "restored"
@@ -119,7 +117,7 @@ struct WholeAnswerTests {
 
     @Test("A first sight whose history goes on counts, and is read on a second later")
     func goesOn() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await receipt(test)
             let first = [row(test, 0, .signedText, asOf: -1)]
             _ = try await settle(
@@ -133,7 +131,7 @@ struct WholeAnswerTests {
 
     @Test("What a history leaves out is as it was; what the statuses leave out was not said")
     func silence() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test)
             _ = try await settle(test, receipt, history: [], statuses: 1, asOf: -0.5, revision: "r2")
             let clocks =
@@ -147,7 +145,7 @@ struct WholeAnswerTests {
 
     @Test("A history that takes a refund back is read again from the same place until that counts")
     func retraction() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test)
             let refund = [row(test, 1, .signedText, asOf: -0.9, refunded: true)]
             _ = try await settle(test, receipt, history: refund, statuses: 1, asOf: -0.9, revision: "r2")
@@ -164,7 +162,7 @@ struct WholeAnswerTests {
 
     @Test("The poller is asked for a second answer, but not every minute about what its answers leave out")
     func silentPoller() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test)
             let refund = [row(test, 0, .signedText, asOf: -0.9, refunded: true)]
             _ = try await settle(test, receipt, history: refund, statuses: 1, asOf: -0.9, revision: "r2")
@@ -189,7 +187,7 @@ struct WholeAnswerTests {
 
     @Test("A second uploader's claim is decided over what the ledger links, though the answer repeats nothing of it")
     func claims() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await read(test, by: "anon")
             #expect(try await self.receipt(test, by: "alice") == receipt)
             let events = "SELECT count(*) FROM ledger.event WHERE kind = 'ownership.transferred'"
@@ -206,7 +204,7 @@ struct WholeAnswerTests {
 
     @Test("An order for which the receipt is sent is paid by a purchase that is stored already")
     func order() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.sellDeliverables()
             let receipt = try await read(test, by: "anon")
             let order = try await test.place(by: "ann")
@@ -223,7 +221,7 @@ struct WholeAnswerTests {
 
     @Test("An equal answer moves the place where the history is read on")
     func place() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-20), asOf: test.at(-9))
             func settlement(asOf: Double, _ revision: String) async throws -> PendingAnswer {
@@ -248,7 +246,7 @@ struct WholeAnswerTests {
         "An answer without a date that disagrees with what was dated during its call is set aside, and asked again soon"
     )
     func undated() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let (dated, legacy) = (try await test.upload("a"), try await test.upload("b"))
             let answer = Answer(from: test.at(-20), asOf: test.at(-9))
             try await test.check(dated, answer)

@@ -6,10 +6,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("Imports go on where they stopped, and check the nearest expiries first", .serialized, reused)
+@Suite("Imports go on where they stopped, and check the nearest expiries first")
 struct ImportTests {
     static let file = ImportedFile(name: "a.ndjson", byteCount: 1_000, firstBytes: [1], lastBytes: [2])
 
@@ -25,7 +22,7 @@ struct ImportTests {
 
     @Test("An import goes on at the first line that is not stored, in whatever order parts are stored")
     func parts() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let first = try await test.ledger.intake.openImport(of: Self.file)
             #expect(first.nextLine == 1 && first.nextByte == 0)
             try await Self.store(["c"], as: 21..<31, of: first, in: test)
@@ -43,7 +40,7 @@ struct ImportTests {
 
     @Test("Another name, size or edge is another file")
     func identity() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let one = try await test.ledger.intake.openImport(of: Self.file)
             try await Self.store(["a"], as: 1..<11, of: one, in: test)
             for other in [
@@ -60,7 +57,7 @@ struct ImportTests {
 
     @Test("A part is marked if and only if its receipts are stored")
     func together() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let ongoing = try await test.ledger.intake.openImport(of: Self.file)
             let part = ImportedPart(of: ongoing, lines: 1..<2, bytes: 0..<10)
             let upload = Upload(appID: test.app.id, customer: "a", receipt: [1], imported: true, storefront: "\0")
@@ -81,7 +78,7 @@ struct ImportTests {
 
     @Test("A finished import with bad lines is read again, one without is not")
     func finish() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let ongoing = try await test.ledger.intake.openImport(of: Self.file)
             try await Self.store(["a"], as: 1..<11, of: ongoing, in: test)
             #expect(try await test.ledger.intake.finish(ongoing) == 0)
@@ -129,7 +126,7 @@ struct ImportTests {
 
     @Test("Of imported receipts the nearest to its expiry is claimed first, long lapsed last, unknown in between")
     func turns() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let expiries: [(name: String, days: Double?)] = [
                 ("lapsed", -66), ("unknown", nil), ("year", 360), ("month", 25), ("retry", -40), ("yesterday", -1),
                 ("tomorrow", 0.5), ("ever", 1_000_000), ("ancient", -20_000),
@@ -157,7 +154,7 @@ struct ImportTests {
 
     @Test("An imported receipt is overdue by the time it waits, and its turn is shown as no time")
     func honest() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", imported: true)
             let lane = try #require(try await test.ledger.operations.status().lanes.first)
             #expect(lane.lane == .imported && lane.due == 1 && lane.overdue == 0)
@@ -169,7 +166,7 @@ struct ImportTests {
 
     @Test("An imported receipt that is handed back unasked is at the front of the line")
     func handedBack() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let quota = Quota(app: test.app, lane: .imported, receipts: 1)
             for (name, days) in [("near", 1.0), ("far", 9.0)] {
                 _ = try await test.ledger.intake.store([
@@ -187,7 +184,7 @@ struct ImportTests {
 
     @Test("A customer's own upload of an imported receipt takes it out of the line, asked about in five seconds")
     func uploadedToo() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a", imported: true)
             #expect(try await test.upload("a") == receipt)
             try await test.expectRows(
@@ -200,7 +197,7 @@ struct ImportTests {
 
     @Test("What waits is counted by app, until Apple answers")
     func waiting() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             #expect(try await test.ledger.intake.waiting().map(\.receipts) == [0])
             let receipt = try await test.upload("a", imported: true)
             try await test.upload("b")

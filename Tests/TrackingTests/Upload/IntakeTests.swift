@@ -5,14 +5,11 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("The intake stores each receipt once and each upload", .serialized, reused)
+@Suite("The intake stores each receipt once and each upload")
 struct IntakeTests {
     @Test("The same receipt twice is one row; two customers are two uploads")
     func once() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let uploads = ["ann", "bob", "ann"].map {
                 Upload(appID: test.app.id, customer: $0, receipt: Array("r".utf8), imported: false)
             }
@@ -28,7 +25,7 @@ struct IntakeTests {
 
     @Test("Two apps may hold the same bytes")
     func apps() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.ledger.apps.add(NewApp(bundleID: "com.example.other"))
             let other = try await test.ledger.apps.app("com.example.other")
             let stored = try await test.ledger.intake.store(
@@ -40,7 +37,7 @@ struct IntakeTests {
 
     @Test("Of several uploads in one call the last is the newest")
     func order() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.upload("other", by: "zoe")
             let uploads = ["zoe", "ann", "mia"].map {
                 Upload(appID: test.app.id, customer: $0, receipt: Array("r".utf8), imported: false)
@@ -53,7 +50,7 @@ struct IntakeTests {
 
     @Test("A new upload brings the next check forward, an import of what is known does not")
     func due() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let soon = "SELECT due_at < now() + interval '1 minute' AS soon, lane FROM ledger.poll_schedule"
@@ -76,7 +73,7 @@ struct IntakeTests {
 
     @Test("A customer id is 1 to 255 characters, none of them NUL")
     func badCustomer() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             for name in ["", "a\0b", String(repeating: "x", count: 256)] {
                 let error = await #expect(throws: LedgerError.self, "\(name.debugDescription)") {
                     _ = try await test.upload("a", by: name)
@@ -90,7 +87,7 @@ struct IntakeTests {
 
     @Test("A customer's id is kept as it is, whatever it looks like")
     func names() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let names = ["a,b", "ä ö", "quote\"d", "{x}", String(repeating: "é", count: 255), "NULL"]
             let receipt = try await test.upload("r", by: names[0])
             for name in names.dropFirst() { try await test.upload("r", by: name) }
@@ -104,7 +101,7 @@ struct IntakeTests {
 
     @Test("The newest receipt Apple gives is stored with a new version only")
     func latestReceipt() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-9), asOf: test.at(-5))
             let latest = "SELECT convert_from(latest_receipt, 'UTF8') AS latest FROM ledger.receipt"

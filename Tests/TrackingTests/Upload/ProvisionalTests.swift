@@ -4,10 +4,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("An import's claim counts until Apple answers", .serialized, reused)
+@Suite("An import's claim counts until Apple answers")
 struct ProvisionalTests {
     static let nothing: [Cell] = [false, nil, nil, nil, nil, "none"]
     static let granted: [Cell] = [true, "monthly", "active", nil, "Production", "provisional"]
@@ -32,7 +29,7 @@ struct ProvisionalTests {
 
     @Test("Every lookup grants it until its end, and none afterwards")
     func everywhere() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.say(30, in: test)
             #expect(try await test.entitled() == Self.granted)
             #expect(try await test.entitled(at: test.at(29.9)) == Self.granted)
@@ -53,7 +50,7 @@ struct ProvisionalTests {
 
     @Test("It grants what the catalog says of the product")
     func catalog() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await test.ledger.apps.applyCatalog(
                 [CatalogProduct(id: "monthly", entitlements: ["pro", "sync"])], to: test.app.bundleID)
             try await Self.say(30, in: test)
@@ -65,7 +62,7 @@ struct ProvisionalTests {
 
     @Test("The first verified answer ends it, whatever it says; refusals and failures do not")
     func ended() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await Self.say(30, in: test)
             try await test.check(
                 receipt, .indeterminate(CheckFailure(reason: "no answer", status: nil, retryable: true)))
@@ -85,7 +82,7 @@ struct ProvisionalTests {
 
     @Test("An answer that knows of nothing ends it too")
     func endedByNothing() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let receipt = try await Self.say(30, in: test)
             try await test.check(receipt, Answer(from: test.at(-9), periods: 0, asOf: test.at(-1)))
             #expect(try await test.entitled() == Self.nothing)
@@ -94,7 +91,7 @@ struct ProvisionalTests {
 
     @Test("A verified answer beats a provisional claim of the same entitlement, even with an earlier end")
     func verifiedWins() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             let other = try await test.upload("other")
             try await test.check(other, Answer(from: test.at(-90), asOf: test.at(-1)))
             try await Self.say(30, in: test)
@@ -106,7 +103,7 @@ struct ProvisionalTests {
 
     @Test("A repeated claim is not longer, the newest of different claims counts, and none lasts more than 90 days")
     func saidAgain() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.say(30, in: test)
             try await Self.say(30, in: test)
             #expect(try await test.text("SELECT count(*) FROM ledger.provisional") == "1")
@@ -131,7 +128,7 @@ struct ProvisionalTests {
 
     @Test("A claim that ends in the past grants nothing")
     func past() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await Self.say(-1, in: test)
             #expect(try await test.entitled() == Self.nothing)
             #expect(try await test.text("SELECT count(*) FROM ledger.provisional") == "0")

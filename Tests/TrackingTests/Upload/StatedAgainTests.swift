@@ -5,10 +5,7 @@ import Testing
 
 @testable import Tracking
 
-/// Each test has it to itself.
-private let reused = OncePerSuite<ReusedDatabase>.database()
-
-@Suite("What an import says again of price and storefront is taken once", .serialized, reused)
+@Suite("What an import says again of price and storefront is taken once")
 struct StatedAgainTests {
     private static let stated = """
         SELECT w.storefront, w.price_milliunits, w.currency FROM ledger.stated_price w ORDER BY w.stated_id
@@ -32,7 +29,7 @@ struct StatedAgainTests {
     }
 
     @Test func `a missing or another price is kept, and neither the upload nor its schedule moves`() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await store(upload(nil, nil, in: test), in: test)
             try await test.check(
                 try #require(try await test.ledger.intake.store([upload(nil, nil, in: test)]).first).receiptID,
@@ -57,7 +54,7 @@ struct StatedAgainTests {
     }
 
     @Test func `an old file never replaces what a device said since`() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await store(upload("USA", (4_990, "USD"), in: test), in: test)
             try await store(upload("DEU", (3_990, "EUR"), imported: false, in: test), in: test)
             try await store(upload("USA", (4_990, "USD"), in: test), in: test)
@@ -68,7 +65,7 @@ struct StatedAgainTests {
     }
 
     @Test func `of several lines about one upload, each one that says something counts`() async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             try await store(
                 upload(nil, (4_990, "USD"), in: test), upload("USA", nil, in: test), upload(nil, nil, in: test),
                 in: test)

@@ -364,7 +364,7 @@ struct WebhookTests {
 
     @Test("Kills of worker, receiver and database lose nothing and disturb no order", arguments: rounds)
     func kills(seed: UInt64) async throws {
-        try await withLedger(connections: 4) { test in
+        try await withNewLedger(connections: 4) { test in
             var random = Seeded(seed: seed)
             print(random)
             let id = try await test.addWebhook(concurrency: Int.random(in: 1...16, using: &random))
