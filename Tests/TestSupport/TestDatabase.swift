@@ -22,7 +22,7 @@ package struct TestSupportError: Error, CustomStringConvertible {
     /// One sentence that says what to do.
     package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }
 
 /// Creates an empty database of a random name, runs `body` with it and its connection string, and drops it.

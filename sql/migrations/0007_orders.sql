@@ -149,12 +149,14 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
 BEGIN
     INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
     SELECT NEW.order_id, max(c.ordinal) + 1, NEW.state, NEW.cause,
-           NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
+           NULLIF(current_setting('perennial.order_code', true), ''),
+           GREATEST(NEW.changed_at, max(c.changed_at) + interval '1 microsecond')
     FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION ledger.log_order IS
-    'Adds a change of an order to the log. perennial.order_code holds what the device reported, if it did';
+    'Adds a change of an order to the log, later than the change before, so that time sorts them. perennial.order_code holds '
+    'what the device reported, if it did';
 
 CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.purchase_order FOR EACH ROW
     WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();

@@ -19,10 +19,11 @@ final class Demo {
         folder = FileManager.default.temporaryDirectory.appending(path: "demo-\(UUID())")
         let programs = folder.appending(path: "programs")
         try FileManager.default.createDirectory(at: programs, withIntermediateDirectories: true)
-        for name in ["scripts", "docs", "sql"] {
-            try FileManager.default.copyItem(
-                at: ComposeFile.root.appending(path: name), to: folder.appending(path: name))
-        }
+        // FileManager would keep the owner of the files, whom only root may set.
+        let copies = ["scripts", "docs", "sql"].map { ComposeFile.root.appending(path: $0).path }
+        let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: ["-R"] + copies + [folder.path])
+        copy.waitUntilExit()
+        guard copy.terminationStatus == 0 else { throw TestSupportError("The files of the demo cannot be copied.") }
         let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path
         let swift = programs.appending(path: "swift")
         try """

@@ -82,6 +82,23 @@ struct OrderTests {
         }
     }
 
+    @Test("Time sorts the changes of an order, whatever the clock says")
+    func sortedByTime() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            for state in ["purchasing", "deferred", "failed"] {
+                try await test.run(
+                    """
+                    UPDATE ledger.purchase_order
+                    SET state = '\(state)', cause = 'device', changed_at = changed_at - interval '1 minute'
+                    """)
+            }
+            #expect(
+                try await test.log(of: order) == "created placed, purchasing device, deferred device, failed device")
+        }
+    }
+
     @Test("The oldest untouched order gives way to the 21st; its token still pays it")
     func givesWay() async throws {
         try await withLedger { test in

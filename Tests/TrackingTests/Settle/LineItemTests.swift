@@ -375,7 +375,7 @@ struct LineItemTests {
 
     @Test("Under whichever ids answers show it, the observations give what is stored", arguments: 1...12)
     func underSeveral(_ seed: Int) async throws {
-        try await withLedger(in: reused) { test in
+        try await withLedger { test in
             var random = Seeded(seed: UInt64(seed))
             let receipts = [try await test.upload("a"), try await test.upload("b")]
             for hour in 0..<Int.random(in: 3...6, using: &random) {
