@@ -71,7 +71,7 @@ struct AcknowledgementTests {
                 _ = try await test.ledger.acting(as: .key(key)).deliveries.acknowledge(ids, of: test.app.bundleID)
             }
             try await test.expectRows(
-                "SELECT delivery_id, acknowledged_by FROM perennial.delivery_log ORDER BY position",
+                "SELECT delivery_id, acknowledged_by FROM perennial.delivery_log ORDER BY delivery_id::int",
                 [["98", "key 2"], ["99", "key 1"], ["100", "key 1"], ["101", "key 3"]])
             try await test.expectSound()
         }

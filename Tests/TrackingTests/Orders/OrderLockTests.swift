@@ -159,7 +159,8 @@ struct OrderLockTests {
                         JOIN ledger.purchase_order o ON o.order_id = i.id GROUP BY o.state) n
                     """)
             }
-            #expect(try await payable("LIMIT 1", "LIMIT 0") == "expired 100 100, paid 100 100")
+            #expect(
+                try await payable("ORDER BY purchased_at DESC LIMIT 1", "LIMIT 0") == "expired 100 100, paid 100 100")
             // Of those for which a receipt was sent, the hundred that it was sent for last, which are the oldest here.
             #expect(try await payable("LIMIT 0", "LIMIT 1") == "expired 130 100, paid 100 100")
         }
