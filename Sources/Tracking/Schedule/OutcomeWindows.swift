@@ -81,16 +81,17 @@ actor OutcomeWindows {
 
     private var rounds: [RateLimitOwner: Round] = [:]
 
-    /// Records settled answers; returns the rounds that change a rate limit.
+    /// Records settled answers; returns the rounds that change a rate limit. What was not asked says nothing about Apple.
     func record(_ batch: [Checked]) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
         var complete: [(owner: RateLimitOwner, round: OutcomeWindow)] = []
-        for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
+        let asked = batch.filter { $0.answer.calls > 0 }
+        for (id, answers) in Dictionary(grouping: asked, by: \.claim.app.id) {
             let isFailing = answers.contains { $0.claim.app.rateLimit.failures > 0 }
             complete += completedRound(.app(id), answers, whileFailing: isFailing)
         }
         // When Apple answers about no app, no single app is the cause. Failures of the sandbox affect no paying
         // customer.
-        let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
+        let calls = asked.filter { $0.answer.environment == .production }
         complete += completedRound(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
         return complete
     }

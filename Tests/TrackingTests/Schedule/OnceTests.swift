@@ -142,10 +142,14 @@ struct OnceTests {
     func otherMasterKey() async throws {
         try await withTracker(rate: "0") { served, _, store in
             let seal = try SecretSeal(masterKey: [UInt8](repeating: 8, count: 32))
+            let journal = Journal()
             let tracker = Tracker(
                 ledger: SubscriptionLedger(database: served.database, seal: seal), appStore: store.client,
-                options: TrackerOptions(), logger: Journal().logger)
+                options: TrackerOptions(), logger: journal.logger)
             let report = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let problems = journal.lines.filter { $0.hasPrefix("warning") || $0.hasPrefix("error") }
+            #expect(problems.count == 1 && problems.first?.contains("does not open") == true, "\(problems)")
+            #expect(try await served.ledger.apps.app(ServedLedger.app).pause == nil)
             #expect(store.callCount == 0 && report.asked == 0 && report.left == Self.receipts, "\(report)")
             #expect(report.unanswered == 0 && report.why.count == 1)
             #expect(
