@@ -137,6 +137,9 @@ import Testing
         #expect(Self.mistakes(both, files: ["k": Self.key]).count == 1)
         #expect(Self.mistakes(["PERENNIAL_MASTER_KEY_FILE": "gone"]).count == 1)
         #expect(Self.mistakes(["PERENNIAL_MASTER_KEY": "%%"]) != [])
+        let empty = Self.mistakes(["PERENNIAL_MASTER_KEY_FILE": "k"], files: ["k": " \n"], needing: [.masterKey])
+        #expect(empty.first?.hasPrefix("PERENNIAL_MASTER_KEY_FILE is empty (k); ") == true, "\(empty)")
+        #expect(empty.first?.contains("run `perennial app rotate-secret` for each app") == true, "\(empty)")
     }
 
     @Test func `a pretend store's root is read, and refused while one of the addresses is Apple's`() throws {

@@ -48,6 +48,7 @@ struct DoctorProcessTests {
 
             found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:1/verifyReceipt"])
             #expect(found.status == 2 && found.said.contains("http://127.0.0.1:1/verifyReceipt: The store could not"))
+            #expect(found.said.contains("Check the address, and this machine's network, name servers"), "\(found)")
             found = try await examine(world, [], ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(world.port)/simulator"])
             #expect(found.status == 2, "\(found)")
 
@@ -61,6 +62,9 @@ struct DoctorProcessTests {
             #expect(found.status == 2 && found.said.contains("LimitNOFILE"), "\(found)")
             found = try await examine(world, [], ["DATABASE_URL": "host=/nonexistent dbname=perennial"])
             #expect(found.status == 2 && found.said.contains("WRONG  database"), "\(found)")
+            found = try await examine(world, [], ["PERENNIAL_MASTER_KEY": ""])
+            #expect(
+                found.said.contains("Set the key with which the secrets here were sealed; with a new one"), "\(found)")
             found = try await examine(world, [], ["PERENNIAL_LEASE_SECONDS": "soon"])
             #expect(found.status == 78, "\(found)")
         }

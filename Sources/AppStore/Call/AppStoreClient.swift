@@ -241,7 +241,9 @@ package struct StoreReach: Sendable {
     }
 
     private func sentence(_ failure: String, _ result: CallResult) -> String {
-        result.failureDetail.map { "\(failure) (\($0))" } ?? failure
+        let reason = result.failureDetail.map { "\(failure) (\($0))" } ?? failure
+        guard result.httpStatus == nil, !failure.contains("check ") else { return reason }
+        return reason + " Check the address, and this machine's network, name servers (DNS) and firewall."
     }
 }
 

@@ -250,7 +250,11 @@ extension Diagnosis {
             if settings.masterKey == nil {
                 note(
                     "master_key", false,
-                    "PERENNIAL_MASTER_KEY is not set; workers and servers need it. `head -c 32 /dev/urandom | base64` makes one."
+                    "PERENNIAL_MASTER_KEY is not set; workers and servers need it. "
+                        + (unreadable.isEmpty
+                            ? "`head -c 32 /dev/urandom | base64` makes one."
+                            : "Set the key with which the secrets here were sealed; with a new one run `perennial app "
+                                + "rotate-secret` for each app.")
                 )
             } else if unreadable.isEmpty {
                 note("master_key", true, "the master key opens \(count.of("sealed secret", "sealed secrets"))")

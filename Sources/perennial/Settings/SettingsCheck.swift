@@ -37,7 +37,9 @@ struct SettingsCheck {
 
     /// Returns the 32 bytes of the master key, given directly or in a file.
     mutating func masterKey(isNeeded: Bool) -> [UInt8]? {
-        let advice = "give 32 bytes in base64, made with `head -c 32 /dev/urandom | base64`."
+        let advice =
+            "give 32 bytes in base64. `head -c 32 /dev/urandom | base64` makes them before the first start; later a new key "
+            + "opens no stored secret: put the first one back, or run `perennial app rotate-secret` for each app."
         let source: String
         let text: String
         switch (values[.masterKey], values[.masterKeyFile]) {
@@ -60,7 +62,12 @@ struct SettingsCheck {
                 return nil
             }
         }
-        guard let key = Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+        let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !trimmed.isEmpty else {
+            mistakes.append("\(source) is empty\(values[.masterKeyFile].map { " (\($0))" } ?? ""); \(advice)")
+            return nil
+        }
+        guard let key = Data(base64Encoded: trimmed) else {
             mistakes.append("\(source) is not base64; \(advice)")
             return nil
         }
