@@ -135,18 +135,30 @@ extension DatabaseError {
         DatabaseError(
             .cannotConnect,
             "The database connection string is not valid: \(reason); "
-                + "use postgresql://user:password@host:port/database or host=… dbname=….")
+                + "use postgresql://user:password@host:port/database and \(percentEncoding), or host=… dbname=….")
     }
+
+    private static let percentEncoding =
+        "percent-encode reserved characters in the user and the password (@ is %40, / is %2F, # is %23, % is %25)"
 
     /// The advice names what gave the address: `source`. libpq has no code for what failed, but its messages are not
     /// translated: Perennial sets no locale.
     static func cannotConnect(_ reason: String, by source: String) -> DatabaseError {
+        // The advice says as much as libpq's question does.
+        let reason = reason.split(separator: "; ").filter { !$0.hasPrefix("Is the server running") }
+            .joined(separator: "; ")
         let advice =
             if reason.contains("certificate") || reason.contains("SSL") {
                 "check sslmode, sslrootcert (the authority that signed the server's certificate) and the server's "
                     + "certificate, its name and its dates"
             } else if reason.contains("authentication failed") || reason.contains("no password supplied") {
-                "check the user and the password of \(source)"
+                "check the user and the password of \(source); in a URI \(percentEncoding)"
+            } else if reason.contains("database \""), reason.contains("does not exist") {
+                "create it (`createdb --owner USER NAME` as PostgreSQL's administrator), or correct its name in \(source)"
+            } else if reason.contains("role \""), reason.contains("does not exist") {
+                "create it (`createuser --createrole USER` as PostgreSQL's administrator), or correct the user of \(source)"
+            } else if reason.contains("could not translate host name") {
+                "check the host in \(source) and the name servers of this machine; in a URI \(percentEncoding)"
             } else {
                 "check that it runs and \(source)"
             }

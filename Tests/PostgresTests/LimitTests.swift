@@ -79,12 +79,17 @@ import Testing
             ),
             ("fe_sendauth: no password supplied", "check the user and the password of PGHOST, PGPASSFILE"),
             ("connection refused", "check that it runs and PGHOST, PGPASSFILE"),
+            ("FATAL:  database \"d\" does not exist", "create it (`createdb --owner USER NAME`"),
+            ("FATAL:  role \"u\" does not exist", "create it (`createuser --createrole USER`"),
+            ("could not translate host name \"h\" to address", "name servers of this machine; in a URI percent-encode"),
             ("SSL error: certificate verify failed", "check sslmode"),
         ])
     func theReasonNamesTheAddress(_ reason: String, _ advice: String) {
         let error = DatabaseError.cannotConnect(reason, by: "PGHOST, PGPASSFILE")
         #expect(error.message.contains(reason) && error.message.contains(advice), "\(error)")
         #expect(!error.message.contains("DATABASE_URL"), "\(error)")
+        let asked = DatabaseError.cannotConnect("\(reason); Is the server running on that host and …?", by: "PGHOST")
+        #expect(!asked.message.contains("Is the server running"), "\(asked)")
     }
 
     @Test("A process that stops waits only briefly for a database that is away", .timeLimit(.minutes(1)))
@@ -130,13 +135,15 @@ import Testing
         "Bad connection strings are refused without quoting them",
         arguments: [
             "postgresql://user:hunter2@host:port/db", "nonsense", "host=h passwrd=hunter2",
-            "postgresql://u:a@hunter2@h/db",
+            "postgresql://u:a@hunter2@h/db", "postgresql://u:a@hunter2/b@h/db", "postgresql://u:12/hunter2@h/db",
+            "postgresql://u:a?b@hunter2/c@h/db", "postgresql://u:hunter2#@h/d@b", "postgresql://u:a%zz\"hunter2@h/db",
         ])
     func badConnectionStringsAreRefusedWithoutQuotingThem(_ text: String) async throws {
         let configuration = DatabaseConfiguration(connectionString: text)
         let refused = await databaseError { try configuration.validate() }
         #expect(refused?.kind == .cannotConnect)
         #expect(refused?.message.contains("hunter2") == false)
+        #expect(refused?.message.contains("percent-encode reserved characters") == true)
         let asked = await databaseError { _ = try await Database(configuration) { print($0) }.ask("SELECT 1") }
         #expect(asked == refused)
     }

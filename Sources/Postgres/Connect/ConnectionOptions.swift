@@ -20,15 +20,21 @@ struct ConnectionOptions: Sendable {
             if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
             option += 1
         }
-        // libpq would take everything after the first @ as a host name and then print it in its error.
-        if let host = values["host"], host.contains("@") {
-            throw .invalidConnectionString(
-                "the host contains an @; percent-encode special characters of the password (@ is %40)")
+        // libpq ends a password at its first @ or / and would print the rest as the name of a host or a database.
+        guard values["host"]?.contains("@") != true, !Self.pathHoldsAt(text) else {
+            throw .invalidConnectionString("an @ stands in the host or behind it")
         }
         let ports = values["port"]?.split(separator: ",") ?? []
         guard ports.allSatisfy({ UInt16($0) != nil }) else {
             throw .invalidConnectionString("the port is not a number from 1 to 65535")
         }
+    }
+
+    /// Whether a URI has an unencoded @ between the slash behind its host and its parameters.
+    private static func pathHoldsAt(_ text: String) -> Bool {
+        guard let scheme = text.firstRange(of: "://") else { return false }
+        let rest = text[scheme.upperBound...].drop { $0 != "@" && $0 != "/" }
+        return rest.dropFirst(rest.first == "@" ? 1 : 0).prefix { $0 != "?" }.drop { $0 != "/" }.contains("@")
     }
 
     /// The value of a libpq keyword (`host`, `dbname`, …); nil when the string does not set it.
@@ -62,10 +68,11 @@ func oneLine(_ text: String) -> String {
     return line
 }
 
-/// Returns the text with every double-quoted part replaced, for messages that may quote a secret or a value.
+/// Returns the text without what is between its first and its last double quote, for messages that may quote a secret or
+/// a value, which may hold a quote too.
 func hidingQuotedText(in text: String) -> String {
-    text.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
-        .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "…" }.joined(separator: "\"")
+    guard let first = text.firstIndex(of: "\""), let last = text.lastIndex(of: "\""), first < last else { return text }
+    return text[...first] + "…" + text[last...]
 }
 
 /// The settings passed to libpq when it connects.

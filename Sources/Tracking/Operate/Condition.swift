@@ -93,8 +93,7 @@ extension Condition {
     var began: String {
         switch self {
         case .database:
-            "the database does not answer and is tried until it does; nothing is lost: look after PostgreSQL, or correct "
-                + "its address"
+            "the database does not answer and is tried until it does; nothing is lost"
         case .standby:
             "the standby for lookups does not answer and the primary is asked instead: look after it, or unset "
                 + "DATABASE_READ_URL"
