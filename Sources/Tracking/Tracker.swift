@@ -79,6 +79,13 @@ enum ProcessIdentity {
     static let number = ProcessInfo.processInfo.processIdentifier
 }
 
+/// How an operator runs a command of this program here.
+package enum OperatorCommand {
+    /// The variable with the words that a wrapper or a container needs in place of `perennial`.
+    package static let variable = "PERENNIAL_COMMAND"
+    fileprivate static let words = ProcessInfo.processInfo.environment[variable] ?? ""
+}
+
 /// The registration under which a process checks single receipts, made when it is first needed.
 actor CheckerIdentity {
     /// The registration; nil before the first check.
@@ -110,6 +117,14 @@ extension Tracker {
 }
 
 extension String {
+    /// The text with its commands of `perennial` as they are run here.
+    package var runnableHere: String {
+        guard !OperatorCommand.words.isEmpty else { return self }
+        return ["`", "<code>"].reduce(self) {
+            $0.replacing("\($1)perennial ", with: "\($1)\(OperatorCommand.words) ")
+        }
+    }
+
     /// The text with everything that a terminal would obey made visible, as `\u{1b}`: control characters, line ends,
     /// and marks that change the writing direction. Foreign text can forge no line and move no cursor.
     package var visible: String {

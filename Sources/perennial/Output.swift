@@ -27,7 +27,7 @@ func printError(_ lines: String) {
 
 /// Writes text; a reader that went away, as in `perennial status | head`, is not a failure.
 func write(_ text: String, to handle: FileHandle) {
-    try? handle.write(contentsOf: Data(text.utf8))
+    try? handle.write(contentsOf: Data(text.runnableHere.utf8))
 }
 
 /// The destination of the output, as far as it is known.

@@ -1,5 +1,7 @@
 import AppStoreSimulator
+import AsyncHTTPClient
 import Foundation
+import NIOCore
 import Postgres
 import Subscriptions
 import TestSupport
@@ -70,11 +72,32 @@ struct DoctorProcessTests {
         }
     }
 
+    @Test("Problems and pages of a server advise what its operator runs", .timeLimit(.minutes(1)))
+    func advice() async throws {
+        try await PretendWorld.with(seed: 13, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
+            let server = try PerennialProcess(["serve"], in: world, further: ["PERENNIAL_COMMAND": "sudo perennialctl"])
+            let address = try #require(try await server.address(), "\(server.said)")
+            for path in ["/v1/apps/a/customers/c/entitlements", "/admin/sign-in"] {
+                let response = try await HTTPClient.shared.execute(
+                    HTTPClientRequest(url: address + path), timeout: .seconds(10))
+                let body = String(buffer: try await response.body.collect(upTo: 1 << 20))
+                #expect(body.contains("sudo perennialctl key create"), "\(body)")
+            }
+            #expect(await server.stop() == 0)
+            try server.forget()
+        }
+    }
+
     @Test("An empty database is told to be migrated; nothing is created in it", .timeLimit(.minutes(1)))
     func emptyDatabase() async throws {
         try await PretendWorld.with(seed: 12, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
             try await withTestDatabase { database, connectionString in
-                let found = try await examine(world, ["--format", "json"], ["DATABASE_URL": connectionString])
+                let named = ["DATABASE_URL": connectionString]
+                let wrapped = named.merging(["PERENNIAL_COMMAND": "sudo perennialctl"]) { $1 }
+                let advised = try await examine(world, [], wrapped)
+                #expect(advised.said.contains("run `sudo perennialctl migrate` first"), "\(advised)")
+                #expect(advised.said.contains("ok     settings"), "\(advised)")
+                let found = try await examine(world, ["--format", "json"], named)
                 #expect(found.status == 2, "\(found)")
                 let json = try #require(
                     try JSONSerialization.jsonObject(with: Data(found.said.utf8)) as? [String: Any], "\(found)")

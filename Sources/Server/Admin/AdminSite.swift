@@ -172,7 +172,7 @@ struct AdminPage {
         else { throw Problem(.failed, "The page has no template \(template).") }
         return Response(
             status: status, headers: [.contentType: "text/html; charset=utf-8"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: page)))
+            body: ResponseBody(byteBuffer: ByteBuffer(string: page.runnableHere)))
     }
 
     private var places: [Place] {

@@ -80,7 +80,7 @@ struct OverviewPage {
     private static func unaskedTile(_ unasked: Int64) -> Tile {
         Tile(
             title: "Not asked about", figure: grouped(unasked),
-            detail: "known by notification or transaction only: store a key with perennial app server-key",
+            detail: "known by notification or transaction only: store a key with `perennial app server-key`",
             isAlarm: true)
     }
 

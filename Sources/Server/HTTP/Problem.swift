@@ -23,6 +23,7 @@ struct Problem: Error, Sendable {
     /// Creates a problem with its detail.
     init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
         self.kind = kind
+        let detail = detail.runnableHere
         let isLong = detail.unicodeScalars.count > Self.detailCharactersMax
         self.detail = isLong ? String(detail.unicodeScalars.prefix(Self.detailCharactersMax)) + "…" : detail
         self.headers = headers

@@ -157,7 +157,7 @@ extension Condition {
     }
 
     private static func rotation(of app: BundleID) -> String {
-        "`perennial app rotate-secret \(app) --shared-secret-file FILE`"
+        "`perennial app rotate-secret \(app) --shared-secret-file - < FILE`"
     }
 }
 

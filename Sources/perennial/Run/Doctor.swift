@@ -186,7 +186,7 @@ extension Diagnosis {
                 : "PostgreSQL \(found.versionText) is too old; Perennial needs 14 or newer.")
         switch (found.gistInstalled, found.gistAvailable) {
         case (let version?, _): note("btree_gist", true, "btree_gist \(version)")
-        case (nil, .some) where found.mayCreate: note("btree_gist", true, "`migrate` will install btree_gist")
+        case (nil, .some) where found.mayCreate: note("btree_gist", true, "`perennial migrate` will install btree_gist")
         case (nil, .some):
             note("btree_gist", false, "run `CREATE EXTENSION btree_gist` in this database as an account that may.")
         case (nil, nil):
@@ -231,7 +231,7 @@ extension Diagnosis {
 
     private mutating func lookAtRights(_ found: DatabaseExamination) {
         guard !found.roles.isEmpty else {
-            return note("rights", true, "`migrate` made no roles here; grant what `migrate --no-roles` prints")
+            return note("rights", true, "no roles were made here; grant what `perennial migrate --no-roles` prints")
         }
         let held = found.roles.filter { found.lacking[$0] == nil }.map { $0.split(separator: "_").last ?? "" }
         guard held.isEmpty else {

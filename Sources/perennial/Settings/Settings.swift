@@ -196,7 +196,7 @@ struct SettingsSources {
         let others = [
             "PERENNIAL_TEST_", "PERENNIAL_FUZZ_", "PERENNIAL_WRITE_GOLDENS", "PERENNIAL_KEY", "PERENNIAL_URL",
         ]
-        let known = SettingName.allCases.map(\.rawValue) + [SettingName.fileVariable]
+        let known = SettingName.allCases.map(\.rawValue) + [SettingName.fileVariable, OperatorCommand.variable]
         return environment.keys.filter { name in
             name.hasPrefix("PERENNIAL_") && !known.contains(name) && !others.contains(where: name.hasPrefix)
         }.sorted().map { name in

@@ -9,7 +9,8 @@ import Testing
 @Suite("docker-compose.yml fits the product") struct ComposeTests {
     @Test func `every setting has a known name and a good value`() throws {
         for (name, service) in try ComposeFile().services where service.isOurs {
-            let known = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+            let known =
+                SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue) + ["PERENNIAL_COMMAND"]
             #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
             let (_, warnings) = try SettingsTests.settings(
                 service.environment,
@@ -137,11 +138,13 @@ import Testing
     @Test func `the file that operators copy asks Apple, knows its settings, and has secrets in files alone`() throws {
         let file = try ComposeFile(production: true, path: "docs/examples/compose.production.yml")
         #expect(file.services.keys.sorted() == ["backup", "doctor", "migrate", "postgres", "serve", "worker"])
-        let known = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+        let known =
+            SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue) + ["PERENNIAL_COMMAND"]
         for name in ["doctor", "migrate", "serve", "worker"] {
             let service = try #require(file.services[name])
             _ = try Perennial.parseAsRoot(service.command)
             #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
+            #expect(service.environment["PERENNIAL_COMMAND"] == "docker compose run --rm -T serve", "\(name)")
             let pretended = service.environment.keys.filter { $0.hasPrefix("PERENNIAL_APPSTORE_") }
             #expect(pretended.isEmpty && service.environment["PERENNIAL_POLL_SPEEDUP"] == nil, "\(name)")
             #expect(service.secrets == ["master-key", "pgpass"] && service.hasInit, "\(name)")

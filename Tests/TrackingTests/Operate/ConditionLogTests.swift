@@ -82,7 +82,7 @@ struct ConditionLogTests {
         let began = ConditionLine.began(secret, reason: "receipt 17")
         #expect(began.level == .error)
         #expect(
-            began.message.contains("`perennial app rotate-secret com.example.app --shared-secret-file FILE`"),
+            began.message.contains("`perennial app rotate-secret com.example.app --shared-secret-file - < FILE`"),
             "\(began.message)")
         #expect(began.metadata == ["condition": "wrong_secret", "app": "com.example.app", "reason": "receipt 17"])
         let ended = ConditionLine.ended(secret, after: .seconds(61.9))
