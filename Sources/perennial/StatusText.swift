@@ -173,7 +173,7 @@ extension LedgerStatus {
         return [
             ("incidents", incidents.map(\.entry)), ("invariants", invariants.map(\.entry)),
             ("late_deliveries", lateDeliveries.map(\.entry)),
-            ("products_without_kind", productsWithoutKind.map(\.entry)),
+            ("products_without_kind", kindlessEntries),
             ("unread_claims", unreadEntries), ("hidden_terms", terms), ("known_by_notification", unasked.map(\.entry)),
             ("late_consumption", lateConsumption.map(\.entry)), ("webhook_troubles", troubles),
         ]
@@ -184,13 +184,39 @@ extension LedgerStatus {
         var entries = today.map { StatusEntry(json: $0.json) }
         if !entries.isEmpty {
             let left = isSummarised ? "" : " Not all subscriptions are in it: workers read them for the first time."
-            entries[0].line = today.map(\.text).joined(separator: "\n") + left
+            let isImporting = lanes.contains { $0.lane == .imported && $0.due + $0.inFlight > 0 }
+            let unasked = isImporting ? " Imported receipts wait for their first check and are not in it yet." : ""
+            entries[0].line = today.map(\.text).joined(separator: "\n") + unasked + left
         }
         return ("today", entries)
     }
 
-    /// The most claims of an app that are named.
-    private static let claimsNamed = 5
+    /// Products whose kind is not known, one sentence for each app and state of its catalog.
+    private var kindlessEntries: [StatusEntry] {
+        let alike = Dictionary(grouping: productsWithoutKind) { [$0.bundleID.text, "\($0.isNamed)"] }
+        return productsWithoutKind.map { product in
+            let (app, id) = (product.bundleID, product.id)
+            let ids = alike[[app.text, "\(product.isNamed)"], default: []].map(\.id.text).sorted()
+            let isFirst = ids.first == id.text
+            let bought =
+                ids.prefix(Self.namedMax).joined(separator: ", ") + (ids.count > Self.namedMax ? " and others" : "")
+            let state =
+                product.isNamed
+                ? "the catalog does not say the kind, so purchases are kept for good and deliver nothing"
+                : "no catalog names that, so purchases grant nothing"
+            return StatusEntry(
+                line: isFirst
+                    ? "Without kind: customers of \(app) bought \(bought); \(state). Add each with its kind to the catalog"
+                    : nil,
+                json: [
+                    "bundle_id": .string(app.text), "product_id": .string(id.text), "named": .bool(product.isNamed),
+                ],
+                attention: isFirst ? "\(bought) of \(app) \(ids.count == 1 ? "has" : "have") no kind" : nil)
+        }
+    }
+
+    /// The most claims or products of an app that are named.
+    private static let namedMax = 5
 
     /// What Apple states and this version does not read, one sentence for each app.
     private var unreadEntries: [StatusEntry] {
@@ -201,10 +227,10 @@ extension LedgerStatus {
             let claims = said.insert(app).inserted ? byApp[app] : nil
             return StatusEntry(
                 line: claims.map { claims in
-                    let named = claims.prefix(Self.claimsNamed).map { claim in
+                    let named = claims.prefix(Self.namedMax).map { claim in
                         "\(claim.name) (\(claim.texts.of("text", "texts"))\(claim.isUnreadable ? ", unreadable" : ""))"
                     }
-                    let more = claims.count > Self.claimsNamed ? " and others" : ""
+                    let more = claims.count > Self.namedMax ? " and others" : ""
                     return
                         "Unread: Apple states \(Int64(claims.count).of("claim", "claims")) about \(app) that this version "
                         + "does not read: \(named.joined(separator: ", "))\(more); `perennial app claims \(app)` lists them"
@@ -274,19 +300,6 @@ extension LedgerStatus.RefusedBundle {
                 "bundle_id": .string(bundleID.text), "named": .string(named.text), "receipts": .integer(receipts),
                 "last_at": .string(lastAt.iso8601), "only": .bool(isOnly),
             ], attention: isOnly ? "every receipt for \(bundleID) names another app, \(named)" : nil)
-    }
-}
-
-extension LedgerStatus.ProductWithoutKind {
-    fileprivate var entry: StatusEntry {
-        let state =
-            isNamed
-            ? "the catalog does not say its kind, so purchases are kept for good and deliver nothing"
-            : "no catalog names it, so purchases grant nothing"
-        return StatusEntry(
-            line: "Without kind: customers of \(bundleID) bought \(id); \(state). Add it with its kind to the catalog",
-            json: ["bundle_id": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)],
-            attention: "\(id) of \(bundleID) has no kind")
     }
 }
 

@@ -138,8 +138,28 @@ import Tracking
                 try $0.script("UPDATE ledger.poll_schedule SET scheduled_for = now() - interval '100 s'")
             }
             let status = try await ledger.operations.status()
+            #expect(status.text().contains("Imported receipts wait for their first check"), "\(status.text())")
             #expect(status.text().contains("LAG_S") && status.text().contains("  10"), "\(status.text())")
             #expect(status.json.rendered().contains(#""lag_s":10"#), "\(status.json.rendered())")
+        }
+    }
+
+    @Test func `products without kind share a line for each app, and each has its entry`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await database.transaction {
+                try $0.script(
+                    """
+                    INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id)
+                    SELECT app_id, 'Production', n, 'coins.' || n FROM ledger.app, unnest('{1,2}'::text[]) n
+                    """)
+            }
+            let status = try await ledger.operations.status()
+            #expect(status.text().split(separator: "\n").count { $0.hasPrefix("Without kind: ") } == 1)
+            #expect(status.attention == ["coins.1, coins.2 of a have no kind"])
+            #expect(
+                status.productsWithoutKind.count == 2 && status.json.rendered().contains(#""product_id":"coins.2""#))
         }
     }
 
