@@ -64,6 +64,8 @@ count() {
 # What an installation leaves, before anything was set up.
 look_at_installation() {
     say "Installed: the account, the modes, the key, the units; nothing runs"
+    [[ $(grep -oE '(createuser|createdb|ctl migrate|app add|doctor|enable)' /srv/install.log | xargs) == \
+        "createuser createdb ctl migrate app add doctor enable" ]] || fail "The installation does not name the next steps."
     expect "There is an account" id perennial
     [[ $(stat -c '%U:%G %a' "$conf") == "root:perennial 640" ]] || fail "$conf is $(stat -c '%U:%G %a' "$conf")."
     [[ $(stat -c '%U:%G %a' "$key") == "root:root 600" ]] || fail "$key is $(stat -c '%U:%G %a' "$key")."
@@ -144,7 +146,7 @@ upgrade() {
     before=$(sha256sum "$conf" "$key")
     pids="$(property perennial MainPID) $(property perennial-worker@9464 MainPID)"
     expect "The upgrade works" env DEBIAN_FRONTEND=noninteractive dpkg --force-confold --install /srv/perennial.deb
-    grep -q "go on with the version before" /tmp/expected || fail "The upgrade does not say that services go on."
+    grep -q "go on with the program with which they started" /tmp/expected || fail "The upgrade does not say that services go on."
     [[ $(sha256sum "$conf" "$key") == "$before" ]] || fail "The upgrade changed the settings or the key."
     [[ $(stat -c '%U:%G %a' "$conf") == "root:perennial 640" ]] || fail "The upgrade changed the mode of $conf."
     [[ "$(property perennial MainPID) $(property perennial-worker@9464 MainPID)" == "$pids" ]] || fail "A service was restarted."
@@ -274,6 +276,8 @@ remove_and_purge() {
     [[ ! -e /usr/bin/perennial && ! -e $units/perennial.service ]] || fail "The removal left the program or its unit."
     if pgrep -u perennial >/dev/null; then fail "The removal left a process: $(pgrep -a -u perennial)."; fi
     [[ -s $conf && -s $key ]] || fail "The removal took the settings or the key."
+    expect "It is installed again" dpkg --install /srv/perennial.deb
+    grep -q "no service runs, and the settings" /tmp/expected || fail "It does not say that no service runs."
     expect "The package is purged" dpkg --purge perennial
     grep -q /var/backups/perennial-master-key /tmp/expected || fail "The purge does not say where the key is."
     [[ ! -e /etc/perennial ]] || fail "The purge left $(ls -A /etc/perennial)."
