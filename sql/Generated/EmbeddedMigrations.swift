@@ -3899,7 +3899,8 @@ BEGIN
            (SELECT n.order_id FROM ledger.purchase_order n
             WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
            (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
+            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+            ORDER BY c.name COLLATE "C" DESC LIMIT 1),
            CASE WHEN NOT t.is_twin THEN t.is_given END,
            t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
                SELECT FROM ledger.twins(t.purchase_id) AS w(id)
@@ -5938,13 +5939,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            CASE WHEN o.outcome = 'converted' THEN r.refunded_at END
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-               t.ends_at, t.paid_at, t.refunded_at, COALESCE(t.lost_at, min(e.occurred_at)) AS lost_at
+               t.ends_at, t.paid_at, t.refunded_at,
+               -- Where what followed the trial has moved away, nothing did.
+               COALESCE(t.lost_at, min(CASE WHEN e.detail ? 'moved_to' THEN t.ends_at ELSE e.occurred_at END)) AS lost_at
         FROM ledger.trial_runs_combined(known_at, streams) t
         LEFT JOIN (
-            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail FROM perennial.subscription_event e
+            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail, true AS is_own
+            FROM perennial.subscription_event e
             WHERE streams IS NULL OR e.stream_id = ANY (streams)
             UNION ALL
-            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail
+            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail, false
             FROM (
                 SELECT DISTINCT m.stream_id, m.former_stream_id FROM perennial.moved_period m
                 WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
@@ -5952,7 +5956,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             JOIN perennial.subscription_event e ON e.stream_id = m.former_stream_id) e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
             AND (e.kind IN ('trial.expired', 'refund.granted') AND NOT e.detail ? 'moved_to'
-                 OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
+                 OR e.kind = 'billing.grace_expired' AND e.detail ? 'reason' OR e.is_own AND e.detail ? 'moved_to')
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                  t.ends_at, t.paid_at, t.refunded_at, t.lost_at) r
     CROSS JOIN LATERAL (

@@ -1549,11 +1549,12 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT c.customer_id
     FROM (
-        SELECT r.customer_id, true AS is_ordered FROM ledger.purchase_order r
+        SELECT r.customer_id, true AS is_ordered, NULL COLLATE "C" AS name FROM ledger.purchase_order r
         WHERE r.app_account_token = ledger.account_token(t.token) AND r.app_id = t.app_id
         UNION ALL
-        SELECT c.customer_id, false FROM ledger.customer c WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
-        ORDER BY is_ordered DESC LIMIT 1) n
+        SELECT c.customer_id, false, c.name COLLATE "C" FROM ledger.customer c
+        WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+        ORDER BY is_ordered DESC, name DESC LIMIT 1) n
     JOIN ledger.customer c ON c.customer_id = n.customer_id AND COALESCE(c.merged_into, c.customer_id) = $2::bigint) named ON true
 LEFT JOIN LATERAL (
     SELECT r.customer_id
@@ -4212,16 +4213,17 @@ RETURNING o.order_id
     /// Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
     package static let findOrderCustomers = SQLFile("find_order_customers", #"""
 -- Settlement: returns the customers whom account tokens ($2 of apps $1, in lower case) name, through merges: the customer
--- of the order whose token it is, else the one whose id it is. Tokens of erased customers name none (is_erased).
+-- of the order whose token it is, else the one whose id it is, in lower case before upper. Tokens of erased customers name
+-- none (is_erased).
 SELECT t.app_id, t.token, head.customer_id, head.name, named.is_ordered, false AS is_erased
 FROM unnest($1::int[], $2::text[]) AS t(app_id, token)
 CROSS JOIN LATERAL (
-    SELECT o.customer_id, true AS is_ordered, NULL::text AS name FROM ledger.purchase_order o
+    SELECT o.customer_id, true AS is_ordered, NULL COLLATE "C" AS name FROM ledger.purchase_order o
     WHERE o.app_account_token = ledger.account_token(t.token) AND o.app_id = t.app_id
     UNION ALL
-    SELECT c.customer_id, false, c.name FROM ledger.customer c
+    SELECT c.customer_id, false, c.name COLLATE "C" FROM ledger.customer c
     WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
-    ORDER BY is_ordered DESC, name LIMIT 1) named
+    ORDER BY is_ordered DESC, name DESC LIMIT 1) named
 CROSS JOIN LATERAL (SELECT c.merged_into FROM ledger.customer c WHERE c.customer_id = named.customer_id OFFSET 0) c
 CROSS JOIN LATERAL (
     SELECT h.customer_id, h.name FROM ledger.customer h

@@ -334,7 +334,8 @@ BEGIN
            (SELECT n.order_id FROM ledger.purchase_order n
             WHERE n.app_account_token = ledger.account_token(t.token) AND n.app_id = t.app_id OFFSET 0),
            (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
-            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token)) LIMIT 1),
+            WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+            ORDER BY c.name COLLATE "C" DESC LIMIT 1),
            CASE WHEN NOT t.is_twin THEN t.is_given END,
            t.token IS NULL AND (t.is_given IS NULL OR t.is_twin) AND EXISTS (
                SELECT FROM ledger.twins(t.purchase_id) AS w(id)

@@ -150,13 +150,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            CASE WHEN o.outcome = 'converted' THEN r.refunded_at END
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-               t.ends_at, t.paid_at, t.refunded_at, COALESCE(t.lost_at, min(e.occurred_at)) AS lost_at
+               t.ends_at, t.paid_at, t.refunded_at,
+               -- Where what followed the trial has moved away, nothing did.
+               COALESCE(t.lost_at, min(CASE WHEN e.detail ? 'moved_to' THEN t.ends_at ELSE e.occurred_at END)) AS lost_at
         FROM ledger.trial_runs_combined(known_at, streams) t
         LEFT JOIN (
-            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail FROM perennial.subscription_event e
+            SELECT e.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail, true AS is_own
+            FROM perennial.subscription_event e
             WHERE streams IS NULL OR e.stream_id = ANY (streams)
             UNION ALL
-            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail
+            SELECT m.stream_id, e.kind, e.occurred_at, e.recorded_at, e.detail, false
             FROM (
                 SELECT DISTINCT m.stream_id, m.former_stream_id FROM perennial.moved_period m
                 WHERE m.known_from <= known_at AND COALESCE(m.known_until > known_at, true)
@@ -164,7 +167,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             JOIN perennial.subscription_event e ON e.stream_id = m.former_stream_id) e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
             AND (e.kind IN ('trial.expired', 'refund.granted') AND NOT e.detail ? 'moved_to'
-                 OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
+                 OR e.kind = 'billing.grace_expired' AND e.detail ? 'reason' OR e.is_own AND e.detail ? 'moved_to')
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                  t.ends_at, t.paid_at, t.refunded_at, t.lost_at) r
     CROSS JOIN LATERAL (

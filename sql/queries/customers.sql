@@ -246,11 +246,12 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT c.customer_id
     FROM (
-        SELECT r.customer_id, true AS is_ordered FROM ledger.purchase_order r
+        SELECT r.customer_id, true AS is_ordered, NULL COLLATE "C" AS name FROM ledger.purchase_order r
         WHERE r.app_account_token = ledger.account_token(t.token) AND r.app_id = t.app_id
         UNION ALL
-        SELECT c.customer_id, false FROM ledger.customer c WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
-        ORDER BY is_ordered DESC LIMIT 1) n
+        SELECT c.customer_id, false, c.name COLLATE "C" FROM ledger.customer c
+        WHERE c.app_id = t.app_id AND c.name IN (t.token, upper(t.token))
+        ORDER BY is_ordered DESC, name DESC LIMIT 1) n
     JOIN ledger.customer c ON c.customer_id = n.customer_id AND COALESCE(c.merged_into, c.customer_id) = $2::bigint) named ON true
 LEFT JOIN LATERAL (
     SELECT r.customer_id

@@ -35,6 +35,23 @@ struct AccountTokenTests {
         }
     }
 
+    @Test(
+        "Of two customers whose ids are the token, the one in lower case has it, also for orders",
+        arguments: [false, true])
+    func spelledTwice(lowerIsFirst: Bool) async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            let names = lowerIsFirst ? [ann, ann.uppercased()] : [ann.uppercased(), ann]
+            for name in names { try await test.upload("other of \(name)", by: name) }
+            let (order, other) = (try await test.place(by: ann), try await test.place(by: ann.uppercased()))
+            try await test.show(.receipt, "p", by: "eve", test.bought([("p", "coins")]).carrying(ann))
+            #expect(try await test.owners() == "p \(ann)")
+            #expect(try await test.log(of: order) == "created placed, paid product")
+            #expect(try await test.log(of: other) == "created placed")
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A merged name means the customer of now; an answer names no customer but the sender")
     func merges() async throws {
         try await withLedger { test in

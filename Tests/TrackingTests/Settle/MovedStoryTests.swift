@@ -147,6 +147,30 @@ struct MovedStoryTests {
         }
     }
 
+    @Test("A trial whose paid period has moved away is lost at its end, not undecided")
+    func trialStays() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let life = { (periods: Int, asOf: Double) in
+                Answer(from: test.at(-40), periods: periods, asOf: test.at(asOf)).but { $0.trial = true }
+            }
+            for answer in [life(1, -39), life(2, -9)] {
+                try await test.check(receipt, .verified(evidence(answer, under: "1000", item: "1000")))
+            }
+            var moved = evidence(life(2, -1), under: "2000", item: "1000")
+            (moved.transactions[0].originalTransactionID, moved.transactions[0].transactionID) = ("1000", "1000-0")
+            try await test.check(receipt, .verified(moved))
+            #expect(
+                try await test.text("SELECT detail->>'moved_to' FROM ledger.event WHERE detail ? 'moved_to'") == "2000")
+            let trials = """
+                SELECT string_agg(concat_ws(' ', original_transaction_id, outcome, decided_at = ends_at), ', ')
+                FROM perennial.trials_as_known('infinity')
+                """
+            #expect(try await test.text(trials) == "1000 lost t")
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A refunded period that moves and comes back leaves no hole in the events")
     func refundedAndBack() async throws {
         try await withLedger { test in
