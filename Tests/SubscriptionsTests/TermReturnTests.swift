@@ -148,23 +148,6 @@ private struct TermLife {
         }
     }
 
-    @Test("The next payment proves the retry for as long as Apple tries")
-    func tooLate() {
-        for (gap, expected) in [(95.0, "billing_retry"), (95.1, "expired/unknown"), (200, "expired/unknown")] {
-            let old = term(1...3, from: 0)
-            let (state, events) = settle([
-                answer(80, old, said()), answer(91 + gap, old + [month(4, 90 + gap)], said()),
-            ])
-            #expect(words(state?.timeline.span(at: day(90 + gap / 2))) == expected, "\(gap)")
-            #expect(
-                kinds(events).last
-                    == (gap == 95
-                        ? "billing.retry_entered subscription.recovered"
-                        : "subscription.expired subscription.reactivated"),
-                "\(gap)")
-        }
-    }
-
     @Test("Transactions of a group, and what never began, stand between no two payments")
     func between() {
         let old = term(1...3, from: 0)

@@ -40,17 +40,15 @@ extension SubscriptionFacts {
         return periods.indices.filter { periods[$0].expiresAt == end && periods[$0].movedTo == nil || $0 == index }
     }
 
-    /// Returns, for every payment of a term, when the next payment of it began, if that was after the leeway and while Apple
-    /// still tried: the numbers prove that it went on to charge. What follows first tells, because another term has the same
-    /// numbers.
+    /// Returns, for every payment of a term, when the next payment of it began, if that was after the leeway: the numbers
+    /// prove that Apple went on to charge. Only what follows first tells, because another term has the same numbers.
     func recoveries(by policy: Policy) -> [Instant?] {
         periods.indices.map { index in
             let period = periods[index]
             guard period.payment.map({ !$0.isLast }) ?? false else { return nil }
             let next = periods[(index + 1)...].first { $0.expiresAt > period.expiresAt && !$0.neverBegan }
             guard let next, next.continuesTerm(of: period) else { return nil }
-            let gap = next.purchasedAt - period.expiresAt
-            return policy.leeway < gap && gap <= policy.longestPaymentLapse ? next.purchasedAt : nil
+            return next.purchasedAt > period.expiresAt + policy.leeway ? next.purchasedAt : nil
         }
     }
 
