@@ -44,7 +44,7 @@ extension TestLedger {
     func log(of order: PlacedOrder) async throws -> String {
         try await text(
             """
-            SELECT string_agg(state || ' ' || cause, ', ' ORDER BY ordinal) FROM ledger.order_change
+            SELECT string_agg(state || ' ' || cause, ', ' ORDER BY at) FROM perennial.order_log
             WHERE order_id = '\(order.id)'
             """)
     }

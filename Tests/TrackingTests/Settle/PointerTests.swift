@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("What a customer only points at is of whoever shows more")
+@Suite("What a customer only points at belongs to the one who shows more")
 struct PointerTests {
     private func pointer(_ test: TestLedger, by customer: String) async throws -> ReceiptID {
         let upload = Showing.transactionID.upload("1000", by: customer, of: test.app)
