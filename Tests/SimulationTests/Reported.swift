@@ -32,8 +32,11 @@ struct Reported {
         /// Whether it tells of an immediate upgrade, which stands for a period of its own.
         func isReplacement(in truth: SubscriptionTruth) -> Bool {
             guard kind == "product.changed" else { return false }
-            return truth.periods.contains { $0.product == productID && $0.purchase == occurredAt }
-                && truth.periods.contains { $0.upgraded && $0.cancelled == occurredAt }
+            // A history is asked for after the statuses, whose clock is the answer's, and may show what began since.
+            return truth.periods.contains { period in
+                period.product == productID && (occurredAt...occurredAt + 1_000).contains(period.purchase)
+                    && truth.periods.contains { $0.upgraded && $0.cancelled == period.purchase }
+            }
         }
     }
 
@@ -104,7 +107,8 @@ extension SubscriptionTruth {
         case .expired: return appleStatus == .expired
         case .billingRetry: return appleStatus == .billingRetry
         case .gracePeriod: return appleStatus == .gracePeriod
-        case .revoked: return appleStatus == .revoked
+        // Apple's status counts a period that was charged ahead before it begins.
+        case .revoked: return appleStatus == .revoked || access == .none && isChargedAhead
         case .awaitingRenewal: return access == .none || appleStatus == .active
         }
     }
@@ -115,8 +119,11 @@ extension SubscriptionTruth {
         if reported.awaitsRenewal { return reported.entitled && autoRenewStatus && access == .none }
         // A period that was charged ahead begins by the database's clock, which goes on when the store's has stopped.
         if reported.entitled, access == .none, autoRenewStatus, let last = periods.last, last.cancelled == nil {
-            return last.booked < last.purchase
+            return isChargedAhead
         }
         return reported.entitled == (access != .none)
     }
+
+    /// Whether the last period was charged before it begins.
+    private var isChargedAhead: Bool { periods.last.map { $0.booked < $0.purchase } ?? false }
 }

@@ -194,7 +194,7 @@ private struct ReasonsReading {
     func subscriptions(of customer: Int64, in transaction: Transaction) throws -> [SubscriptionReasons] {
         let rows = try transaction.query(Queries.readHoldings, [.int8(customer), .int4(Self.thingsMax)])
         let loaded = try LoadedSubscriptions(
-            rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction)
+            rows, of: [app.id: app], recordedMicroseconds: 0, lockingOwners: false, in: transaction)
         let drafts = Dictionary(loaded.drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
         return try rows.compactMap { row in

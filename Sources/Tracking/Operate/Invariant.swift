@@ -229,7 +229,8 @@ struct Examination: Sendable {
     in slice: KeySlice, _ terms: VerifyTerms, apps: [Int32: App], transaction: Transaction
 ) throws -> [Violation] {
     let rows = try transaction.query(Queries.verifySubscriptions, slice.parameters)
-    let loaded = try LoadedSubscriptions(rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction)
+    let apps = apps.mapValues { $0.accelerated(by: terms.speedup) }
+    let loaded = try LoadedSubscriptions(rows, of: apps, recordedMicroseconds: 0, lockingOwners: false, in: transaction)
     let drafts = Dictionary(loaded.drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
     return try rows.flatMap { row -> [Violation] in
         guard let draft = drafts[try row.int8("subscription_id")], let state = draft.stored,
@@ -267,7 +268,7 @@ private struct StoredSubscription {
         self.terms = terms
         now = try row.instant("now")
         checkedAt = draft.checkedMicroseconds.map { Instant(microseconds: $0) } ?? state.asOf
-        var policy = app.accelerated(by: terms.speedup).policy(for: draft.key.environment)
+        var policy = app.policy(for: draft.key.environment)
         // The setting may have been another one when the check was planned.
         policy.sweepStretch = SweepFrequency.relaxed.stretch
         policy.preCheckSpread = .zero

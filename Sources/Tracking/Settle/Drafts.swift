@@ -244,10 +244,11 @@ extension Instant {
 struct LoadedSubscriptions {
     let drafts: [SubscriptionRowKey: SubscriptionDraft]
 
-    /// Decodes the rows. A caller that only reads locks nothing, gets no owners, and does not
+    /// Decodes the rows, with the speed of their apps. A caller that only reads locks nothing, gets no owners, and does not
     /// learn what pollers left out.
     init(
-        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
+        _ rows: [Row], of apps: [Int32: App], recordedMicroseconds: Int64, lockingOwners: Bool = true,
+        in transaction: Transaction
     ) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("subscription_id") })
         let none = rows.isEmpty
@@ -265,7 +266,7 @@ struct LoadedSubscriptions {
             let id = try row.int8("subscription_id")
             var draft = try SubscriptionDraft(
                 row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
-                recordedMicroseconds: recordedMicroseconds)
+                speedup: apps[try row.int4("app_id")]?.speedup ?? 1, recordedMicroseconds: recordedMicroseconds)
             draft.polling.omission = omissions[id]?.first
             drafts[draft.key] = draft
         }
@@ -274,7 +275,7 @@ struct LoadedSubscriptions {
 
 extension SubscriptionDraft {
     fileprivate init(
-        row: Row, periods: [PeriodRecord], spans: [StoredSpan], owner: Owner?, recordedMicroseconds: Int64
+        row: Row, periods: [PeriodRecord], spans: [StoredSpan], owner: Owner?, speedup: Int, recordedMicroseconds: Int64
     ) throws {
         let before = try row.timestamptzIfPresent("recorded_at")
         rowID = try row.int8("subscription_id")
@@ -284,7 +285,7 @@ extension SubscriptionDraft {
         storedSpans = spans
         self.recordedMicroseconds = max(recordedMicroseconds, before.map { $0 + 1 } ?? .min)
         version = try row.int8("version")
-        stored = try Self.state(row, key: key, periods: periods, version: version)
+        stored = try Self.state(row, key: key, periods: periods, speedup: speedup, version: version)
         state = stored
         ownership.owner = owner
         polling = try PollingDraft(row: row)
@@ -292,7 +293,7 @@ extension SubscriptionDraft {
     }
 
     private static func state(
-        _ row: Row, key: SubscriptionRowKey, periods: [PeriodRecord], version: Int64
+        _ row: Row, key: SubscriptionRowKey, periods: [PeriodRecord], speedup: Int, version: Int64
     ) throws -> SubscriptionState? {
         guard version > 0 else { return nil }
         let renewal = try row.jsonIfPresent("renewal").map { stored in
@@ -302,7 +303,8 @@ extension SubscriptionDraft {
             originalTransactionID: key.id, asOf: try row.instant("as_of"), records: periods, renewal: renewal)
         let leeway = Delay(milliseconds: try row.int8("leeway_ms"))
         return SubscriptionState(
-            facts: facts, policy: Policy.standard(for: key.environment).with(leeway: leeway), version: version,
+            facts: facts, policy: Policy.standard(for: key.environment, speedup: speedup).with(leeway: leeway),
+            version: version,
             retractions: try row.jsonIfPresent("suspected").map { try $0.elements.compactMap { try Retraction($0) } }
                 ?? [])
     }

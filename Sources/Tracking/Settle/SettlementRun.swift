@@ -185,7 +185,7 @@ struct SettlementRun {
 
     private mutating func load(_ rows: [Row], _ purchaseRows: [Row], in transaction: Transaction) throws {
         subscriptions = try LoadedSubscriptions(
-            rows, recordedMicroseconds: recordedMicroseconds, in: transaction
+            rows, of: apps, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts
         purchases = try LoadedPurchases(
             purchaseRows, recordedMicroseconds: recordedMicroseconds, in: transaction

@@ -277,7 +277,7 @@ extension LedgerIntake {
     ) throws -> [Settled.SubscriptionOutcome] {
         let rows = try transaction.query(Queries.readContents, [.int8(receipt.number)])
         let drafts = try LoadedSubscriptions(
-            rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction
+            rows, of: [:], recordedMicroseconds: 0, lockingOwners: false, in: transaction
         ).drafts.values
         let byID = Dictionary(drafts.map { ($0.rowID, $0) }) { first, _ in first }
         return try rows.compactMap { row -> Settled.SubscriptionOutcome? in

@@ -394,6 +394,34 @@ struct VerifyTests {
                     == VerifyTerms(leaseSeconds: 90, speedup: 60))
         }
     }
+
+    @Test(
+        "A worker that lives fast finds what it stored as it stored it: grace without a date ends once, and violates nothing"
+    )
+    func livesFast() async throws {
+        try await withNewLedger { test in
+            var ledger = test.ledger
+            ledger.speedup = 100_000
+            let receipt = try await test.upload("kim")
+            // A month is 26 seconds, and the longest grace 24.
+            let start = test.at(-0.001)
+            for seconds in [30, 55, 56, 57] as [Int64] {
+                var answer = Answer(from: start, asOf: start + Delay(milliseconds: seconds * 1_000)).evidence
+                answer.transactions[0].expiresAt = start + Delay(milliseconds: 26_000)
+                answer.renewals[0].renewal.inBillingRetry = true
+                answer.renewals[0].renewal.expirationIntent = "2"
+                answer.renewals[0].renewal.isInGraceByStatus = seconds < 50 ? true : nil
+                let claim = try await ledger.claims.claim(receipt, for: test.worker, leaseSeconds: 60)
+                _ = try await ledger.settlements.settleInFull([test.settlement(claim, .verified(answer))])
+            }
+            let ends = try await test.rows("SELECT kind::text FROM ledger.event WHERE kind = 'billing.grace_expired'")
+            #expect(ends.count == 1)
+            let terms = VerifyTerms(leaseSeconds: 60, speedup: ledger.speedup)
+            var found: [String] = []
+            try await ledger.operations.verify([.facts], terms) { found += $0.violations.map(\.detail) }
+            #expect(found == [])
+        }
+    }
 }
 
 extension TestLedger {
