@@ -50,7 +50,9 @@ struct FirstSight {
         ) {
             let row = TransactionRow(
                 path: "receipt.in_app[0]", source: .deviceReceipt, asOf: asOf, transactionID: TransactionID(id),
-                originalTransactionID: OriginalTransactionID(id), productID: product, purchasedAt: asOf)
+                originalTransactionID: OriginalTransactionID(id), productID: product,
+                // Nobody buys at the millisecond of others.
+                purchasedAt: asOf - Delay(milliseconds: claim.receiptID.number))
             let evidence = Evidence(
                 environment: .production, bundleID: World.app, asOf: asOf, receiptCreatedAt: asOf, transactions: [row])
             return PendingAnswer.Interpretation(finding: .verified(evidence), latestReceipt: nil)
