@@ -9,26 +9,10 @@ package func reconcilePurchase(
     let rows = evidence.transactions.map {
         PurchaseFacts($0.yieldingToAnswer(at: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
     }
-    let parts = (stored.map { [$0.facts] } ?? []) + rows
-    guard let first = parts.first else { return nil }
-    var facts = parts.dropFirst().reduce(first) { $0.merging($1) }
+    let said = rows.dropFirst().reduce(rows.first) { $0?.merging($1) }
+    guard var facts = said.map({ stored?.facts.merging($0) ?? $0 }) ?? stored?.facts else { return nil }
     facts.asOf = max(facts.asOf, evidence.asOf)
-    var retractedAt: Instant?
-    if let known = stored?.facts.revocation, known.value.cancelledAt != nil {
-        let said = facts.revocation
-        if said.value.cancelledAt == nil {
-            let earlier = stored?.refundRetractedAt
-            if !RetractionGuard.counts(said.asOf, after: earlier, statedAt: known.asOf, policy: policy) {
-                (facts.revocation, retractedAt) = (known, earlier ?? said.asOf)
-            }
-        } else if let earlier = stored?.refundRetractedAt, said.asOf < earlier {
-            retractedAt = earlier
-        }
-    }
-    if let known = stored?.facts {
-        facts.revocationPercentage = facts.revocation.share(
-            facts.revocationPercentage, knownBeside: known.revocation, known.revocationPercentage)
-    }
+    let retractedAt = stored.flatMap { facts.keepRefund(of: $0, said, policy: policy) }
     let events = purchaseEvents(stored?.facts, facts)
     let changed = !events.isEmpty || !(stored?.facts.sameMeaning(as: facts) ?? false)
     let version = (stored?.version ?? 0) + (changed ? 1 : 0)
@@ -111,13 +95,47 @@ extension Fact<Revocation> {
     }
 }
 
+extension PurchaseFacts {
+    /// Keeps a refund that only one answer takes back, the known one or one that is stated late. Returns the instant of that
+    /// answer.
+    fileprivate mutating func keepRefund(of stored: PurchaseState, _ said: PurchaseFacts?, policy: Policy) -> Instant? {
+        let (known, earlier) = (stored.facts.revocation, stored.refundRetractedAt)
+        if revocation.value.cancelledAt != nil {
+            // What verifyReceipt may have taken back says nothing against the Server API.
+            let isSameWord = known.origin.isOfServerAPI || !revocation.origin.isOfServerAPI
+            return earlier.flatMap { isSameWord && revocation.asOf < $0 ? $0 : nil }
+        }
+        if known.value.cancelledAt == nil {
+            guard let said, said.revocation.value.cancelledAt != nil,
+                RetractionGuard.stands(said.revocation.asOf, against: known.asOf, policy: policy)
+            else { return nil }
+            (revocation, revocationPercentage) = (said.revocation, said.revocationPercentage)
+            return known.asOf
+        }
+        let newest = max(revocation.asOf, earlier ?? revocation.asOf)
+        if RetractionGuard.counts(revocation.asOf, with: earlier, statedAt: known.asOf, policy: policy) {
+            revocation.origin.asOf = newest
+            return nil
+        }
+        (revocation, revocationPercentage) = (known, stored.facts.revocationPercentage)
+        return newest
+    }
+
+    /// The share of the price, if its refund is that of the date.
+    fileprivate func share(of revocation: Fact<Revocation>) -> Fact<Int>? {
+        revocation.isDated(self.revocation.value.cancelledAt) ? revocationPercentage : nil
+    }
+}
+
 extension PurchaseState {
-    /// Since when the refund's end waits for a second answer, if an answer says so too, and when that says so.
-    package func doubts(in evidence: PurchaseEvidence) -> [Doubt] {
-        guard let since = refundRetractedAt else { return [] }
-        return evidence.transactions.map { Fact(revocationOf: $0) }
-            .filter { $0.value.cancelledAt == nil && facts.revocation.outranking($0) == $0 }
-            .map { Doubt(since: since, saidAt: $0.asOf) }
+    /// Returns whether an answer takes a refund back that waits for a second answer, or states one that a newer one took back.
+    package func doubts(in evidence: PurchaseEvidence) -> Bool {
+        refundRetractedAt != nil
+            && evidence.transactions.contains { row in
+                let said = Fact(revocationOf: row.yieldingToAnswer(at: evidence.asOf))
+                return said.value.cancelledAt == nil
+                    ? facts.revocation.outranking(said) == said : said.asOf == facts.revocation.asOf
+            }
     }
 }
 
@@ -182,14 +200,15 @@ package struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// Returns the facts of both, each from its newest source, the terms by their earliest date, and whether it was taken back by
-    /// the channel that can see it; `asOf` is the later one.
+    /// the channel that can see it, with the share of that refund; `asOf` is the later one.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
-        PurchaseFacts(
+        let revocation = revocation.outranking(other.revocation)
+        return PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
-            terms: terms.earliest(other.terms), revocation: revocation.outranking(other.revocation),
+            terms: terms.earliest(other.terms), revocation: revocation,
             ownership: newest(ownership, other.ownership),
             appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
-            revocationPercentage: newest(revocationPercentage, other.revocationPercentage))
+            revocationPercentage: newest(share(of: revocation), other.share(of: revocation)))
     }
 
     /// Returns whether both state the same, regardless of source and instant.
@@ -207,7 +226,7 @@ package struct PurchaseState: Sendable, Hashable {
     package let facts: PurchaseFacts
     /// The number of changes, from 1.
     package let version: Int64
-    /// The instant of the first answer that took its refund back, which waits for a second one; nil for none.
+    /// The instant of the newest answer that took its refund back, which waits for a second one; nil for none.
     package let refundRetractedAt: Instant?
 
     package init(facts: PurchaseFacts, version: Int64, refundRetractedAt: Instant? = nil) {

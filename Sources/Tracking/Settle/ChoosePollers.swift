@@ -77,7 +77,7 @@ extension SettlementRun {
                 for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
                 seed: draft.polling.seed, policy: policy)
             let isRetracted = batch.contains {
-                $0.claim.receiptID == draft.polling.poller && doubts(in: $0).refunds[key] != nil
+                $0.claim.receiptID == draft.polling.poller && doubtsRefund(of: key, in: $0)
             }
             purchases[key]?.polling.plan(isRetracted ? next.by(now + secondAnswerDelay(policy: policy)) : next)
         }

@@ -95,7 +95,7 @@ extension SettlementRun {
         }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
-        if !doubts(in: settlement).refunds.isEmpty || polled.contains(where: { isDoubted($0.key) }) {
+        if doubtsRefund(in: settlement) || polled.contains(where: { isDoubted($0.key) }) {
             next = next.by(recordedAt + secondAnswerDelay(policy: policy))
         }
         let followUps = followUps(after: settlement, policy: policy)
@@ -232,37 +232,35 @@ extension SettlementRun {
 }
 
 extension SettlementRun {
-    /// What an answer takes back that waits for a second one: of subscriptions, and the refunds of purchases.
-    ///
-    /// The receipt that polls a subscription is asked for the second answer, and of a purchase the one that gave the first. Silence
-    /// about it is no reason to ask again.
-    func doubts(
-        in settlement: Settlement
-    ) -> (periods: [SubscriptionRowKey: [Doubt]], refunds: [PurchaseRowKey: [Doubt]]) {
-        guard let evidence = settlement.evidence else { return ([:], [:]) }
-        var (periods, refunds) = ([SubscriptionRowKey: [Doubt]](), [PurchaseRowKey: [Doubt]]())
-        for key in settlement.subscriptionKeys {
-            guard let state = subscriptions[key]?.state, !state.retractions.isEmpty else { continue }
-            let found = state.doubts(in: evidence.slice(of: key.id))
-            if !found.isEmpty { periods[key] = found }
-        }
-        for (key, said) in settlement.purchases {
-            let found = purchases[key]?.state?.doubts(in: said) ?? []
-            if !found.isEmpty { refunds[key] = found }
-        }
-        return (periods, refunds)
+    /// Returns whether an answer takes something of a subscription back that waits for a second one, or states what a newer one
+    /// took back. The receipt that polls the subscription is asked for the second answer. Silence about it is no reason to ask.
+    private func doubts(_ state: SubscriptionState?, of key: SubscriptionRowKey, in settlement: Settlement) -> Bool {
+        guard let state, !state.retractions.isEmpty, settlement.subscriptionKeys.contains(key),
+            let evidence = settlement.evidence
+        else { return false }
+        return state.doubts(in: evidence.slice(of: key.id))
     }
 
-    /// Whether an answer of the batch takes something of a subscription back that waits for a second one.
+    /// Whether an answer of the batch does so.
     func isDoubted(_ key: SubscriptionRowKey) -> Bool {
-        subscriptions[key]?.state?.retractions.isEmpty == false && batch.contains { doubts(in: $0).periods[key] != nil }
+        batch.contains { doubts(subscriptions[key]?.state, of: key, in: $0) }
     }
 
-    /// Whether an answer is the first one to take something back.
-    func raisesDoubt(_ settlement: Settlement) -> Bool {
-        let found = doubts(in: settlement)
-        return found.periods.values.joined().contains(where: \.isNew)
-            || found.refunds.values.joined().contains(where: \.isNew)
+    /// Whether an answer does so of the refund of a purchase; nil: of any. Its receipt is asked for the second answer.
+    func doubtsRefund(of key: PurchaseRowKey? = nil, in settlement: Settlement) -> Bool {
+        settlement.purchases.contains { bought, said in
+            (key ?? bought) == bought && purchases[bought]?.state?.doubts(in: said) == true
+        }
+    }
+
+    /// Whether an answer is one of those that take something back together, or states what they take back.
+    func countsByItself(_ settlement: Settlement) -> Bool {
+        settlement.subscriptionKeys.contains { key in
+            [subscriptions[key]?.stored, subscriptions[key]?.state].contains { doubts($0, of: key, in: settlement) }
+        }
+            || settlement.purchases.contains { key, said in
+                [purchases[key]?.stored, purchases[key]?.state].contains { $0?.doubts(in: said) == true }
+            }
     }
 
     /// Whether an answer took something back that waits for a second one: then the history is read again from the same place.

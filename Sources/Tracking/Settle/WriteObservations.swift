@@ -15,8 +15,8 @@ struct KeptObservation: Sendable {
 
 extension SettlementRun {
     /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own row in two
-    /// cases, because it was the first to say so: its clock is older, or it takes something back that was stated since. A rebuild
-    /// reads a row at its ends alone, and would miss the first of two answers that take it back.
+    /// cases, because its clock counts by itself: it is older, or the answer is one of those that take something back together. A rebuild
+    /// reads a row at its ends alone, and would miss one of them.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
@@ -26,7 +26,7 @@ extension SettlementRun {
             let before = receipts[settlement.claim.receiptID]
             if let before, let id = before.observationID, let at = before.observationRecordedAt,
                 let from = before.observedFrom, from <= settlement.asOf, before.meaning == meaning.digest,
-                !raisesDoubt(settlement)
+                !countsByItself(settlement)
             {
                 return KeptObservation(
                     settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)

@@ -111,6 +111,49 @@ struct RebuildTests {
         }
     }
 
+    @Test(
+        "What answers that arrive up to ten minutes late state or take back, a rebuild makes the same of, after each of them",
+        arguments: 0..<8 as Range<UInt64>)
+    func takenBackLate(seed: UInt64) async throws {
+        try await withNewLedger { test in
+            var random = Seeded(seed: 47_200 + seed)
+            let library = AnswerLibrary()
+            let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
+            var minutes = -300.0
+            var answers: [(arrival: Double, who: Int, evidence: Evidence)] = []
+            for place in 0..<12 {
+                minutes += [1, 4, 6, 11].randomElement(using: &random) ?? 1
+                let (asOf, isRefunded) = (test.at(minutes / 1_440), Bool.random(using: &random))
+                var evidence = Answer(from: test.at(-20), asOf: asOf).but {
+                    $0.refunded = isRefunded ? (0, test.at(-1)) : nil
+                }.evidence
+                // Either channel may take the refund of a period back. That of a purchase does not say who did.
+                if case .verified(let bought) = purchase(
+                    "8", at: test.at(-10), asOf: asOf, refundedAt: isRefunded ? test.at(-1) : nil),
+                    seed.isMultiple(of: 2)
+                {
+                    evidence.transactions += bought.transactions
+                }
+                let isServer = seed.isMultiple(of: 2) ? seed.isMultiple(of: 4) : place % 3 == 2
+                for index in evidence.transactions.indices where isServer {
+                    evidence.transactions[index].source = .signedText
+                    evidence.transactions[index].path = "history[0].signedTransactions[\(index)]"
+                    // A refund that comes back by the other channel alone has lost its share.
+                    if isRefunded, seed.isMultiple(of: 4) {
+                        evidence.transactions[index].revocationPercentage = 50_000
+                    }
+                }
+                answers.append((minutes + .random(in: 0..<9.9, using: &random), place % 3, evidence))
+            }
+            for (place, answer) in answers.sorted(by: { $0.arrival < $1.arrival }).enumerated() {
+                try await tell(test, library, receipts[answer.who], .verified(answer.evidence))
+                let differences = try await test.differences(from: library)
+                #expect(differences == [], "\(random) at \(place)")
+                guard differences.isEmpty else { return }
+            }
+        }
+    }
+
     /// A ledger in which much has happened: renewals, equal answers, a refund, an old snapshot, a lagging replica, an
     /// outage that ended access, a purchase that was refunded, refusals.
     func withHistory(_ body: (TestLedger, AnswerLibrary) async throws -> Void) async throws {
