@@ -14,9 +14,9 @@ struct KeptObservation: Sendable {
 }
 
 extension SettlementRun {
-    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own row in two
-    /// cases, because its clock counts by itself: it is older, or the answer is one of those that take something back together. A rebuild
-    /// reads a row at its ends alone, and would miss one of them.
+    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own row if
+    /// its clock counts by itself: it is older, or the answer is one of those that take something back together. A rebuild reads a
+    /// row at its ends alone, and would miss one of them.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
