@@ -16,7 +16,7 @@ package struct ServerContents: Sendable, Hashable {
         /// The payload; nil for a text that is none.
         package var payload: [UInt8]? { ShortText.payload(of: compact) }
 
-        /// The signed transaction that it is; nil where it cannot be read as one.
+        /// The signed transaction that it is; nil where its row is ignored.
         package var transaction: SignedTransaction? {
             payload.flatMap { SignedTransaction(payload: $0, path: path) }
         }
@@ -75,6 +75,13 @@ package struct ServerContents: Sendable, Hashable {
         (statuses ?? []).flatMap { [$0.transaction, $0.renewal].compactMap(\.self) } + (transactions ?? [])
     }
 
+    /// The places of texts that cannot be read: what they state is ignored.
+    package var unreadableTexts: [String] {
+        let transactions = (statuses ?? []).map(\.transaction) + (self.transactions ?? []) + [named]
+        return transactions.compactMap { $0?.transaction == nil ? $0?.path : nil }
+            + (statuses ?? []).compactMap { $0.renewal?.signedRenewal == nil ? $0.renewal?.path : nil }
+    }
+
     /// Reads the JSON text; nil for another text.
     package init?(reading json: [UInt8]) {
         guard let all = JSONObject(json), let asked = all.text("asked"),
@@ -126,8 +133,8 @@ extension ServerContents.Subject {
 extension Evidence {
     /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
     ///
-    /// Statuses and history are one answer: what both lack is as it was. It is as old as the oldest text of the statuses,
-    /// because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
+    /// Statuses and history are one answer: what both lack is as it was, unless a text of them cannot be read. It is as old
+    /// as the oldest text of the statuses, because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
     /// answer, as those of verifyReceipt do, so that an equal answer renews them.
     ///
     /// - Parameters:
@@ -151,10 +158,12 @@ extension Evidence {
         let oldest = (said.map(\.asOf) + renewals.map(\.asOf)).min()
         let asOf = instant ?? oldest ?? claimedAt
         let named = contents.named?.transaction?.row
-        let read = transactions.count + said.count + renewals.count + (named == nil ? 0 : 1)
+        let read = transactions.count + said.count + renewals.count
+        // What a device sent is no part of what Apple answered.
+        let isComplete = read == contents.answeredTexts.count
         renewals += unsigned
         for index in renewals.indices { renewals[index].asOf = asOf }
-        guard read > 0 || contents.texts.isEmpty else { return nil }
+        guard read > 0 || named != nil || contents.texts.isEmpty else { return nil }
         transactions += said
         // The asked id is one more id of what the answer lists. All else is as the answer's own row states.
         if let named, var row = transactions.first(where: { $0.isAbout(named) }) {
@@ -165,7 +174,7 @@ extension Evidence {
         self.init(
             environment: contents.environment, bundleID: bundleID,
             asOf: asOf, transactions: transactions, renewals: renewals,
-            isComplete: read == contents.texts.count, confirmsOtherPurchases: contents.readsOn)
+            isComplete: isComplete, confirmsOtherPurchases: contents.readsOn && isComplete)
     }
 }
 

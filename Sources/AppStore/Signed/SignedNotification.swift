@@ -21,13 +21,15 @@ package struct SignedNotification: Sendable, Hashable {
     package let status: Int?
     /// `consumptionRequestReason`, raw.
     package let consumptionRequestReason: String?
-    /// The transaction within it.
+    /// What the transaction within it is about; nil without one.
+    package let subject: SignedSubject?
+    /// The transaction within it; nil without one, and where its row is ignored.
     package let transaction: SignedTransaction?
     /// The renewal information within it.
     package let renewal: SignedRenewal?
 
-    /// Reads payloads that were verified when they came; nil if the outer one is no notification, or an inner one cannot
-    /// be read.
+    /// Reads payloads that were verified when they came; nil if the outer one is no notification, or an inner one does not
+    /// say what it is about.
     package init?(payload: [UInt8], transaction: [UInt8]?, renewal: [UInt8]?) {
         guard let fields = JSONObject(payload), let kind = fields.text("notificationType"),
             let uuid = fields.text("notificationUUID"), let signedAt = fields.instant("signedDate")
@@ -42,13 +44,12 @@ package struct SignedNotification: Sendable, Hashable {
         environment = data?.text("environment")
         status = data?.integer("status").flatMap { Int(exactly: $0) }
         consumptionRequestReason = data?.text("consumptionRequestReason")
+        subject = transaction.flatMap(SignedSubject.init(payload:))
         self.transaction = transaction.flatMap {
             SignedTransaction(payload: $0, path: "notification.signedTransactionInfo")
         }
         self.renewal = renewal.flatMap { SignedRenewal(payload: $0, path: "notification.signedRenewalInfo") }
-        guard (transaction == nil) == (self.transaction == nil), (renewal == nil) == (self.renewal == nil) else {
-            return nil
-        }
+        guard (transaction == nil) == (subject == nil), (renewal == nil) == (self.renewal == nil) else { return nil }
     }
 }
 
@@ -72,12 +73,34 @@ extension SignedText {
     }
 }
 
+/// What a signed transaction is about, also where what it states cannot be read.
+package struct SignedSubject: Sendable, Hashable {
+    /// `transactionId`.
+    package let transactionID: TransactionID
+    /// `originalTransactionId`.
+    package let originalTransactionID: OriginalTransactionID
+    /// `bundleId`.
+    package let bundleID: String?
+    /// `environment`, raw.
+    package let environment: String?
+    /// `appAccountToken`.
+    package let appAccountToken: String?
+
+    /// Reads a payload that was verified when it came; nil if it names no transaction.
+    package init?(payload: [UInt8]) {
+        guard let fields = JSONObject(payload), let id = fields.word("transactionId") else { return nil }
+        transactionID = TransactionID(id)
+        originalTransactionID = OriginalTransactionID(fields.word("originalTransactionId") ?? id)
+        bundleID = fields.text("bundleId")
+        environment = fields.text("environment")
+        appAccountToken = fields.word("appAccountToken")
+    }
+}
+
 /// What a signed transaction states (Apple: "JWSTransactionDecodedPayload"). Unknown words stay raw.
 package struct SignedTransaction: Sendable, Hashable {
     /// The row of a purchase or a period; it speaks for the instant at which the text was signed.
     package let row: TransactionRow
-    /// `bundleId`.
-    package let bundleID: String?
     /// `environment`, raw.
     package let environment: String?
     /// `type`, raw, such as Consumable.
@@ -85,23 +108,32 @@ package struct SignedTransaction: Sendable, Hashable {
     /// `revocationReason`, raw.
     package let revocationReason: String?
 
-    /// Reads the payload of a verified text; nil if it lacks a product, a transaction, a purchase instant or its own.
+    /// The kind of product that is never sold without an end.
+    private static let autoRenewable = "Auto-Renewable Subscription"
+
+    /// Reads the payload of a verified text; nil where its row is ignored.
     package init?(_ text: SignedText) {
         self.init(payload: text.payload, signedAt: Instant(milliseconds: text.signedAt))
     }
 
     /// Reads a payload that was verified when it came. `path` is its place in the answer.
+    ///
+    /// Returns nil if it lacks a product, a transaction, a purchase instant or its own, or states an instant that cannot be
+    /// read. Without its expiry a subscription would be a purchase and never end; without its revocation a refund would be
+    /// missed. A product of any other kind has an end only where Apple states one.
     package init?(payload: [UInt8], signedAt: Instant? = nil, path: String = "") {
         guard let fields = JSONObject(payload), let transactionID = fields.word("transactionId"),
             let productID = fields.word("productId"), let purchasedAt = fields.instant("purchaseDate"),
             let signedAt = signedAt ?? fields.instant("signedDate")
         else { return nil }
-        bundleID = fields.text("bundleId")
+        let (expiresAt, cancelledAt) = (fields.instant("expiresDate"), fields.instant("revocationDate"))
+        guard expiresAt != nil || !fields.states("expiresDate") && !Self.needsExpiry(fields),
+            cancelledAt != nil || !fields.states("revocationDate")
+        else { return nil }
         environment = fields.text("environment")
         kind = fields.text("type")
         revocationReason = fields.text("revocationReason")
         let quantity = Self.quantity(fields)
-        let expiresAt = fields.instant("expiresDate")
         let offer = SignedOffer(fields, isFree: Self.amount(fields, quantity: quantity) == 0)
         let returned = Returned(fields, isPurchase: expiresAt == nil)
         let sale = Sale(fields, quantity: quantity, paidUntil: expiresAt, revocationType: returned.type)
@@ -113,8 +145,7 @@ package struct SignedTransaction: Sendable, Hashable {
                 ? nil : fields.word("webOrderLineItemId").map { WebOrderLineItemID($0) },
             productID: ProductID(productID), quantity: quantity ?? 1, purchasedAt: purchasedAt,
             originalPurchasedAt: fields.instant("originalPurchaseDate"), expiresAt: expiresAt,
-            cancelledAt: fields.instant("revocationDate"),
-            cancellationReason: returned.reason,
+            cancelledAt: cancelledAt, cancellationReason: returned.reason,
             isUpgraded: fields.flag("isUpgraded") ?? false, isTrial: offer.isTrial, isIntro: offer.isIntro,
             promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
             groupID: fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) },
@@ -122,6 +153,14 @@ package struct SignedTransaction: Sendable, Hashable {
             appAccountToken: fields.word("appAccountToken"),
             price: Self.price(fields, quantity: quantity), revocationPercentage: returned.percentage,
             sale: sale.ifStated)
+    }
+
+    private static func needsExpiry(_ fields: JSONObject) -> Bool { fields.text("type") == autoRenewable }
+
+    /// Returns the claims that the row of a transaction needs and that are absent.
+    static func missingClaims(_ fields: JSONObject) -> [String] {
+        let needed = ["productId", "purchaseDate"] + (needsExpiry(fields) ? ["expiresDate"] : [])
+        return fields.states("transactionId") ? needed.filter { !fields.states($0) } : []
     }
 
     /// The highest price that is read, in thousandths of the currency's unit. Sums of many of them stay countable.
@@ -318,15 +357,17 @@ extension TermWill {
 
 extension Evidence {
     /// Reads what a notification states; nil if it holds neither a transaction nor renewal information. It is no answer: it
-    /// only adds details to answers.
+    /// only adds details to answers. A transaction whose row is ignored leaves it incomplete.
     package init?(in notification: SignedNotification, environment: StoreEnvironment) {
         let transaction = notification.transaction?.row
         let renewal = notification.renewal?.row(
             status: notification.status.flatMap(AppleStatus.init(rawValue:)), beside: notification.transaction)
-        guard let asOf = [transaction?.asOf, renewal?.asOf].compactMap(\.self).min() else { return nil }
+        let isRead = notification.subject == nil || transaction != nil
+        let clocks = [transaction?.asOf, renewal?.asOf, isRead ? nil : notification.signedAt]
+        guard let asOf = clocks.compactMap(\.self).min() else { return nil }
         self.init(
             environment: environment, bundleID: notification.bundleID.map { BundleID($0.storable) }, asOf: asOf,
-            transactions: [transaction].compactMap(\.self), renewals: [renewal].compactMap(\.self))
+            transactions: [transaction].compactMap(\.self), renewals: [renewal].compactMap(\.self), isComplete: isRead)
     }
 }
 

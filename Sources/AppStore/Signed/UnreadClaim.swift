@@ -12,6 +12,20 @@ package struct UnreadClaim: Sendable, Hashable {
         case renewal
         /// A notification.
         case notification
+
+        /// Determines what a payload is by its claims; nil for another kind.
+        package init?(of payload: [UInt8]) {
+            guard let fields = JSONObject(payload) else { return nil }
+            if fields.states("notificationType") {
+                self = .notification
+            } else if fields.states("transactionId") {
+                self = .transaction
+            } else if fields.states("autoRenewStatus") || fields.states("autoRenewProductId") {
+                self = .renewal
+            } else {
+                return nil
+            }
+        }
     }
 
     /// The most that are named of one text.
@@ -41,12 +55,12 @@ package struct UnreadClaim: Sendable, Hashable {
         return Array(found.filter { seen.insert($0.name).inserted }.prefix(textMax))
     }
 
-    /// Returns claims of a transaction that contradict each other, and what is not read because of them. Where a claim within
-    /// is named, what holds it is not.
+    /// Returns claims of a transaction that contradict each other, and what is not read because of them; and those without which
+    /// it is ignored. Where a claim within is named, what holds it is not.
     private static func contradictions(in payload: [UInt8], besides found: [UnreadClaim]) -> [UnreadClaim] {
         guard let fields = JSONObject(payload) else { return [] }
         let read = SignedTransaction(payload: payload)
-        var wrong: [String] = []
+        var wrong = SignedTransaction.missingClaims(fields)
         func isNamed(_ name: String) -> Bool {
             wrong.contains { $0.hasPrefix(name) }
                 || found.contains { $0.isUnreadable && $0.name.hasPrefix("transaction.\(name)") }

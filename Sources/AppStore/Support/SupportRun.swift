@@ -38,7 +38,7 @@ struct SupportRun: Sendable {
         case .transaction(let id):
             let answer = try await document(of: question.call(), until: end)
             guard let text = answer.text("signedTransactionInfo") else { throw Self.unreadable }
-            let found = try await transaction(in: text)
+            guard let found = try await transaction(in: text) else { throw Self.unreadable }
             guard found.row.transactionID.text == id else {
                 throw Ended(.failed("Apple answered about another transaction than the one asked about.", code: nil))
             }
@@ -69,7 +69,9 @@ struct SupportRun: Sendable {
         for page in 1... {
             let answer = try await document(of: request.question.call(from: revision), until: end)
             try require(answer.text("bundleId"), answer.text("environment"), isWhole: false)
-            for text in answer.texts("signedTransactions") { found.append(try await transaction(in: text)) }
+            for text in answer.texts("signedTransactions") {
+                if let transaction = try await transaction(in: text) { found.append(transaction) }
+            }
             let next = answer.text("revision")
             guard answer.text("hasMore") == "true" else { return .transactions(found, goesOn: false) }
             let isOver = page == options.pagesMax || ContinuousClock.now + ServerCheck.pageTime > end
@@ -101,10 +103,12 @@ struct SupportRun: Sendable {
             succeeded: answer.digits("succeededCount") ?? 0, failed: answer.digits("failedCount") ?? 0)
     }
 
-    private func transaction(in text: String) async throws(Ended) -> SignedTransaction {
-        guard let found = SignedTransaction(payload: try await payload(of: text)) else { throw Self.unreadable }
-        try require(found.bundleID, found.environment)
-        return found
+    /// Returns a transaction; nil where its row is ignored.
+    private func transaction(in text: String) async throws(Ended) -> SignedTransaction? {
+        let payload = try await payload(of: text)
+        guard let subject = SignedSubject(payload: payload) else { throw Self.unreadable }
+        try require(subject.bundleID, subject.environment)
+        return SignedTransaction(payload: payload)
     }
 
     private func payload(of text: String) async throws(Ended) -> [UInt8] {

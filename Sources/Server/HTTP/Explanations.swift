@@ -244,7 +244,7 @@ extension SignedExplanation {
         case .failure(let refusal):
             return [
                 "verdict": "refused", "reason": .string(refusal.sentence), "signed_at": nil, "chain": nil,
-                "claims": nil, "signed": [:],
+                "claims": nil, "unreadable": nil, "signed": [:],
             ]
         case .success(let signed):
             return [
@@ -256,6 +256,7 @@ extension SignedExplanation {
                     "valid_until": .string(Instant(milliseconds: signed.chain.validity.upperBound).iso8601),
                 ],
                 "claims": .object(Dictionary(claims.map { ($0.path, .string($0.value)) }) { _, last in last }),
+                "unreadable": .array(unreadable.map { .string($0) }),
                 "signed": .object(Dictionary(inner.map { ($0.path, $0.json) }) { _, last in last }),
             ]
         }

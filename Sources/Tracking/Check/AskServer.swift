@@ -214,14 +214,19 @@ extension Settlement {
         Vouching(claim.form, isVouched: claim.isVouched || (server == nil && evidence != nil))
     }
 
-    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do.
-    var listsSubscriptions: Bool { evidence != nil && server?.goesOn != true }
+    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do. What cannot be read
+    /// may name any.
+    var listsSubscriptions: Bool { evidence?.isComplete == true && server?.goesOn != true }
 
     /// Whether everything that the answer lacks does not exist.
     var speaksForAll: Bool { evidence != nil && server?.isWhole ?? true }
 
-    /// Where the next read of the history begins; nil: as before.
-    var newRevision: String? { evidence == nil ? nil : server?.revision }
+    /// Where the next read of the history begins; nil: as before. The last part of a history is read from the same place again as
+    /// long as some of it cannot be read, because it would not repeat itself.
+    var newRevision: String? {
+        guard let evidence, evidence.isComplete || server?.goesOn == true else { return nil }
+        return server?.revision
+    }
 
     /// A transaction id by which the Server API can be asked; nil where one is stored, and without evidence.
     var newTransactionID: TransactionID? {

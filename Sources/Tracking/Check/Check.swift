@@ -134,7 +134,7 @@ struct Checked: Sendable {
     /// The instant the answer is valid for.
     let clock: AnswerClock
     /// What the verified texts of the Server API state; nil for every other answer.
-    private let serverEvidence: Evidence?
+    let serverEvidence: Evidence?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
     init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {

@@ -225,14 +225,14 @@ extension SeenClaim {
         let unread = UnreadClaim.all(in: kind, payload: payload)
         guard !unread.isEmpty else { return [] }
         let about = (payloads ?? [payload]).compactMap(\.self)
-        let transaction = about.lazy.compactMap { SignedTransaction(payload: $0) }.first
+        let transaction = about.lazy.compactMap { SignedSubject(payload: $0) }.first
         let renewal = about.lazy.compactMap { SignedRenewal(payload: $0) }.first
-        let subject = transaction?.row.originalTransactionID ?? renewal?.row.originalTransactionID
+        let subject = transaction?.originalTransactionID ?? renewal?.row.originalTransactionID
         return unread.map {
             SeenClaim(
                 name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
                 subject: subject,
-                accountToken: (transaction?.row.appAccountToken ?? renewal?.appAccountToken)?.lowercased())
+                accountToken: (transaction?.appAccountToken ?? renewal?.appAccountToken)?.lowercased())
         }
     }
 

@@ -320,6 +320,10 @@ package struct SignedExplanation: Sendable {
     package let outcome: Result<SignedText, SignedTextRefusal>
     /// The values of the payload that are no signed texts.
     package let claims: [SignedClaim]
+    /// The claims that this version knows and cannot read.
+    package let unreadable: [String]
+    /// Whether it is a transaction whose row is ignored because of them.
+    package let isIgnored: Bool
     /// The signed texts within it.
     package let inner: [SignedExplanation]
 
@@ -335,6 +339,10 @@ package struct SignedExplanation: Sendable {
             outcome = .success(signed)
             let all = signed.claims
             claims = all.filter { !$0.isSigned }
+            let kind = UnreadClaim.Kind(of: signed.payload)
+            unreadable = (kind.map { UnreadClaim.all(in: $0, payload: signed.payload) } ?? []).filter(\.isUnreadable)
+                .map(\.name)
+            isIgnored = kind == .transaction && SignedTransaction(signed) == nil
             var inner: [SignedExplanation] = []
             for claim in all where claim.isSigned && depth < Self.depthMax {
                 let place = path.isEmpty ? claim.path : "\(path).\(claim.path)"
@@ -345,7 +353,7 @@ package struct SignedExplanation: Sendable {
             self.inner = inner
         } catch {
             outcome = .failure(error)
-            (claims, inner) = ([], [])
+            (claims, unreadable, isIgnored, inner) = ([], [], false, [])
         }
     }
 
@@ -361,7 +369,8 @@ package struct SignedExplanation: Sendable {
             let chain = signed.chain.subjects.enumerated().map { "  \($0 == 0 ? "signed by" : "issued by") \($1)" }
             return ["\(name)verified, signed \(Instant(milliseconds: signed.signedAt).iso8601)"] + chain
                 + ["  valid \(Instant(milliseconds: from).iso8601) to \(Instant(milliseconds: until).iso8601)"]
-                + claims.map { "  \($0.path) = \($0.value)" } + inner.flatMap(\.lines)
+                + claims.map { "  \($0.path) = \($0.value)" } + unreadable.map { "  cannot be read: \($0)" }
+                + (isIgnored ? ["  left out, because it cannot be read"] : []) + inner.flatMap(\.lines)
         }
     }
 }

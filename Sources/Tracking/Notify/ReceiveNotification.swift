@@ -71,14 +71,14 @@ extension Tracker {
 
     /// Returns why a genuine notification is none about the app; nil where it is one.
     private static func refusal(of said: SignedNotification, for app: NotifiedApp) -> String? {
-        let bundles = Set([said.bundleID, said.transaction?.bundleID].compactMap(\.self))
+        let bundles = Set([said.bundleID, said.subject?.bundleID].compactMap(\.self))
         if let other = bundles.first(where: { $0 != app.bundleID.text }) {
             return "It is about another app, \(other.prefix(255))."
         }
-        let holdsFacts = said.transaction != nil || said.renewal != nil
+        let holdsFacts = said.subject != nil || said.renewal != nil
         if bundles.isEmpty, holdsFacts { return "It does not say which app it is about." }
         let environments = Set(
-            [said.environment, said.transaction?.environment, said.renewal?.environment].compactMap(\.self))
+            [said.environment, said.subject?.environment, said.renewal?.environment].compactMap(\.self))
         guard environments.count == 1 || environments.isEmpty && !holdsFacts,
             environments.allSatisfy({ StoreEnvironment(rawValue: $0) != nil })
         else {
@@ -104,15 +104,14 @@ extension Tracker {
 extension VerifiedNotification {
     /// Creates a notification from what its texts state, with its packed texts.
     init(_ said: SignedNotification, texts: [UInt8]) {
-        let environment = said.environment ?? said.transaction?.environment ?? said.renewal?.environment
+        let environment = said.environment ?? said.subject?.environment ?? said.renewal?.environment
         self.init(
             kind: String(said.kind.prefix(64)).storable, subkind: said.subkind.map { String($0.prefix(64)).storable },
             appleID: String(said.uuid.prefix(64)).storable,
             environment: environment.flatMap(StoreEnvironment.init(rawValue:)),
-            originalTransactionID: said.transaction?.row.originalTransactionID
-                ?? said.renewal?.row.originalTransactionID,
-            transactionID: said.transaction?.row.transactionID, accountToken: said.transaction?.row.appAccountToken,
-            signedAt: said.signedAt, texts: texts, holdsFacts: said.transaction != nil || said.renewal != nil,
+            originalTransactionID: said.subject?.originalTransactionID ?? said.renewal?.row.originalTransactionID,
+            transactionID: said.subject?.transactionID, accountToken: said.subject?.appAccountToken,
+            signedAt: said.signedAt, texts: texts, holdsFacts: said.subject != nil || said.renewal != nil,
             period: said.transaction.flatMap { NotifiedPeriod($0.row) })
     }
 }

@@ -105,6 +105,13 @@ extension SettlementRun {
     private func look(for notification: inout WaitingNotification) {
         guard let evidence = notification.evidence else { return }
         let key = notification.subject
+        guard evidence.isComplete else {
+            // No answer shows what cannot be read.
+            notification.isKnown =
+                subscriptions[key]?.state != nil
+                || purchases.contains { $0.key.subject == key && $0.value.state != nil }
+            return
+        }
         if let purchase = evidence.purchases.first {
             let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
             guard let state = purchases[bought]?.state else { return }

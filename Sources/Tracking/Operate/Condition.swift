@@ -126,7 +126,8 @@ extension Condition {
             "Apple's clock is ahead of the database's, and answers more than an hour ahead count as none: check the clock of "
                 + "the database's machine"
         case .unreadableRows:
-            "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`"
+            "rows of Apple's answers cannot be read; see `perennial receipt show`, `perennial explain` and, of signed texts, "
+                + "`perennial app claims`"
         case .unsettled(let receipt):
             "an answer could not be written, and Apple is asked again when the lease ends: see "
                 + "`perennial receipt show \(receipt)`"

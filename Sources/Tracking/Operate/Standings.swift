@@ -116,7 +116,8 @@ extension Checked {
 
     /// The first row of the answer that cannot be read: Apple may have changed its format.
     fileprivate var unreadableRow: String? {
-        answer.response?.unreadableRows.first.map { "receipt \(claim.receiptID), \($0)" }
+        let texts = serverEvidence?.isComplete == true ? nil : answer.server?.contents?.unreadableTexts
+        return (answer.response?.unreadableRows.first ?? texts?.first).map { "receipt \(claim.receiptID), \($0)" }
     }
 }
 

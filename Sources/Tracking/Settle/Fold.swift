@@ -21,6 +21,7 @@ extension SettlementRun {
             }
         }
         noteOmissions()
+        planUnread()
         noteUnchanged()
         takeDetailsAlong()
         claimByProof()
@@ -107,6 +108,17 @@ extension SettlementRun {
         let speedup = answer.claim.app.policy(for: evidence.environment).speedup
         let isOver = evidence.showsSuccessor(of: state) || draft.polling.isAbsent(at: recordedAt, speedup: speedup)
         return isOver ? span : nil
+    }
+
+    /// Has what answers that were not read in full leave out planned anew: the unread part may name it, and so the answer omits
+    /// nothing.
+    private mutating func planUnread() {
+        let unread = Set(
+            batch.filter { $0.evidence?.isComplete == false && !isRepeated($0) }.map(\.claim.receiptID))
+        guard !unread.isEmpty else { return }
+        func isUnread(_ polling: PollingDraft) -> Bool { polling.poller.map(unread.contains) ?? false }
+        for (key, draft) in subscriptions where isUnread(draft.polling) { subscriptions[key]?.polling.confirm() }
+        for (key, draft) in purchases where isUnread(draft.polling) { purchases[key]?.polling.confirm() }
     }
 
     /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,

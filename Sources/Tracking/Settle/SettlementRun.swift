@@ -131,9 +131,11 @@ struct SettlementRun {
     }
 
     /// Whether everything that the statuses name is in the history or in the ledger: by its id, or by its line item, because a
-    /// period has several ids.
+    /// period has several ids. What cannot be read may name it.
     private func isWhole(_ settlement: Settlement) -> Bool {
-        guard let evidence = settlement.evidence, settlement.server?.goesOn != true else { return true }
+        guard let evidence = settlement.evidence, evidence.isComplete, settlement.server?.goesOn != true else {
+            return true
+        }
         let history = evidence.transactions.filter { $0.source != .statuses }
         let (ids, items) = (
             Set(history.map(\.transactionID)), Set(history.compactMap(\.webOrderLineItemID))

@@ -181,10 +181,10 @@ extension Upload {
         } catch {
             throw UploadRefusal(sentence: "The signed transaction is refused. \(error.sentence)")
         }
-        guard let transaction = SignedTransaction(signed),
-            let environment = StoreEnvironment(named: transaction.environment)
+        guard let subject = SignedSubject(payload: signed.payload),
+            let environment = StoreEnvironment(named: subject.environment)
         else { throw UploadRefusal(sentence: "The signed text is no transaction of the App Store.") }
-        guard transaction.bundleID == app.bundleID.text else {
+        guard subject.bundleID == app.bundleID.text else {
             throw UploadRefusal(sentence: "The signed transaction is of another app than \(app.bundleID).")
         }
         guard environment == .production || app.sandboxAllowed else {
@@ -192,8 +192,8 @@ extension Upload {
                 sentence: "The signed transaction is of the sandbox, whose purchases do not count here.")
         }
         (form, receipt, self.environment) = (.signedTransaction, text, environment)
-        transactionID = transaction.row.transactionID
-        expiresAt = expiresAt ?? transaction.row.expiresAt
+        transactionID = subject.transactionID
+        expiresAt = expiresAt ?? SignedTransaction(signed)?.row.expiresAt
         if environment == .sandbox { provisional?.environment = .sandbox }
     }
 
