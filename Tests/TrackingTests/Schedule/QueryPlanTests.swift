@@ -188,6 +188,33 @@ struct QueryPlanTests {
         """
 }
 
+@Suite("What was never analysed is found by its key")
+struct UnanalysedTests {
+    @Test("A purchase is found among those of a new product without reading the others")
+    func ofNewProduct() async throws {
+        try await withNewLedger { test in
+            let read = try await test.database.transaction { transaction in
+                try transaction.script(
+                    """
+                    INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id)
+                    SELECT \(test.app.id), 'Production', n, 'new' FROM generate_series(1, 1000) n
+                    """)
+                let found = try transaction.query(
+                    Queries.lockPurchases,
+                    [
+                        .int4s([test.app.id]), .texts(["Production"]), .texts(["77"]), .texts(["new"]), .int8s([]),
+                        .int8s([]),
+                    ])
+                #expect(found.count == 1)
+                return try transaction.query(
+                    .test("SELECT pg_stat_get_xact_tuples_returned('ledger.purchase_of_product'::regclass) AS entries")
+                ).map { try $0.int8("entries") }
+            }
+            #expect(read == [0], "entries of the product's other purchases")
+        }
+    }
+}
+
 extension String {
     /// With an even number of digits.
     fileprivate var leftPadded: String { count % 2 == 0 ? self : "0" + self }
