@@ -183,7 +183,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
         commandName: "rotate-secret",
         abstract: "Gives a webhook a new secret and prints it, the only time it can be seen.",
         discussion: """
-            The secret before it signs too, so that the receiver can change over. Then --finish ends it.
+            The secrets before it sign too, so that the receiver can change over. Then --finish ends them.
 
             Examples:
               perennial webhook rotate-secret 1 > webhook-secret
@@ -194,7 +194,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
     var secretFile: String?
 
-    @ArgumentParser.Flag(help: "Make no new secret; end the one before the last rotation.")
+    @ArgumentParser.Flag(help: "Make no new secret; end those before the newest.")
     var finish = false
 
     @OptionGroup var webhook: WebhookFlags

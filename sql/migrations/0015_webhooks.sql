@@ -29,7 +29,7 @@ COMMENT ON TABLE ledger.webhook IS
     'Receivers of events. App, kinds and environment never change, and null stands for all. Every event up to position '
     'that passes them was delivered, skipped or is in ledger.webhook_line. One worker at a time owns a webhook: its fence '
     'rises with every lease and every change by hand, and a write with another one is refused';
-COMMENT ON COLUMN ledger.webhook.sealed_previous_secret IS 'Signs beside the present one while the receiver changes over';
+COMMENT ON COLUMN ledger.webhook.sealed_previous_secret IS 'Signs beside the present one: the secrets since the last finish';
 COMMENT ON COLUMN ledger.webhook.rests IS 'The rests since the last success';
 
 CREATE TABLE ledger.webhook_line (

@@ -35,13 +35,11 @@ ORDER BY v.webhook_id
 SELECT v.* FROM perennial.webhook_waiting_now v WHERE v.webhook_id = $1::int ORDER BY v.since, v.position LIMIT $2::int
 
 -- name: set_webhook
--- Changes webhook $1: url $2, concurrency $3, and sealed secret $4, beside which the one before signs until $5 (nulls: as
--- before).
+-- Changes webhook $1: url $2, concurrency $3, sealed secret $4, those that sign beside it $5, empty: none (nulls: as before).
 UPDATE ledger.webhook w
 SET url = COALESCE($2::text, w.url), concurrency = COALESCE($3::smallint, w.concurrency),
     sealed_secret = COALESCE($4::bytea, w.sealed_secret),
-    sealed_previous_secret = CASE WHEN $4::bytea IS NOT NULL THEN w.sealed_secret
-                                  WHEN NOT $5::bool THEN w.sealed_previous_secret END
+    sealed_previous_secret = NULLIF(COALESCE($5::bytea, w.sealed_previous_secret), '')
 WHERE w.webhook_id = $1::int
 
 -- name: remove_webhook

@@ -1334,7 +1334,8 @@ paths:
     post:
       summary: Give a webhook a new secret.
       description: >-
-        Needs the scope `admin`. The secret before it signs too, until a call with `finish`, which makes no new one.
+        Needs the scope `admin`. The secrets before it sign too, until a call with `finish`, which makes no new one. If the
+        answer was lost, repeat the call: every secret since the last `finish` signs, up to ten; one more gets 409.
       operationId: rotateWebhookSecret
       tags: [webhooks]
       requestBody:
@@ -1361,6 +1362,7 @@ paths:
         "403": {$ref: "#/components/responses/Problem"}
         "404": {$ref: "#/components/responses/Problem"}
         "408": {$ref: "#/components/responses/Problem"}
+        "409": {$ref: "#/components/responses/Problem"}
         "413": {$ref: "#/components/responses/Problem"}
         "415": {$ref: "#/components/responses/Problem"}
         "429": {$ref: "#/components/responses/TooMany"}
@@ -2331,7 +2333,7 @@ components:
         behind: {type: integer, description: The positions of the feed that it has not read yet.}
         waiting: {type: integer, description: The streams that wait.}
         waiting_since: {type: [string, "null"], format: date-time}
-        has_previous_secret: {type: boolean, description: Whether the secret before the last rotation signs too.}
+        has_previous_secret: {type: boolean, description: Whether secrets before the last rotation sign too.}
         created_at: {type: string, format: date-time}
         secret: {type: string, description: In the answer that adds the webhook alone.}
         waiting_events:

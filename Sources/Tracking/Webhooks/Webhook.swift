@@ -160,6 +160,8 @@ package struct WebhookSecret: Sendable, Hashable {
 
 extension LedgerWebhooks {
     /// The range of the most calls at a time, and the usual number.
+    /// The most secrets of a webhook that sign.
+    static let secretsMax = 10
     package static let concurrencyAllowed = 1...64
     package static let concurrencyUsual = 16
 
@@ -233,7 +235,7 @@ extension LedgerWebhooks {
         try await change(id, audited: .webhookChanged, detail: detail.compactMapValues(\.self)) { transaction, held in
             try transaction.query(
                 Queries.setWebhook,
-                [.int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }), .bytea(nil), .bool(false)])
+                [.int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }), .bytea(nil), .bytea(nil)])
             guard let state else { return }
             try transaction.query(
                 Queries.restWebhook, held.parameters + [.text(state), .text(nil), .int4(0), .float8(0)])
@@ -244,20 +246,33 @@ extension LedgerWebhooks {
     package func remove(_ id: Int32) async throws {
         try await change(id, audited: .webhookRemoved) { transaction, _ in
             try transaction.query(Queries.removeWebhook, [.int4(id)])
+            let rows = try transaction.query(Queries.readWebhooks, [.int4(id), .text(nil)])
+            let signing = try secrets(of: id, in: rows[0])
+            let present = new ?? signing[0]
+            // Which of them the receiver has is not known: the answer of a rotation may be lost, or a finish forgotten.
+            let others = finish ? [] : signing.filter { $0 != present }.map(\.text)
+            guard others.count < Self.secretsMax else {
+                throw LedgerError(
+                    .exists,
+                    "\(Self.secretsMax) secrets of webhook \(id) sign, which is the most; when its receiver has the newest "
+                        + "one, run `perennial webhook rotate-secret \(id) --finish`.")
+            }
+            let sealed = try [present.text, others.joined(separator: " ")].map {
+                try $0.isEmpty ? [] : seal.seal($0, for: WebhookSecret.owner(id))
+            }
         }
     }
 
-    /// Gives a webhook another secret; the one before signs too, until this is called with `finish`, which makes no new one.
-    /// Returns the new secret, which cannot be read again.
+    /// Gives a webhook another secret; those before sign too, until this is called with `finish`, which makes no new one.
+    /// Returns the new secret, which cannot be read again. Throws `exists` where ``secretsMax`` sign.
     package func rotateSecret(of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false) async throws
         -> WebhookSecret?
     {
         let seal = try ledger.apps.requiredSeal()
         let new = finish ? nil : secret ?? WebhookSecret()
-        let sealed = try new.map { try seal.seal($0.text, for: WebhookSecret.owner(id)) }
         try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
             try transaction.query(
-                Queries.setWebhook, [.int4(id), .text(nil), .int2(nil), .bytea(sealed), .bool(finish)])
+                Queries.setWebhook, [.int4(id), .text(nil), .int2(nil), .bytea(sealed[0]), .bytea(sealed[1])])
         }
         return new
     }
@@ -306,9 +321,9 @@ extension LedgerWebhooks {
 
     func secrets(of id: Int32, in row: Row) throws -> [WebhookSecret] {
         let seal = try ledger.apps.requiredSeal()
-        return try [row.bytea("sealed_secret"), row.byteaIfPresent("sealed_previous_secret")].compactMap(\.self).map {
-            try WebhookSecret(seal.open($0, for: WebhookSecret.owner(id)))
-        }
+        return try [row.bytea("sealed_secret"), row.byteaIfPresent("sealed_previous_secret")].compactMap(\.self)
+            .flatMap { try seal.open($0, for: WebhookSecret.owner(id)).split(separator: " ") }
+            .map { try WebhookSecret(String($0)) }
     }
 
     /// Changes a webhook by hand, which takes it from its worker, and records who did it.

@@ -291,6 +291,33 @@ struct WebhookTests {
         }
     }
 
+    @Test("Each secret signs until the rotation is finished, also where it is made again because its answer was lost")
+    func rotations() async throws {
+        try await withLedger(connections: 4) { test in
+            let webhooks = test.ledger.webhooks
+            let (webhook, first) = try await webhooks.add(url: "https://example.com/")
+            let id = webhook.id
+            let lost = try #require(try await webhooks.rotateSecret(of: id))
+            let newest = try #require(try await webhooks.rotateSecret(of: id))
+            for own in [nil, newest, newest] {
+                if let own { _ = try await webhooks.rotateSecret(of: id, to: own) }
+                #expect(try await webhooks.secrets(of: id) == [newest, lost, first])
+            }
+            for _ in 0..<7 { _ = try await webhooks.rotateSecret(of: id) }
+            let refusal = await #expect(throws: LedgerError.self) { try await webhooks.rotateSecret(of: id) }
+            #expect(refusal?.kind == .exists && refusal?.message.contains("--finish") == true)
+            _ = try await webhooks.rotateSecret(of: id, to: newest)
+            let signing = try await webhooks.secrets(of: id)
+            #expect(signing.count == 10 && signing.first == newest && signing.last == first)
+            _ = try await webhooks.rotateSecret(of: id, finish: true)
+            for own in [nil, newest] {
+                if let own { _ = try await webhooks.rotateSecret(of: id, to: own) }
+                #expect(try await webhooks.secrets(of: id) == [newest])
+                #expect(try await webhooks.webhook(id).hasPreviousSecret == false)
+            }
+        }
+    }
+
     @Test("A new catalog is in what a replay sends")
     func catalog() async throws {
         try await withLedger(connections: 4) { test in
