@@ -17,6 +17,7 @@ package struct Heard: Decodable, Sendable {
     /// A stretch of time with access.
     package struct Stretch: Decodable, Sendable, Hashable {
         package let entitlement: String
+        package let environment: String
         package let from: String?
         package let until: String?
     }

@@ -6413,21 +6413,22 @@ BEGIN
             ORDER BY s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
                      s.basis COLLATE "C" DESC, s.state COLLATE "C", s.product_id COLLATE "C", s.subscription_id,
                      s.purchase_id) w), '[]');
-    -- At each instant the lowest place decides, and there any source that grants.
+    -- At each instant the lowest place decides, whatever its environment, and there any source that grants.
     access := COALESCE((
         SELECT jsonb_agg(jsonb_build_object(
-            'entitlement', g.entitlement, 'until', ledger.iso8601(upper(stretch)),
+            'entitlement', g.entitlement, 'environment', g.environment, 'until', ledger.iso8601(upper(stretch)),
             'from', CASE WHEN lower(stretch) > rights_known.at THEN ledger.iso8601(lower(stretch)) END)
-            ORDER BY g.entitlement COLLATE "C", lower(stretch))
+            ORDER BY g.entitlement COLLATE "C", g.environment, lower(stretch))
         FROM (
-            SELECT s.entitlement,
+            SELECT s.entitlement, s.environment,
                    COALESCE(range_agg(r) FILTER (WHERE s.granted AND s.place = 1), '{}')
-                   + (COALESCE(range_agg(r) FILTER (WHERE s.granted AND s.place > 1), '{}')
-                      - COALESCE(range_agg(r) FILTER (WHERE s.place = 1), '{}')) AS stretches
+                   + (COALESCE(range_agg(r) FILTER (WHERE s.granted AND s.place > 1), '{}') - COALESCE((
+                         SELECT range_agg(tstzrange(f.starts, f.ends)) FROM unnest(spans) f
+                         WHERE f.entitlement = s.entitlement AND f.place = 1), '{}')) AS stretches
             FROM unnest(spans) s
             CROSS JOIN LATERAL (SELECT tstzrange(GREATEST(s.starts, rights_known.at), s.ends) AS r) x
             WHERE s.ends > rights_known.at
-            GROUP BY s.entitlement) g
+            GROUP BY s.entitlement, s.environment) g
         CROSS JOIN LATERAL unnest(g.stretches) AS stretch), '[]');
 END
 $$;

@@ -63,6 +63,35 @@ struct WebhookMessageTests {
         }
     }
 
+    @Test("Access says of which environment it is, so that a tester is not taken for a customer")
+    func environments() async throws {
+        try await withLedger(connections: 4) { test in
+            let answer = Answer(from: test.at(-9), asOf: test.at(-2)).but { $0.environment = .sandbox }
+            try await test.check(try await test.upload("a", by: "ann"), answer)
+            try await test.check(
+                try await test.upload("b", by: "bob"), answer.but { ($0.subscription, $0.line) = ("2000", "b") })
+            try await test.check(
+                try await test.upload("c", by: "bob"),
+                Answer(from: test.at(-8), asOf: test.at(-1)).but { ($0.subscription, $0.line) = ("3000", "c") })
+            for name in ["ann", "bob"] { try await grant("right", to: name, in: test) }
+            try await test.ledger.feed.sequenceAll()
+            let id = try await test.ledger.webhooks.add(
+                url: "http://127.0.0.1:1/", environment: .production, from: .beginning
+            ).webhook.id
+            let receiver = PretendReceiver()
+            try await test.runOwner(receiver) { try await test.isIdle(id) }
+            let access = Dictionary(
+                receiver.taken.map(\.heard.data).sorted { $0.position < $1.position }.map { data in
+                    (data.customer ?? "", data.access?.map { "\($0.entitlement) \($0.environment)" })
+                }, uniquingKeysWith: { $1 })
+            #expect(access["ann"] == ["monthly Sandbox", "right Production"])
+            #expect(access["bob"] == ["monthly Production", "monthly Sandbox", "right Production"])
+            // A lookup names one environment at an instant, production first.
+            #expect(receiver.memory.rights["bob"]?.map(\.environment) == ["Production", "Production"])
+            #expect(try await receiver.memory.differencesByClock(from: test.database) == [])
+        }
+    }
+
     @Test("A message has at most 20 kB, whatever a customer has: the rights come before the money")
     func size() async throws {
         try await withLedger(connections: 4) { test in
