@@ -86,6 +86,24 @@ package final class WebhookMirror: Sendable {
         }
     }
 
+    /// Takes a message with nothing but what a mirror reads: a customer's access as JSON.
+    package func take(position: Int64, _ customer: String, _ access: String, since: String) throws {
+        let message = """
+            {"type": "entitlements.changed", "timestamp": "\(since)", "data": {"event": {"kind": "entitlements.changed"},
+             "customer": "\(customer)", "entitlements": [], "access": \(access), "position": \(position), "feed": "lost",
+             "feed_since": "\(since)"}}
+            """
+        take("lost \(position)", try JSONDecoder().decode(Heard.self, from: Data(message.utf8)))
+    }
+
+    /// Forgets the customers about whom nothing came under the newest feed.
+    package func dropUnconfirmed() {
+        memory.withLock { memory in
+            let newest = memory.rights.values.map(\.since).max()
+            memory.rights = memory.rights.filter { $0.value.since == newest }
+        }
+    }
+
     /// The messages in the order in which they came.
     package var taken: [(id: String, heard: Heard)] { memory.withLock { $0.taken } }
 

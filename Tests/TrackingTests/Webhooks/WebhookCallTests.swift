@@ -94,41 +94,69 @@ struct WebhookCallTests {
             "MIRROR": folder.appending(path: "mirror.db").path, "PORT": "\(port)",
         ]) { $1 }
         try process.run()
-        defer { process.terminate() }
+        // A child of a test has SIGTERM blocked.
+        defer { kill(process.processIdentifier, SIGKILL) }
         try await expectNewest(from: process, at: port, secret, by: try .live())
     }
 
     private func expectNewest(
         from process: Process, at port: Int, _ secret: WebhookSecret, by sender: WebhookSender
     ) async throws {
-        func stretch(_ name: String, until: String = "9999-01-01T00:00:00.000Z") -> String {
-            #"{"entitlement":"\#(name)","from":null,"until":"\#(until)"}"#
+        func stretch(_ name: String, _ environment: String = "Production", until: String = "9999") -> String {
+            #"{"entitlement":"\#(name)","environment":"\#(environment)","from":null,"until":"\#(until)-01-01T00:00:00.000Z"}"#
         }
-        func send(_ position: Int, _ access: String, signedBy secret: WebhookSecret) async -> WebhookOutcome {
+        func send(
+            _ position: Int, _ access: String..., of customer: String = "ann", since: Int = 2026,
+            signedBy other: WebhookSecret? = nil
+        ) async -> WebhookOutcome {
             let body = """
-                {"type":"subscription.renewed","data":{"event":{"app":"a"},"customer":"ann","access":[\(access)],
-                 "position":\(position),"feed_since":"2026-01-01T00:00:00.000Z"}}
+                {"type":"subscription.renewed","data":{"event":{"app":"a"},"customer":"\(customer)",
+                 "access":\(access == ["null"] ? "null" : "[\(access.joined(separator: ","))]"),
+                 "position":\(position),"feed_since":"\(since)-01-01T00:00:00.000Z"}}
                 """
             return await sender.send(
                 WebhookCall(
-                    url: "http://127.0.0.1:\(port)/", id: "msg_\(position)", body: Array(body.utf8), secrets: [secret]))
+                    url: "http://127.0.0.1:\(port)/", id: "msg_\(position)", body: Array(body.utf8),
+                    secrets: [other ?? secret]))
         }
-        while process.isRunning, await send(1, stretch("one"), signedBy: secret) != .delivered {
+        func expectMirror(_ customers: String...) async throws {
+            let answer = try await HTTPClient.shared.execute(
+                HTTPClientRequest(url: "http://127.0.0.1:\(port)/"), timeout: .seconds(10))
+            let mirror = String(buffer: try await answer.body.collect(upTo: 1 << 20))
+            #expect(mirror == "[\(customers.map { #"{"app": "a", "customer": \#($0)}"# }.joined(separator: ", "))]")
+        }
+        while process.isRunning, await send(1, stretch("one")) != .delivered {
             try await Task.sleep(for: .milliseconds(100))
         }
-        #expect(
-            await send(9, "\(stretch("new")),\(stretch("over", until: "2026-01-01T00:00:00.000Z"))", signedBy: secret)
-                == .delivered)
-        #expect(await send(5, stretch("old"), signedBy: secret) == .delivered)
+        let newest = [stretch("new"), stretch("new", "Sandbox"), stretch("test", "Sandbox")]
+        #expect(await send(9, newest[0], newest[1], newest[2], stretch("over", until: "2026")) == .delivered)
+        #expect(await send(5, stretch("old")) == .delivered)
         guard case .failed(let failure) = await send(10, stretch("false"), signedBy: WebhookSecret()) else {
             Issue.record("a wrong signature was taken")
             return
         }
         #expect(failure.status == 400)
-        let answer = try await HTTPClient.shared.execute(
-            HTTPClientRequest(url: "http://127.0.0.1:\(port)/"), timeout: .seconds(10))
-        let mirror = String(buffer: try await answer.body.collect(upTo: 1 << 20))
-        #expect(mirror == #"[{"app": "a", "customer": "ann", "entitlements": ["new"]}]"#)
+        let ann = #"{"test": "Sandbox", "new": "Production"}"#
+        try await expectMirror(#""ann", "confirmed": true, "entitlements": \#(ann)"#)
+        // Too many for a message: what came before is no answer any more.
+        #expect(await send(10, stretch("few"), of: "bob") == .delivered)
+        #expect(await send(11, "null", of: "bob") == .delivered)
+        try await expectMirror(
+            #""ann", "confirmed": true, "entitlements": \#(ann)"#,
+            #""bob", "confirmed": true, "entitlements": null"#)
+        // After a restore: ann was confirmed, and only the lost data knew bob.
+        #expect(await send(2, stretch("new"), since: 2027) == .delivered)
+        let confirmed = #""ann", "confirmed": true, "entitlements": {"new": "Production"}"#
+        try await expectMirror(confirmed, #""bob", "confirmed": false, "entitlements": null"#)
+        let guide = try String(contentsOf: repository.appending(path: "docs/webhooks.md"), encoding: .utf8)
+        let statement = try #require(guide.firstMatch(of: /`(DELETE FROM customer [^`]*)`/)?.output.1)
+        let file = process.environment?["MIRROR"] ?? ""
+        let dropped = try await runPython([
+            "-c", "import sqlite3, sys; m = sqlite3.connect(sys.argv[1]); m.execute(sys.argv[2]); m.commit()", file,
+            String(statement),
+        ])
+        #expect(dropped.status == 0, "\(dropped.output)")
+        try await expectMirror(confirmed)
     }
 
     @Test("URLs in every disguise are judged by where they lead")

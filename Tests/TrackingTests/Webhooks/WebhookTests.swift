@@ -291,6 +291,32 @@ struct WebhookTests {
         }
     }
 
+    @Test("After a restore a replay from the beginning corrects the mirror, without those whom it does not confirm")
+    func mirrorAfterRestore() async throws {
+        try await withLedger(connections: 4) { test in
+            for name in ["ann", "bob"] { try await grant("right", to: name, in: test) }
+            try await test.ledger.feed.sequenceAll()
+            let (id, receiver) = (try await test.addWebhook(), PretendReceiver())
+            try await test.runOwner(receiver) { try await test.isIdle(id) }
+            let mirror = receiver.memory
+            // What the lost data knew: the end of a grant, and a customer of its own.
+            let since = try #require(receiver.taken.first?.heard.data.feed_since)
+            try mirror.take(position: 3, "ann", "[]", since: since)
+            try mirror.take(
+                position: 4, "zoe", #"[{"entitlement":"right","environment":"Production","from":null,"until":null}]"#,
+                since: since)
+            _ = try await test.ledger.feed.renew()
+            try await test.ledger.webhooks.replay(id, from: .position(3))
+            try await test.runOwner(receiver) { try await test.isIdle(id) }
+            #expect(try await mirror.differencesByClock(from: test.database) == ["ann right", "zoe right"])
+            try await test.ledger.webhooks.replay(id, from: .beginning)
+            try await test.runOwner(receiver) { try await test.isIdle(id) }
+            mirror.dropUnconfirmed()
+            #expect(try await mirror.differencesByClock(from: test.database) == [])
+            #expect(try await test.differences(of: receiver) == [])
+        }
+    }
+
     @Test("Each secret signs until the rotation is finished, also where it is made again because its answer was lost")
     func rotations() async throws {
         try await withLedger(connections: 4) { test in
