@@ -51,7 +51,7 @@ struct WebhookAddCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
     var concurrency = LedgerWebhooks.concurrencyUsual
 
-    @Option(help: ArgumentHelp("now, beginning, a position of the feed, or an instant.", valueName: "START"))
+    @Option(help: ArgumentHelp("now, beginning, a position, or an instant (a minute earlier).", valueName: "START"))
     var from = "now"
 
     @Option(
@@ -263,7 +263,7 @@ struct WebhookReplayCommand: AsyncParsableCommand {
               perennial webhook replay 1 --from 2026-11-20T12:00:00Z
             """)
 
-    @Option(help: ArgumentHelp("beginning, a position of the feed, or an instant.", valueName: "START"))
+    @Option(help: ArgumentHelp("beginning, a position, or an instant (a minute earlier).", valueName: "START"))
     var from: String
 
     @OptionGroup var webhook: WebhookFlags
