@@ -89,7 +89,7 @@ struct WebhookListCommand: AsyncParsableCommand {
             "webhook_id", "bundle_id", "url", "kinds", "environment", "concurrency", "state", "reason", "state_since",
             "rest_until", "position", "behind", "waiting", "waiting_since", "created_at",
         ]
-        form.show(Listing(columns, of: try await flags.ledger { try await $0.webhooks.all() }.map(\.json)))
+        form.show(Listing(columns, of: try await flags.ledger { try await $0.webhooks.all() }.map { $0.json() }))
     }
 }
 

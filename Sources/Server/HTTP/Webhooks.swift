@@ -23,7 +23,7 @@ struct WebhookRoutes: Sendable {
 
     private func list(_: Request, _ context: KeyContext) async throws -> Response {
         let all = try await tracker.ledger.webhooks.all(of: context.key.bundleID)
-        return Response(["webhooks": .array(all.map(\.json))])
+        return Response(["webhooks": .array(all.map { $0.json() })])
     }
 
     private func add(_ request: Request, _ context: KeyContext) async throws -> Response {
@@ -34,11 +34,11 @@ struct WebhookRoutes: Sendable {
         if environment == nil, body.environment != nil {
             throw Problem(.invalid, "The body's environment is Production or Sandbox, or it is left out.")
         }
-        let start = try body.from.map { try WebhookStart($0.text) }
         let added = try await webhooks(context).add(
             url: body.url, app: app, kinds: body.kinds, environment: environment,
             concurrency: body.concurrency?.count ?? LedgerWebhooks.concurrencyUsual,
-            secret: try body.secret.map { try WebhookSecret($0) }, from: start ?? .now)
+            secret: try body.secret.map { try WebhookSecret($0) },
+            from: body.from.map { try WebhookStart($0.text) } ?? .now)
         return Response(added.webhook.json(with: ["secret": .string(added.secret.text)]), status: .created)
     }
 
@@ -54,13 +54,13 @@ struct WebhookRoutes: Sendable {
         guard [nil, "on", "off"].contains(body.state) else { throw Problem(.invalid, "The body's state is on or off.") }
         try await webhooks(context).set(
             webhook.id, url: body.url, concurrency: body.concurrency?.count, isOn: body.state.map { $0 == "on" })
-        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json)
+        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json())
     }
 
     private func remove(_: Request, _ context: KeyContext) async throws -> Response {
         let webhook = try await webhook(context)
         try await webhooks(context).remove(webhook.id)
-        return Response(webhook.json)
+        return Response(webhook.json())
     }
 
     private func rotateSecret(_ request: Request, _ context: KeyContext) async throws -> Response {
@@ -78,9 +78,8 @@ struct WebhookRoutes: Sendable {
     private func test(_ request: Request, _ context: KeyContext) async throws -> Response {
         _ = try await limits.json(NoFields.self, of: request)
         let outcome = try await tracker.testWebhook(try await webhook(context).id)
-        let status = outcome.failure?.status.map(Int64.init)
         return Response([
-            "delivered": .bool(outcome == .delivered), "status": .optional(status),
+            "delivered": .bool(outcome == .delivered), "status": .optional(outcome.failure?.status.map(Int64.init)),
             "detail": .string(outcome.sentence),
         ])
     }
@@ -89,14 +88,14 @@ struct WebhookRoutes: Sendable {
         let body = try await limits.json(WebhookSkipBody.self, of: request)
         let webhook = try await webhook(context)
         try await webhooks(context).skip(body.position.number, of: webhook.id, because: body.reason)
-        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json)
+        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json())
     }
 
     private func replay(_ request: Request, _ context: KeyContext) async throws -> Response {
         let body = try await limits.json(ReplayBody.self, of: request)
         let webhook = try await webhook(context)
         try await webhooks(context).replay(webhook.id, from: try WebhookStart(body.from.text))
-        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json)
+        return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json())
     }
 
     /// The webhook that the path names. Another app's, for a key of one app, is unknown.
@@ -177,9 +176,7 @@ private struct ReplayBody: KnownFields {
 
 extension Webhook {
     /// The webhook as the API reports it, without its secrets.
-    package var json: JSONValue { json(with: [:]) }
-
-    fileprivate func json(with more: [String: JSONValue]) -> JSONValue {
+    package func json(with more: [String: JSONValue] = [:]) -> JSONValue {
         let members: [String: JSONValue] = [
             "webhook_id": .string("\(id)"), "app": .optional(bundleID?.text), "url": .string(shownURL),
             "kinds": kinds.map { .array($0.map { .string($0) }) } ?? .null,

@@ -29,9 +29,9 @@ package struct Webhook: Sendable, Hashable {
     package let waitingSince: Instant?
     package let hasPreviousSecret: Bool
     package let createdAt: Instant
-    /// How long it may rest before it is an alert, and how long a stream may wait, in seconds.
-    package static let restSecondsTolerated = 3_600.0
-    package static let waitSecondsTolerated = 86_400.0
+    /// How long it may rest before it is an alert, and how long a stream may wait.
+    static let restTolerated = Delay.hours(1)
+    static let waitTolerated = Delay.days(1)
 
     fileprivate init(row: Row) throws {
         id = try row.int4("webhook_id")
@@ -59,12 +59,10 @@ package struct Webhook: Sendable, Hashable {
     package func trouble(at now: Instant) -> String? {
         switch state {
         case .off: return reason.map { "is off: \($0.asClause)" }
-        case .resting where Double((now - stateSince).milliseconds) > Self.restSecondsTolerated * 1_000:
+        case .resting where now - stateSince > Self.restTolerated:
             return "rests since \(stateSince.iso8601): \(reason?.asClause ?? "its receiver fails")"
         case .on, .resting:
-            guard let waitingSince, Double((now - waitingSince).milliseconds) > Self.waitSecondsTolerated * 1_000 else {
-                return nil
-            }
+            guard let waitingSince, now - waitingSince > Self.waitTolerated else { return nil }
             return "has an event that waits since \(waitingSince.iso8601); see `perennial webhook show \(id)`"
         }
     }
@@ -160,10 +158,10 @@ package struct WebhookSecret: Sendable, Hashable {
 
 extension LedgerWebhooks {
     /// The range of the most calls at a time, and the usual number.
-    /// The most secrets of a webhook that sign.
-    static let secretsMax = 10
     package static let concurrencyAllowed = 1...64
     package static let concurrencyUsual = 16
+    /// The most secrets of a webhook that sign.
+    static let secretsMax = 10
 
     /// Adds a webhook, with a new secret where none is given. Returns it and the secret, which cannot be read again.
     ///
@@ -173,17 +171,14 @@ extension LedgerWebhooks {
         concurrency: Int = concurrencyUsual, secret: WebhookSecret? = nil, from start: WebhookStart = .now
     ) async throws -> (webhook: Webhook, secret: WebhookSecret) {
         let address = try WebhookAddress(url)
-        let kinds = try Self.known(kinds)
+        let kinds = try kinds.map(Self.known)
         try Self.requireInRange(concurrency: concurrency)
         let seal = try ledger.apps.requiredSeal()
-        var app: Int32?
-        if let bundleID { app = try await ledger.apps.app(bundleID).id }
+        let app: Int32? = if let bundleID { try await ledger.apps.app(bundleID).id } else { nil }
         let position = try await position(of: start)
         let secret = secret ?? WebhookSecret()
-        let id = try await database.transaction { [app] transaction in
-            guard let id = try transaction.query(Queries.reserveWebhook).first?.int4("webhook_id") else {
-                throw LedgerError(.mismatch, "The webhook was not stored; run `perennial migrate`.")
-            }
+        let id = try await database.transaction { transaction in
+            let id = try transaction.query(Queries.reserveWebhook)[0].int4("webhook_id")
             try transaction.query(
                 Queries.insertWebhook,
                 [
@@ -198,9 +193,9 @@ extension LedgerWebhooks {
         return (try await webhook(id), secret)
     }
 
-    /// Returns every webhook; with `bundleID` those of that app alone.
-    package func all(of bundleID: BundleID? = nil) async throws -> [Webhook] {
-        try await query(Queries.readWebhooks, [.int4(nil), .text(bundleID?.text)]).map(Webhook.init(row:))
+    /// Returns every webhook; with `bundleID` those of that app alone, with `id` that one alone.
+    package func all(of bundleID: BundleID? = nil, id: Int32? = nil) async throws -> [Webhook] {
+        try await query(Queries.readWebhooks, [.int4(id), .text(bundleID?.text)]).map(Webhook.init(row:))
     }
 
     /// Returns the webhooks that an operator has to look at, each with what is wrong.
@@ -211,14 +206,8 @@ extension LedgerWebhooks {
 
     /// Returns a webhook; throws `notFound` where there is none, or none of `bundleID`.
     package func webhook(_ id: Int32, of bundleID: BundleID? = nil) async throws -> Webhook {
-        try Webhook(row: try await row(of: id, bundleID))
-    }
-
-    private func row(of id: Int32, _ bundleID: BundleID? = nil) async throws -> Row {
-        guard let row = try await query(Queries.readWebhooks, [.int4(id), .text(bundleID?.text)]).first else {
-            throw Self.unknown(id)
-        }
-        return row
+        guard let webhook = try await all(of: bundleID, id: id).first else { throw Self.unknown(id) }
+        return webhook
     }
 
     /// Returns what waits for a webhook, the oldest first, at most `limit`.
@@ -246,6 +235,17 @@ extension LedgerWebhooks {
     package func remove(_ id: Int32) async throws {
         try await change(id, audited: .webhookRemoved) { transaction, _ in
             try transaction.query(Queries.removeWebhook, [.int4(id)])
+        }
+    }
+
+    /// Gives a webhook another secret; those before sign too, until this is called with `finish`, which makes no new one.
+    /// Returns the new secret, which cannot be read again. Throws `exists` where ``secretsMax`` sign.
+    package func rotateSecret(of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false) async throws
+        -> WebhookSecret?
+    {
+        let seal = try ledger.apps.requiredSeal()
+        let new = finish ? nil : secret ?? WebhookSecret()
+        try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
             let rows = try transaction.query(Queries.readWebhooks, [.int4(id), .text(nil)])
             let signing = try secrets(of: id, in: rows[0])
             let present = new ?? signing[0]
@@ -260,17 +260,6 @@ extension LedgerWebhooks {
             let sealed = try [present.text, others.joined(separator: " ")].map {
                 try $0.isEmpty ? [] : seal.seal($0, for: WebhookSecret.owner(id))
             }
-        }
-    }
-
-    /// Gives a webhook another secret; those before sign too, until this is called with `finish`, which makes no new one.
-    /// Returns the new secret, which cannot be read again. Throws `exists` where ``secretsMax`` sign.
-    package func rotateSecret(of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false) async throws
-        -> WebhookSecret?
-    {
-        let seal = try ledger.apps.requiredSeal()
-        let new = finish ? nil : secret ?? WebhookSecret()
-        try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
             try transaction.query(
                 Queries.setWebhook, [.int4(id), .text(nil), .int2(nil), .bytea(sealed[0]), .bytea(sealed[1])])
         }
@@ -316,7 +305,9 @@ extension LedgerWebhooks {
 
     /// Returns the secrets that sign, the present one first.
     package func secrets(of id: Int32) async throws -> [WebhookSecret] {
-        try secrets(of: id, in: try await row(of: id))
+        let rows = try await query(Queries.readWebhooks, [.int4(id), .text(nil)])
+        guard let row = rows.first else { throw Self.unknown(id) }
+        return try secrets(of: id, in: row)
     }
 
     func secrets(of id: Int32, in row: Row) throws -> [WebhookSecret] {
@@ -363,8 +354,7 @@ extension LedgerWebhooks {
     }
 
     /// Returns the kinds, each once; throws `invalid` for one that no event has.
-    private static func known(_ kinds: [String]?) throws(LedgerError) -> [String]? {
-        guard let kinds else { return nil }
+    private static func known(_ kinds: [String]) throws(LedgerError) -> [String] {
         guard !kinds.isEmpty else {
             throw LedgerError(.invalid, "Name at least one kind of event, or leave kinds out.")
         }

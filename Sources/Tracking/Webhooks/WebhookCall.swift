@@ -70,10 +70,11 @@ package struct WebhookSender: Sendable {
                 let headers: HTTPHeaders = [
                     "content-type": "application/json", "user-agent": "perennial", "webhook-id": call.id,
                     "webhook-timestamp": "\(seconds)", "webhook-signature": call.signature(at: seconds),
+                    "host": address.authority, "content-length": "\(call.body.count)",
                 ]
-                let answer = try await connections.post(
-                    call.body, headers, to: address, within: .nanoseconds(Int64(callSeconds * 1e9)))
-                return Self.outcome(of: answer)
+                return Self.outcome(
+                    of: try await connections.post(
+                        call.body, headers, to: address, within: .nanoseconds(Int64(callSeconds * 1e9))))
             } catch { return .failed(WebhookFailure(reason: Self.sentence(for: error))) }
         }
     }
@@ -189,7 +190,6 @@ extension IPAddress {
     /// What ends with an IPv4 address: compatible or translated (SIIT, NAT64).
     private static let carrying = networks("::/96 ::ffff:0:0:0/96 64:ff9b::/48")
     private static let sixToFour = networks("2002::/16")
-    private static let loopback = networks("::1")
 
     private static func networks(_ list: String) -> [IPNetwork] {
         list.split(separator: " ").compactMap { IPNetwork(String($0)) }
@@ -210,7 +210,7 @@ extension IPAddress {
 
     /// The IPv4 address that an IPv6 address carries: mapped, translated, compatible, 6to4 or ISATAP.
     private var carriedFour: IPAddress? {
-        guard bytes.count == 16, !isIn(Self.loopback) else { return nil }
+        guard bytes.count == 16, self != IPAddress("::1") else { return nil }
         let isISATAP = [[0, 0, 0x5E, 0xFE], [2, 0, 0x5E, 0xFE]].contains(Array(bytes[8..<12]))
         if isISATAP || isIn(Self.carrying) || unmapped != self { return IPAddress(bytes: bytes[12...]) }
         return isIn(Self.sixToFour) ? IPAddress(bytes: bytes[2..<6]) : nil

@@ -58,9 +58,6 @@ final class WebhookConnections: Sendable {
         _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on connection: EventLoopFuture<any Channel>,
         by deadline: NIODeadline
     ) async throws -> WebhookAnswer {
-        var headers = headers
-        headers.add(name: "host", value: address.authority)
-        headers.add(name: "content-length", value: "\(body.count)")
         let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: address.target, headers: headers)
         let answer = connection.eventLoop.makePromise(of: WebhookAnswer.self)
         connection.cascadeFailure(to: answer)
@@ -86,21 +83,20 @@ final class WebhookConnections: Sendable {
 
     private func connect(to address: WebhookAddress) -> EventLoopFuture<any Channel> {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let (isSecure, host) = (address.isSecure, address.host)
         return ClientBootstrap(group: loop)
             .connectTimeout(Self.connectTimeout)
-            .resolver(JudgedAddresses(addresses: loop.makePromise()) { [judge] in judge($0, isSecure) })
-            .connect(host: host, port: address.port)
+            .resolver(JudgedAddresses(addresses: loop.makePromise()) { [judge] in judge($0, address.isSecure) })
+            .connect(host: address.host, port: address.port)
             .flatMapThrowing { [tls, judge] channel in
                 let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-                if let refusal = peer.map({ judge($0, isSecure) }) ?? "leads to no address." {
+                if let refusal = peer.map({ judge($0, address.isSecure) }) ?? "leads to no address." {
                     channel.close(promise: nil)
                     throw WebhookAddress.refused(refusal)
                 }
                 let pipeline = channel.pipeline.syncOperations
-                if isSecure {
-                    try pipeline.addHandler(
-                        NIOSSLClientHandler(context: tls, serverHostname: IPAddress(host) == nil ? host : nil))
+                if address.isSecure {
+                    let name = IPAddress(address.host) == nil ? address.host : nil
+                    try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
                 }
                 try pipeline.addHandler(StatusGate())
                 try pipeline.addHTTPClientHandlers()
@@ -168,9 +164,7 @@ private struct WebhookTurn: Sendable {
 /// Reads the status before the decoder, and ends a connection whose answer is too long, wherever it is long.
 private final class StatusGate: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
     typealias OutboundIn = IOData
-    typealias OutboundOut = IOData
 
     static let answerBytesMax = 64 * 1024
     private var count = 0

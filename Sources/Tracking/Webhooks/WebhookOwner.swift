@@ -32,7 +32,7 @@ private typealias SentMessage = (message: WebhookMessage, outcome: WebhookOutcom
 
 /// Events on their way to a receiver: a stretch of the feed, or what waits.
 struct OpenWindow {
-    var end: Int64 = 0
+    let end: Int64
     /// What is not answered yet, by stream, in order.
     var queues: [WebhookStream: ArraySlice<WebhookMessage>] = [:]
     /// The streams whose next event may be sent, the first one last.
@@ -45,7 +45,8 @@ struct OpenWindow {
     var lines: [WebhookStream: Int64] = [:]
     var done: [WebhookStream: Int64] = [:]
 
-    init(_ messages: some Sequence<WebhookMessage>) {
+    init(_ messages: some Sequence<WebhookMessage>, end: Int64 = 0) {
+        self.end = end
         for message in messages {
             if message.body == nil, message.line == nil {
                 leftOut[message.stream] = leftOut[message.stream] ?? message.position
@@ -145,8 +146,7 @@ struct WebhookOwner {
         // Beside what waits, the next look at the feed has time.
         let isTime = waiting == nil || look == nil || ContinuousClock.now - lookedAt > .seconds(Self.lookSeconds)
         if window == nil, isTime, !isLost, !isStopping() { try await open(in: &group) }
-        guard !isLost else { return }
-        begin(in: &group)
+        if !isLost { begin(in: &group) }
     }
 
     /// Whether nothing of a window is to be waited for: what is slow goes on beside the next one.
@@ -157,10 +157,7 @@ struct WebhookOwner {
 
     private mutating func open(in group: inout TaskGroup<SentMessage?>) async throws {
         if leaseEnd - ContinuousClock.now < .seconds(Self.renewSeconds), let look { try await move(to: look.position) }
-        guard !isLost, let look = try await ledger.look(at: held) else {
-            isLost = true
-            return
-        }
+        guard !isLost, let look = try await ledger.look(at: held) else { return isLost = true }
         (self.look, lookedAt) = (look, .now)
         isResting = look.state == .resting
         if isResting {
@@ -173,13 +170,8 @@ struct WebhookOwner {
         }
         guard look.newest > look.position else { return }
         let (messages, end) = try await ledger.window(of: held, look)
-        var next = OpenWindow(messages)
-        next.end = end
-        guard next.queues.isEmpty, next.leftOut.isEmpty else {
-            window = next
-            return
-        }
-        try await move(to: next.end)
+        guard messages.isEmpty else { return window = OpenWindow(messages, end: end) }
+        try await move(to: end)
         // A long stretch without an event for this webhook takes no rest.
         if !isLost, !isStopping(), inFlight.isEmpty { try await open(in: &group) }
     }
@@ -211,14 +203,21 @@ struct WebhookOwner {
     }
 
     private mutating func take(_ answered: SentMessage) async throws {
-        let (message, stream) = (answered.message, answered.message.stream)
+        let (message, stream, position) = (answered.message, answered.message.stream, answered.message.position)
         inFlight[stream] = nil
         let wasSent = message.body != nil
         if wasSent { onOutcome(answered.outcome) }
-        if isProbing { return try await takeProbe(answered) }
         let isOfWindow = window?.isNext(message) ?? false
         let waits = waiting?.isNext(message) ?? false
         switch answered.outcome {
+        case .gone:
+            _ = try await ledger.set(held, to: .off, because: "Its receiver answered 410, so it wants no more.")
+            isLost = true
+        case .delivered where isProbing:
+            isProbing = false
+            // An event ahead of the position is sent again, in its order.
+            try await move(lines: [WebhookLine(stream: stream, position: position, done: position)])
+            isLost = try await !ledger.set(held, to: .on, because: nil)
         case .delivered:
             if wasSent { (failuresInRow, failedStreams, restBecause) = (0, [], nil) }
             if isOfWindow {
@@ -226,9 +225,11 @@ struct WebhookOwner {
             } else if waits {
                 waiting?.take(message)
             } else {
-                try await settle(WebhookLine(stream: stream, position: message.position, done: message.position))
+                try await move(lines: [WebhookLine(stream: stream, position: position, done: position)])
             }
-        case .gone: try await turnOff()
+        case .failed(let failure) where isProbing:
+            isProbing = false
+            try await rest((look?.rests ?? 0) + 1, because: failure)
         case .failed(let failure):
             count(failure, of: message)
             if isOfWindow {
@@ -239,8 +240,9 @@ struct WebhookOwner {
                 waiting?.failures[stream] = failure
             } else {
                 let seconds = pace.retry(after: message.attempts + 1, failure)
-                try await settle(
-                    WebhookLine(stream: stream, position: message.position, seconds: seconds, failure: failure))
+                try await move(lines: [
+                    WebhookLine(stream: stream, position: position, seconds: seconds, failure: failure)
+                ])
             }
         }
     }
@@ -252,11 +254,6 @@ struct WebhookOwner {
         if failuresInRow >= WebhookPace.failuresTolerated, failedStreams.count >= WebhookPace.streamsTolerated {
             restBecause = failure
         }
-    }
-
-    private mutating func turnOff() async throws {
-        _ = try await ledger.set(held, to: .off, because: "Its receiver answered 410, so it wants no more.")
-        isLost = true
     }
 
     /// Commits what became of the window. It ends before the first event that was not sent, so that a receiver that is away
@@ -290,52 +287,31 @@ struct WebhookOwner {
                 stream: stream, position: line, done: done,
                 seconds: failure.map { pace.retry(after: attempts + 1, $0) }, failure: failure)
         }
-        if !lines.isEmpty { try await move(to: nil, lines: lines) }
+        if !lines.isEmpty { try await move(lines: lines) }
         self.waiting = nil
     }
 
-    private mutating func settle(_ line: WebhookLine) async throws { try await move(to: nil, lines: [line]) }
-
-    private mutating func move(to position: Int64?, lines: [WebhookLine] = []) async throws {
+    private mutating func move(to position: Int64? = nil, lines: [WebhookLine] = []) async throws {
         let begin = ContinuousClock.now
-        keep(try await ledger.move(held, to: position, lines: lines))
+        isLost = try await !ledger.move(held, to: position, lines: lines)
         // What was seen before is of another position.
         if position != nil { look = nil }
         if !isLost { leaseEnd = begin + .seconds(LedgerWebhooks.leaseSeconds) }
     }
 
-    /// Takes the answer of a write under the fence: where the webhook is in other hands, this owner ends.
-    private mutating func keep(_ isHeld: Bool) { isLost = isLost || !isHeld }
-
     private mutating func rest(_ number: Int, because failure: WebhookFailure) async throws {
         (failuresInRow, failedStreams, restBecause, isResting) = (0, [], nil, true)
-        keep(
-            try await ledger.set(
-                held, to: .resting, because: failure.reason, rests: number, seconds: pace.rest(number, failure)))
+        isLost = try await !ledger.set(
+            held, to: .resting, because: failure.reason, rests: number, seconds: pace.rest(number, failure))
     }
 
     /// Tries one event after a rest, another one each time: it may be the event that fails and not the receiver.
     private mutating func probe(_ look: WebhookLook, in group: inout TaskGroup<SentMessage?>) async throws {
-        let next = OpenWindow(try await ledger.window(of: held, look).0)
-        let waiting = OpenWindow(try await ledger.lines(of: held, all: true))
-        let all = [next, waiting].flatMap { window in window.ready.reversed().compactMap { window.queues[$0]?.first } }
-            .filter { $0.body != nil }
-        guard !all.isEmpty else { return keep(try await ledger.set(held, to: .on, because: nil)) }
+        let all = OpenWindow(try await ledger.window(of: held, look).0 + ledger.lines(of: held, all: true))
+        let heads = all.ready.reversed().compactMap { all.queues[$0]?.first }.filter { $0.body != nil }
+        guard !heads.isEmpty else { return isLost = try await !ledger.set(held, to: .on, because: nil) }
         isProbing = true
-        send(all[max(look.rests - 1, 0) % all.count], look, in: &group)
-    }
-
-    private mutating func takeProbe(_ answered: SentMessage) async throws {
-        isProbing = false
-        switch answered.outcome {
-        case .delivered:
-            // An event ahead of the position is sent again, in its order.
-            let (stream, position) = (answered.message.stream, answered.message.position)
-            try await settle(WebhookLine(stream: stream, position: position, done: position))
-            keep(try await ledger.set(held, to: .on, because: nil))
-        case .gone: try await turnOff()
-        case .failed(let failure): try await rest((look?.rests ?? 0) + 1, because: failure)
-        }
+        send(heads[max(look.rests - 1, 0) % heads.count], look, in: &group)
     }
 }
 
