@@ -1203,7 +1203,7 @@ CREATE TABLE ledger.purchase (
     CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
 ) WITH (fillfactor = 75);
 CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
-CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
+CREATE INDEX purchase_of_product ON ledger.purchase ((app_id::bigint), product_id, purchase_id);
 CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at) WHERE app_account_token IS NULL;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS

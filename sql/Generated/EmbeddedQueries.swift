@@ -1917,11 +1917,12 @@ ORDER BY r.app_id, r.product_id LIMIT 1 FOR UPDATE SKIP LOCKED
     /// Deliveries: the next purchases of product $2 of app $1 after $3, at most $4, kept from settlements until this
     package static let shareReleasedPurchases = SQLFile("share_released_purchases", #"""
 -- Deliveries: the next purchases of product $2 of app $1 after $3, at most $4, kept from settlements until this
--- transaction ends.
+-- transaction ends. The index is of an expression, so that no lookup of one purchase takes it: to PostgreSQL a product is
+-- rare until its purchases are analysed.
 SELECT p.purchase_id FROM ledger.purchase p
 WHERE p.purchase_id IN (
     SELECT n.purchase_id FROM ledger.purchase n
-    WHERE n.app_id = $1::int AND n.product_id = $2::text AND n.purchase_id > $3::bigint
+    WHERE n.app_id::bigint = $1::int AND n.product_id = $2::text AND n.purchase_id > $3::bigint
     ORDER BY n.purchase_id LIMIT $4::int)
 ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C"
 FOR SHARE
