@@ -175,8 +175,10 @@ package struct SignedTransaction: Sendable, Hashable {
     /// Returns the price; nil where none is stated, and without an amount where what was paid is not known.
     private static func price(_ fields: JSONObject, quantity: Int?) -> Price? {
         guard fields.states("price") || fields.states("multiSeatInfo") || quantity == nil else { return nil }
-        guard let currency = fields.word("currency") else { return Price(milliunits: nil, currency: "") }
-        return Price(milliunits: amount(fields, quantity: quantity), currency: currency)
+        guard let currency = fields.text("currency"), currency.isCurrency else {
+            return Price(milliunits: nil, currency: "")
+        }
+        return Price(milliunits: amount(fields, quantity: quantity), currency: currency.uppercased())
     }
 
     /// Returns the price of the whole quantity in thousandths; nil where there is none, where it is negative or absurd, or

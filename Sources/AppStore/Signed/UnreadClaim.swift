@@ -121,6 +121,7 @@ extension JSONDocument {
         switch form {
         case .any: return
         case .text: require(scalar(value) != nil)
+        case .code: require(scalar(value)?.isCurrency ?? false)
         case .flag: require(["true", "false", "0", "1"].contains(scalar(value)))
         case .instant: require(scalar(value).flatMap(LenientInstant.instant) != nil)
         case .number(let range):
@@ -148,6 +149,8 @@ enum KnownClaims {
         /// Its value is not looked into.
         case any
         case text
+        /// Three letters, such as a currency's or a storefront's.
+        case code
         case flag
         /// Milliseconds since 1970.
         case instant
@@ -175,7 +178,7 @@ enum KnownClaims {
 
     /// Claims of transactions and of renewals.
     private static let shared: [String: Form] = [
-        "advancedCommerceInfo": .any, "appAccountToken": .text, "appTransactionId": .text, "currency": .text,
+        "advancedCommerceInfo": .any, "appAccountToken": .text, "appTransactionId": .text, "currency": .code,
         "deviceVerification": .any, "deviceVerificationNonce": .any, "environment": environments,
         "offerDiscountType": .word(["FREE_TRIAL", "PAY_AS_YOU_GO", "PAY_UP_FRONT", "ONE_TIME"]),
         "offerIdentifier": .text, "offerPeriod": .text, "offerType": .word(["1", "2", "3", "4"]),
@@ -200,7 +203,7 @@ enum KnownClaims {
         "originalPurchaseDate": .instant, "previousOriginalTransactionId": .text, "price": amount,
         "purchaseDate": .instant, "quantity": count, "revocationDate": .instant,
         "revocationPercentage": .number(0...100_000), "revocationReason": .word(["0", "1"]),
-        "revocationType": .word(["REFUND_FULL", "REFUND_PRORATED", "FAMILY_REVOKE"]), "storefront": .text,
+        "revocationType": .word(["REFUND_FULL", "REFUND_PRORATED", "FAMILY_REVOKE"]), "storefront": .code,
         "storefrontId": .text, "subscriptionGroupIdentifier": .text, "transactionId": .text,
         "transactionReason": .word(["PURCHASE", "RENEWAL"]),
         "type": .word([

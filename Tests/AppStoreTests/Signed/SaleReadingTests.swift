@@ -79,6 +79,16 @@ import Testing
         #expect(returned.price?.milliunits == 11_000)
     }
 
+    @Test("A currency has three letters; beside any other the amount is not known")
+    func currencies() throws {
+        let none: [Any] = [5, true, "usd!", "", "US", "USDT", "12U", "ÄÖÜ", ["USD"], ["a": 1], NSNull()]
+        for currency in none {
+            #expect(try row(Self.payment, ["currency": currency]).price == Price(milliunits: nil, currency: ""))
+        }
+        #expect(try row(Self.payment, ["currency": "eur"]).price == Price(milliunits: 10_990, currency: "EUR"))
+        #expect(try row(Self.payment, ["currency": "usd!", "price": NSNull()]).price == nil)
+    }
+
     @Test("Claims that contradict each other are left out; dates and plan stay, and no money is invented")
     func badInput() throws {
         let terms: [[String: Any]] = [
