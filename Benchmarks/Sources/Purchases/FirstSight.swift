@@ -51,7 +51,7 @@ struct FirstSight {
             let row = TransactionRow(
                 path: "receipt.in_app[0]", source: .deviceReceipt, asOf: asOf, transactionID: TransactionID(id),
                 originalTransactionID: OriginalTransactionID(id), productID: product,
-                // Nobody buys at the millisecond of others.
+                // Each purchase has a millisecond of its own: those of one instant may be one purchase under two ids.
                 purchasedAt: asOf - Delay(milliseconds: claim.receiptID.number))
             let evidence = Evidence(
                 environment: .production, bundleID: World.app, asOf: asOf, receiptCreatedAt: asOf, transactions: [row])

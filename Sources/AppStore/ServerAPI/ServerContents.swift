@@ -134,8 +134,8 @@ extension Evidence {
     /// Reads the evidence in verified answers of the Server API; nil where none of their texts can be read.
     ///
     /// Statuses and history are one answer: what both lack is as it was, unless a text of them cannot be read. It is as old
-    /// as the oldest text of the statuses, because the history was read later. Each transaction keeps the instant at which it was signed; renewals speak for the
-    /// answer, as those of verifyReceipt do, so that an equal answer renews them.
+    /// as the oldest text of the statuses, because the history was read later. Each transaction keeps the instant at which
+    /// it was signed; renewals speak for the answer, as those of verifyReceipt do, so that an equal answer renews them.
     ///
     /// - Parameters:
     ///   - instant: When the answer was given; nil where its texts tell it.
