@@ -3729,21 +3729,50 @@ ORDER BY n.notification_id LIMIT $1::int
 FOR UPDATE OF n SKIP LOCKED
 
 """#)
-    /// Goes through the next receipts, at most $1, that notifications made, of an app that got a server key since: those that hold what
+    /// Returns an app that got a server key since, as long as something of it may be left to take up, and locks the key. An app that
+    package static let lockNewServerKey = SQLFile("lock_new_server_key", #"""
+-- Returns an app that got a server key since, as long as something of it may be left to take up, and locks the key. An app that
+-- another worker goes through is left to it.
+SELECT k.app_id FROM ledger.server_key k WHERE k.taken_up IS NOT NULL
+ORDER BY k.app_id LIMIT 1
+FOR UPDATE SKIP LOCKED
+
+"""#)
+    /// Returns the oldest verified notifications of app $1, at most $2, about one-time purchases that no receipt polls by the Server
+    package static let findUnaskedPurchases = SQLFile("find_unasked_purchases", #"""
+-- Returns the oldest verified notifications of app $1, at most $2, about one-time purchases that no receipt polls by the Server
+-- API, which was not asked since, and the receipts that poll them; locks the notifications, and leaves out those that another
+-- worker has.
+SELECT n.notification_id, n.app_id, n.environment::text AS environment,
+       COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id, p.polled_by
+FROM ledger.notification n
+JOIN ledger.app a USING (app_id)
+JOIN ledger.purchase p
+  ON p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
+LEFT JOIN ledger.receipt r ON r.receipt_id = p.polled_by
+WHERE n.app_id = $1::int AND n.effect IN ('asked', 'unshown') AND a.removed_at IS NULL
+  AND (p.polled_by IS NULL OR r.form = 'receipt' AND a.verifier <> 'server_api')
+  AND NOT EXISTS (
+      SELECT FROM ledger.receipt t LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+      WHERE t.app_id = n.app_id AND t.form = 'transaction_id'
+        AND t.transaction_id = COALESCE(n.transaction_id, n.original_transaction_id)
+        AND (q.receipt_id IS NOT NULL OR t.erased_at IS NOT NULL OR t.verified_at > n.received_at))
+ORDER BY n.notification_id LIMIT $2::int
+FOR UPDATE OF n SKIP LOCKED
+
+"""#)
+    /// Goes through the next receipts, at most $2, that notifications made, of app $1, which got a server key since: those that hold
     package static let takeUpOwnerless = SQLFile("take_up_ownerless", #"""
--- Goes through the next receipts, at most $1, that notifications made, of an app that got a server key since: those that hold what
--- no receipt polls are asked about at once. Returns how many there were; nothing where none is left. An app that another
--- worker goes through is left to it.
+-- Goes through the next receipts, at most $2, that notifications made, of app $1, which got a server key since: those that hold
+-- what no receipt polls are asked about at once.
 WITH key AS MATERIALIZED (
-    SELECT k.app_id, k.taken_up FROM ledger.server_key k WHERE k.taken_up IS NOT NULL
-    ORDER BY k.app_id LIMIT 1
-    FOR UPDATE SKIP LOCKED
+    SELECT k.app_id, k.taken_up FROM ledger.server_key k WHERE k.app_id = $1::int AND k.taken_up IS NOT NULL
 ), next AS MATERIALIZED (
     SELECT r.receipt_id, r.app_id, r.environment, r.erased_at
     FROM key CROSS JOIN LATERAL (
         SELECT r.* FROM ledger.receipt r
         WHERE r.app_id = key.app_id AND r.form = 'transaction_id' AND r.receipt_id > key.taken_up
-        ORDER BY r.receipt_id LIMIT $1::int) r
+        ORDER BY r.receipt_id LIMIT $2::int) r
 ), asked AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for, is_sandbox)
     SELECT r.receipt_id, r.app_id, 'retry', now(), now(), r.environment IS NOT DISTINCT FROM 'Sandbox'
@@ -3759,10 +3788,9 @@ WITH key AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 )
 UPDATE ledger.server_key k
-SET taken_up = CASE WHEN n.receipts = $1::int THEN n.last END
+SET taken_up = CASE WHEN n.receipts = $2::int THEN n.last END
 FROM key, (SELECT count(*) AS receipts, max(n.receipt_id) AS last FROM next n) n
 WHERE k.app_id = key.app_id
-RETURNING n.receipts
 
 """#)
     /// Returns receipts, at most $1, that notifications made and that cannot be asked about, because their apps have no server key:

@@ -246,25 +246,41 @@ extension LedgerIntake {
     /// whether more may be left.
     package func takeUpUnpolled() async throws -> Bool {
         try await ledger.changingPollers { transaction in
-            let rows = try transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)])
-            let found = try rows.compactMap { row -> Unpolled? in
-                guard let id = try row.textIfPresent("transaction_id") else { return nil }
-                return (
-                    try row.int8("notification_id"), try row.int4("app_id"), TransactionID(id),
-                    try row.wordIfPresent("environment")
-                )
-            }
+            let found = try unpolled(in: transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)]))
             try ask(about: found, in: transaction)
             return found.count == Int(Self.takenUpMax)
         }
     }
 
-    /// Has the Server API asked about receipts that notifications made and that hold what no receipt polls, of apps that have
-    /// got a server key since. Goes through a bounded number of them, and remembers how far it came. Returns whether more may
-    /// be left.
+    /// Has the Server API asked once, of apps that have got a server key since, about one-time purchases that notifications are
+    /// about and that it is not asked about, and about receipts that notifications made and that hold what no receipt polls.
+    /// Takes up a bounded number of both, and remembers how far it came. Returns whether more may be left.
     package func takeUpOwnerless(atMost receiptsMax: Int32 = 1_000) async throws -> Bool {
         try await ledger.changingPollers { transaction in
-            try transaction.query(Queries.takeUpOwnerless, [.int4(receiptsMax)]).isEmpty == false
+            guard let app = try transaction.query(Queries.lockNewServerKey).first?.int4("app_id") else { return false }
+            let rows = try transaction.query(Queries.findUnaskedPurchases, [.int4(app), .int4(Self.takenUpMax)])
+            let found = try unpolled(in: rows)
+            try ask(about: found, in: transaction)
+            // What waits for an answer has follow-ups at the receipt that polls it, too.
+            let polling = try rows.compactMap { row in
+                let environment: StoreEnvironment? = try row.wordIfPresent("environment")
+                return try row.int8IfPresent("polled_by").map { (receipt: $0, isSandbox: environment == .sandbox) }
+            }
+            try want(polling, withFollowUps: true, in: transaction)
+            if found.count < Int(Self.takenUpMax) {
+                try transaction.query(Queries.takeUpOwnerless, [.int4(app), .int4(receiptsMax)])
+            }
+            return true
+        }
+    }
+
+    private func unpolled(in rows: [Row]) throws -> [Unpolled] {
+        try rows.compactMap { row in
+            guard let id = try row.textIfPresent("transaction_id") else { return nil }
+            return (
+                try row.int8("notification_id"), try row.int4("app_id"), TransactionID(id),
+                try row.wordIfPresent("environment")
+            )
         }
     }
 

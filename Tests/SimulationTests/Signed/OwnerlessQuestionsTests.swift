@@ -185,6 +185,75 @@ struct OwnerlessQuestionsTests {
         }
     }
 
+    private func giveKey(_ app: SignedApp) async throws {
+        try await app.tracker.ledger.apps.storeServerKey(
+            try ConnectKey(
+                pem: P256.Signing.PrivateKey().pemRepresentation, id: "K2",
+                issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app)
+    }
+
+    private func takeUp(_ app: SignedApp) async throws {
+        while try await app.tracker.ledger.intake.takeUpOwnerless() {}
+        while try await app.tracker.ledger.intake.takeUpUnpolled() {}
+    }
+
+    @Test(
+        "A refund of a finished consumable that was notified before the app had a key is asked about once it has one",
+        arguments: [false, true])
+    func keyComesLater(isUnshown: Bool) async throws {
+        try await SignedApp.with { app in
+            try await deviceAnswer(app, on: 21)
+            #expect(try await app.post(refund(app)) == "asked")
+            if isUnshown {
+                for day in [28.1, 28.2, 28.3, 28.4] { try await deviceAnswer(app, on: day) }
+                #expect(try await app.effects() == ["unshown"])
+            }
+            try await takeUp(app)
+            #expect(try await app.rows("SELECT 'r' AS line FROM ledger.receipt") == ["r"], "there is no key yet")
+            try await giveKey(app)
+            try await takeUp(app)
+            #expect(try await app.effects() == ["asked"])
+            let pointed = try await ownerless(app)
+            #expect(try await schedule(app, pointed) == ["4 5"])
+            try await expectNoViolations(app)
+            try await serverAnswer(app, about: pointed, on: 28.5, [coinsRow(app, readOn: 28.5, refunded: true)])
+            #expect(try await app.effects() == ["applied"])
+            #expect(try await refunds(app) == ["t t f"])
+            #expect(try await schedule(app, pointed) == [])
+            #expect(try await app.rows("SELECT polled_by::text AS line FROM ledger.purchase") == ["\(app.receipt)"])
+            try await expectNoViolations(app)
+        }
+    }
+
+    @Test("A key has stored questions put once, and another key only those that were not answered")
+    func askedOnce() async throws {
+        try await SignedApp.with { app in
+            try await deviceAnswer(app, on: 21)
+            try await app.post(refund(app))
+            try await giveKey(app)
+            try await takeUp(app)
+            let pointed = try await ownerless(app)
+            // The key goes before Apple answered.
+            try await app.tracker.ledger.apps.removeServerKey(of: ServedLedger.app)
+            while try await app.tracker.ledger.intake.giveUpKeyless() {}
+            #expect(try await schedule(app, pointed) == [])
+            try await giveKey(app)
+            try await takeUp(app)
+            #expect(try await schedule(app, pointed) == ["4 5"])
+            for day in [28.1, 28.2, 28.3, 28.4] {
+                try await serverAnswer(app, about: pointed, on: day, [coinsRow(app, readOn: day)])
+            }
+            #expect(try await app.effects() == ["unshown"])
+            #expect(try await schedule(app, pointed) == [])
+            try await giveKey(app)
+            try await takeUp(app)
+            #expect(try await app.effects() == ["unshown"], "the Server API did not show it")
+            #expect(try await schedule(app, pointed) == [])
+            #expect(try await app.rows("SELECT 'r' AS line FROM ledger.receipt").count == 2)
+            try await expectNoViolations(app)
+        }
+    }
+
     @Test("What no answer showed is unshown, and changes no money")
     func unshown() async throws {
         try await SignedApp.with { app in
