@@ -4718,10 +4718,11 @@ WITH subscription AS MATERIALIZED (
                t.polled_by = ANY($1::bigint[]) OR EXISTS (
                    SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
                    WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll,
+           -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty.
            EXISTS (
                SELECT FROM ledger.receipt_subscription l
-               WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL)
-               AS poller_omits,
+               WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL
+               OFFSET 0) AS poller_omits,
            (SELECT CASE WHEN r.vouched OR r.form = 'signed_transaction' THEN 2
                         WHEN EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
                           OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id) THEN 1
@@ -5654,10 +5655,11 @@ SET paused_until = GREATEST(b.paused_until, EXCLUDED.paused_until), refused_beca
 -- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
 -- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
+    -- OFFSET 0: looked up for each receipt, also by a plan that was made while the tables were empty.
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
-    WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled)
-       OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id')
+    WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled OFFSET 0)
+       OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id OFFSET 0)
+       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id' OFFSET 0)
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id

@@ -180,7 +180,6 @@ CREATE TABLE ledger.notification (
     claims                   json,
     price_taken              boolean NOT NULL DEFAULT false,
     CONSTRAINT notification_version_known CHECK (version IN (1, 2)),
-    CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id),
     CONSTRAINT notification_effect_known CHECK (effect IN (
         'pulled', 'awaited', 'no_subscription', 'unknown', 'ignored', 'wrong_password', 'asked', 'planned', 'unpolled',
         'unshown', 'applied', 'no_facts')),
@@ -189,6 +188,8 @@ CREATE TABLE ledger.notification (
 CREATE INDEX notification_received ON ledger.notification (received_at);
 CREATE INDEX notification_of_subscription
     ON ledger.notification (app_id, original_transaction_id, environment, received_at);
+-- After the index above: of two that cost the same, as in an empty table, PostgreSQL takes the newer one.
+ALTER TABLE ledger.notification ADD CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id);
 CREATE INDEX notification_of_consumption ON ledger.notification (signed_at) WHERE kind = 'CONSUMPTION_REQUEST';
 CREATE INDEX notification_account_token ON ledger.notification (app_id, account_token) WHERE account_token IS NOT NULL;
 CREATE INDEX notification_waits ON ledger.notification (app_id, original_transaction_id, environment)

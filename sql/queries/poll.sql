@@ -37,10 +37,11 @@ WITH subscription AS MATERIALIZED (
                t.polled_by = ANY($1::bigint[]) OR EXISTS (
                    SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
                    WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll,
+           -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty.
            EXISTS (
                SELECT FROM ledger.receipt_subscription l
-               WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL)
-               AS poller_omits,
+               WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL
+               OFFSET 0) AS poller_omits,
            (SELECT CASE WHEN r.vouched OR r.form = 'signed_transaction' THEN 2
                         WHEN EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
                           OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id) THEN 1

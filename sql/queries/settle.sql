@@ -5,10 +5,11 @@
 -- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
 -- receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
+    -- OFFSET 0: looked up for each receipt, also by a plan that was made while the tables were empty.
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
-    WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled)
-       OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
-       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id')
+    WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled OFFSET 0)
+       OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id OFFSET 0)
+       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id' OFFSET 0)
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id

@@ -1,0 +1,76 @@
+import Postgres
+import SQL
+import Subscriptions
+import Testing
+
+@testable import Tracking
+
+/// A new installation plans its statements while its tables are empty, keeps those plans, and fills the tables: until the
+/// first analysis no plan may lean on a part of a key that thousands of rows share.
+@Suite("What was never analysed is found by its whole key")
+struct UnanalysedTests {
+    /// The most rows and entries of indexes that a statement about fifty things may read. An app has 20,000 of each.
+    private static let readMax: Int64 = 5_000
+    /// Statements that go through what is due, up to a number, and two that may read a table once for all that they are about.
+    private static let excepted = ["count_due", "overdue", "status", "gauge_lanes", "mark_omissions", "read_held"]
+
+    @Test("No statement of the hot path reads what others of its app have, with a plan that was made for empty tables")
+    func plannedWhileEmpty() async throws {
+        try await withNewLedger { test in
+            let long = try await test.database.transaction { transaction in
+                try transaction.script("\(QueryPlanTests.unguarded); SET LOCAL plan_cache_mode = force_generic_plan")
+                for (number, pinned) in QueryPlanTests.pinned.enumerated() {
+                    try transaction.script("PREPARE empty\(number) AS \(pinned.file.text)")
+                    try transaction.query(.test("EXPLAIN EXECUTE empty\(number)(\(pinned.arguments))"))
+                }
+                try transaction.script(QueryPlanTests.population)
+                var long: [String] = []
+                for (number, pinned) in QueryPlanTests.pinned.enumerated() where !Self.excepted.contains(pinned.file.name) {
+                    let before = try read(in: transaction)
+                    let plan = try transaction.query(
+                        .test("EXPLAIN (ANALYZE, COSTS OFF) EXECUTE empty\(number)(\(pinned.arguments))"))
+                    let entries = try read(in: transaction) - before
+                    let lines = try plan.map { try $0.text("QUERY PLAN") }.joined(separator: "\n")
+                    if entries > Self.readMax { long.append("\(pinned.file.name) reads \(entries):\n\(lines)") }
+                }
+                return long
+            }
+            #expect(long == [])
+        }
+    }
+
+    /// How many rows and entries of indexes of the ledger this transaction has read.
+    private func read(in transaction: Transaction) throws -> Int64 {
+        try transaction.query(
+            .test(
+                """
+                SELECT sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint AS entries FROM pg_class c
+                WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'i')
+                """)
+        )[0].int8("entries")
+    }
+
+    @Test("A purchase is found among those of a new product without reading the others")
+    func ofNewProduct() async throws {
+        try await withNewLedger { test in
+            let read = try await test.database.transaction { transaction in
+                try transaction.script(
+                    """
+                    INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id)
+                    SELECT \(test.app.id), 'Production', n, 'new' FROM generate_series(1, 1000) n
+                    """)
+                let found = try transaction.query(
+                    Queries.lockPurchases,
+                    [
+                        .int4s([test.app.id]), .texts(["Production"]), .texts(["77"]), .texts(["new"]), .int8s([]),
+                        .int8s([]),
+                    ])
+                #expect(found.count == 1)
+                return try transaction.query(
+                    .test("SELECT pg_stat_get_xact_tuples_returned('ledger.purchase_of_product'::regclass) AS entries")
+                ).map { try $0.int8("entries") }
+            }
+            #expect(read == [0], "entries of the product's other purchases")
+        }
+    }
+}
