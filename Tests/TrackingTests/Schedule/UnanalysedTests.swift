@@ -25,7 +25,8 @@ struct UnanalysedTests {
                 }
                 try transaction.script(QueryPlanTests.population)
                 var long: [String] = []
-                for (number, pinned) in QueryPlanTests.pinned.enumerated() where !Self.excepted.contains(pinned.file.name) {
+                for (number, pinned) in QueryPlanTests.pinned.enumerated()
+                where !Self.excepted.contains(pinned.file.name) {
                     let before = try read(in: transaction)
                     let plan = try transaction.query(
                         .test("EXPLAIN (ANALYZE, COSTS OFF) EXECUTE empty\(number)(\(pinned.arguments))"))
