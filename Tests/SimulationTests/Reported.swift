@@ -104,7 +104,9 @@ extension SubscriptionTruth {
         guard let state = State(rawValue: reported.state) else { return false }
         switch state {
         case .active: return appleStatus == .active
-        case .expired: return appleStatus == .expired
+        // The store stopped between the end of a period and the booking of the next one. Access until then ends by the
+        // database's clock, which goes on.
+        case .expired: return appleStatus == .expired || appleStatus == .active && access == .none && autoRenewStatus
         case .billingRetry: return appleStatus == .billingRetry
         case .gracePeriod: return appleStatus == .gracePeriod
         // Apple's status counts a period that was charged ahead before it begins.

@@ -164,6 +164,29 @@ struct StoredEntitlementsTests {
         }
     }
 
+    @Test("The end of a refunded period that outlives the one beside it is stored once it counts")
+    func endWithoutSpan() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            func answer(asOf: Instant) -> Finding {
+                var evidence = Answer(from: test.at(-32), asOf: asOf).evidence
+                let refunded = Answer(from: test.at(-10), asOf: asOf).but {
+                    ($0.product, $0.line, $0.refunded) = ("plus", "v", (0, test.at(-8)))
+                }
+                evidence.transactions += refunded.rows
+                return .verified(evidence)
+            }
+            try await test.check(receipt, answer(asOf: test.at(-6)))
+            let version = "SELECT version FROM ledger.subscription"
+            let end = "SELECT expires_at FROM ledger.subscription"
+            let before = (version: try await test.text(version), end: try await test.text(end))
+            try await test.check(receipt, answer(asOf: test.at(-1)))
+            #expect(try await test.text(version) == before.version)
+            #expect(try await test.text(end) != before.end)
+            #expect(try await test.violations([.entitlements]) == [])
+        }
+    }
+
     @Test("A comparison that runs while a grant ends finds no difference")
     func endsMeanwhile() async throws {
         try await withLedger { test in
