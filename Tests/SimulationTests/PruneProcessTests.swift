@@ -51,10 +51,21 @@ struct PruneProcessTests {
         await database.close()
     }
 
-    @Test("What is old is removed, and nothing misses it")
+    /// How many stored answers are not the only ones about their receipts.
+    private func repeated(in world: PretendWorld) async throws -> Int64 {
+        let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+        let sql = "SELECT count(*) - count(DISTINCT receipt_id) AS answers FROM ledger.observation"
+        let answers = try await database.query(Statement(name: "repeated", sql: sql))[0].int8("answers")
+        await database.close()
+        return answers
+    }
+
+    @Test("What is old is removed, and nothing misses it", .timeLimit(.minutes(5)))
     func whatIsOldGoesAndIsNotMissed() async throws {
         try await PretendWorld.with(seed: 20_261_123, customers: 8, sandboxCustomers: 0, monthSeconds: 6) { world in
             try await world.work(seconds: 8)
+            // A busy machine gives fewer answers in that time.
+            while try await repeated(in: world) < 8 { try await world.work(seconds: 2) }
             // Apple's answers came long ago, those about one receipt apart, which a killed run would have left.
             try await world.run(
                 """

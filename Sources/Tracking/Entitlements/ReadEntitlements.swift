@@ -244,9 +244,9 @@ extension SettlementRun {
 }
 
 extension SubscriptionDraft {
-    /// Whether its owner, before or after, may use something else from now on, or is told another end. A timeline also
-    /// changes without a new version, such as with another outage allowance. The end is that of the period that counts at
-    /// the time of the answer, so it also changes where a refunded period outlives the one that ran beside it.
+    /// Whether lookups about its owner, before or after, show anything else from now on. A timeline also changes without a
+    /// new version, such as with another outage allowance. The end is that of the period that counts at the time of the
+    /// answer, so it also changes where a refunded period outlives the one that ran beside it.
     fileprivate var changesEntitlements: Bool {
         isChanged || timelineChange.map { !$0.isEmpty } ?? false || stored?.expiresAt != state?.expiresAt
     }
