@@ -76,9 +76,9 @@ extension SettlementRun {
             let next = nextCheck(
                 for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
                 seed: draft.polling.seed, policy: policy)
-            let isRetracted = batch.contains {
-                $0.claim.receiptID == draft.polling.poller && doubtsRefund(of: key, in: $0)
-            }
+            let isRetracted =
+                state.refundRetractedAt != nil
+                && batch.contains { $0.claim.receiptID == draft.polling.poller && doubtsRefund(of: key, in: $0) }
             purchases[key]?.polling.plan(isRetracted ? next.by(now + secondAnswerDelay(policy: policy)) : next)
         }
     }

@@ -241,9 +241,10 @@ extension SettlementRun {
         return state.doubts(in: evidence.slice(of: key.id))
     }
 
-    /// Whether an answer of the batch does so.
+    /// Whether an answer of the batch does so. Where nothing waits, as nearly always, the batch is not gone through.
     func isDoubted(_ key: SubscriptionRowKey) -> Bool {
-        batch.contains { doubts(subscriptions[key]?.state, of: key, in: $0) }
+        guard let state = subscriptions[key]?.state, !state.retractions.isEmpty else { return false }
+        return batch.contains { doubts(state, of: key, in: $0) }
     }
 
     /// Whether an answer does so of the refund of a purchase; nil: of any. Its receipt is asked for the second answer.
