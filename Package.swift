@@ -11,8 +11,10 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + (isCI ? [.unsafeFlags(["-warnings-as-errors"])] : [])
 
-/// The settings of the targets that tests exercise. The optimiser halves the processor time of a run of all tests.
-let optimizedSettings = settings + (isCI ? [.unsafeFlags(["-O"])] : [])
+/// The settings of the targets that tests exercise. The optimiser halves the processor time of a run of all tests; it
+/// needs whole modules, because a generic function is not specialised for a caller in another file without them.
+let optimizedSettings =
+    settings + (isCI ? [.unsafeFlags(["-O", "-whole-module-optimization", "-num-threads", "2"])] : [])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")

@@ -255,9 +255,16 @@ struct OfferJWS: Sendable {
 extension Data {
     /// Reads Base64url without padding, as a JWS has it; nil for any other text.
     init?(base64URL text: Substring) {
-        guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
-        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
-        self.init(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))
+        guard !text.utf8.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
+        let letters = text.utf8.map { letter in
+            switch letter {
+            case UInt8(ascii: "-"): UInt8(ascii: "+")
+            case UInt8(ascii: "_"): UInt8(ascii: "/")
+            default: letter
+            }
+        }
+        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - letters.count % 4) % 4)
+        self.init(base64Encoded: Data(letters + padding))
     }
 }
 

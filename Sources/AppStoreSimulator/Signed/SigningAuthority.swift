@@ -109,7 +109,14 @@ package struct SigningAuthority: Sendable {
     }
 
     private static func base64URL(_ bytes: some DataProtocol) -> String {
-        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        let letters = Data(bytes).base64EncodedData().prefix { $0 != UInt8(ascii: "=") }.map { letter in
+            switch letter {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            default: letter
+            }
+        }
+        return String(decoding: letters, as: UTF8.self)
     }
 }
 

@@ -60,7 +60,7 @@ extension LedgerOperations {
 
 extension Worker {
     /// Maintains the data of the overview: the summaries of the feed and the count of Apple's answers.
-    func maintainSummaries() async {
+    func maintainSummaries(beside checks: CheckLoop) async {
         var pace = SummaryPacing()
         while !isStopping() {
             await tracker.writeTally()
@@ -70,7 +70,9 @@ extension Worker {
                 try await tracker.ledger.operations.summarise(
                     isFirstRound: pace.isBehind, findsWritten: pace.findsWritten)
             }
-            pace.record(step.flatMap(\.self), workSeconds: (ContinuousClock.now - begin).seconds)
+            pace.record(
+                step.flatMap(\.self), workSeconds: (ContinuousClock.now - begin).seconds,
+                besideFullChecks: await checks.isFull)
             await rest(seconds: pace.restSeconds)
         }
         await tracker.writeTally()
@@ -86,6 +88,9 @@ struct SummaryPacing: Sendable {
     /// The shortest rest while the summaries are behind, in seconds; a step that took longer is followed by a rest of
     /// the same length. A database with a million subscriptions to sum up has other work as well.
     static let behindRestSecondsMin = 0.2
+    /// The rest while the summaries are behind and the worker checks as many receipts as it can, as a multiple of the
+    /// step: receipts that are due come first, and reports read the history of what is not summed up.
+    static let restBesideFullChecks = 9.0
     /// The number of steps, ten minutes' worth, after which a step searches everything for changes written without an
     /// event.
     static let stepsToLookThrough = 60
@@ -103,8 +108,9 @@ struct SummaryPacing: Sendable {
     mutating func begin() { steps += 1 }
 
     /// Records the result of a step; nil when it failed, or another worker does it.
-    mutating func record(_ step: SummaryStep?, workSeconds: Double) {
+    mutating func record(_ step: SummaryStep?, workSeconds: Double, besideFullChecks: Bool = false) {
         isBehind = step?.isBehind ?? false
-        restSeconds = isBehind ? max(Self.behindRestSecondsMin, workSeconds) : Self.upToDateRestSeconds
+        let rest = besideFullChecks ? workSeconds * Self.restBesideFullChecks : workSeconds
+        restSeconds = isBehind ? max(Self.behindRestSecondsMin, rest) : Self.upToDateRestSeconds
     }
 }

@@ -36,6 +36,11 @@ struct CheckLoop: Sendable {
         gate = CallGate(callsMax: tracker.options.callsMax)
     }
 
+    /// Whether it checks as many receipts as it can: the slots for another round of claims are in use.
+    var isFull: Bool {
+        get async { await slots.free < Self.claimReceiptsMax }
+    }
+
     /// Works until `isOver` returns true, then settles what was asked. `idle` says whether the last round found nothing
     /// to claim.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
@@ -222,7 +227,7 @@ actor AnswerQueue {
 actor CallSlots {
     /// The number of slots.
     let capacity: Int
-    private var free: Int
+    private(set) var free: Int
     private var waiting: (atLeast: Int, turn: CheckedContinuation<Void, Never>)?
 
     init(capacity: Int) {

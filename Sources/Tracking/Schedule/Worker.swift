@@ -59,7 +59,7 @@ package struct Worker: Service {
             await withDiscardingTaskGroup { group in
                 group.addTask { await loop.run { _ in isStopping() } }
                 group.addTask { await worker.runMaintenance() }
-                group.addTask { await worker.maintainSummaries() }
+                group.addTask { await worker.maintainSummaries(beside: loop) }
                 group.addTask {
                     await worker.workOff("renew outdated entitlements") { try await $0.customers.renewEntitlements() }
                 }

@@ -32,6 +32,17 @@ struct SummaryPacingTests {
         #expect(pace.restSeconds == SummaryPacing.upToDateRestSeconds)
     }
 
+    @Test("Beside checks that take all there is it works a tenth of the time, and only while they do")
+    func givesWay() {
+        var pace = SummaryPacing()
+        pace.record(behind, workSeconds: 3, besideFullChecks: true)
+        #expect(pace.restSeconds == 27)
+        pace.record(behind, workSeconds: 3, besideFullChecks: false)
+        #expect(pace.restSeconds == 3)
+        pace.record(upToDate, workSeconds: 3, besideFullChecks: true)
+        #expect(pace.restSeconds == SummaryPacing.upToDateRestSeconds)
+    }
+
     @Test("Everything is looked through once in a number of steps, and never while it is behind")
     func looksThrough() {
         var pace = SummaryPacing()
