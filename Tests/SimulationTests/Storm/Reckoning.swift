@@ -102,14 +102,17 @@ struct Reckoning {
     /// Wherever the ledger refused, Apple's data as of our last answer refused too.
     ///
     /// The clock of an undated answer is the time of its claim: Apple rendered it at any time until it was recorded, and
-    /// without the end of a grace period.
+    /// without the end of a grace period. Between the two a refund may come and be reversed, so the instant from which it
+    /// refused counts, too.
     func expectNobodyRefused() {
         let end = simulator.truth(from: 0, count: 1).first?.now ?? 0
         for (customer, truth) in comparable {
             let id = truth.originalTransactionID
             let isUndated = undated.contains(id)
             for refusal in (spans[id] ?? []).compactMap({ $0.refusal(before: end) }) {
-                let clocks = isUndated ? [refusal.asOf, max(refusal.asOf, refusal.span.knownFrom)] : [refusal.asOf]
+                let rendered = refusal.asOf...max(refusal.asOf, refusal.span.knownFrom)
+                let began = [refusal.span.validFrom].filter(rendered.contains)
+                let clocks = isUndated ? [rendered.lowerBound] + began + [rendered.upperBound] : [refusal.asOf]
                 let truths = clocks.map { clock in
                     simulator.truth(of: customer.customer, at: clock)?.subscriptions
                         .first { $0.originalTransactionID == id }
