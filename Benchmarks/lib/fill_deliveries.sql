@@ -32,8 +32,8 @@ SELECT f.app_id, 'Production', b.customer_id, :'product', 'non_consumable', 1, '
        f.transaction_id, f.transaction_id, (SELECT q.position FROM ledger.delivery_queue q) + row_number() OVER (ORDER BY f.number)
 FROM filled f JOIN buyer b USING (app_id, place)
 ORDER BY f.number;
-INSERT INTO ledger.due_delivery (app_id, environment, position, delivery_id)
-SELECT d.app_id, d.environment, d.position, d.delivery_id
+INSERT INTO ledger.due_delivery (app_id, environment, position, delivery_id, changed_since)
+SELECT d.app_id, d.environment, d.position, d.delivery_id, false
 FROM filled f JOIN ledger.delivery d USING (purchase_id) ORDER BY d.position;
 UPDATE ledger.delivery_queue SET position = (SELECT max(position) FROM ledger.delivery);
 -- A table that is vacuumed while it is empty counts as empty for a while, so only these are.

@@ -2986,7 +2986,7 @@ CREATE TABLE ledger.due_delivery (
     environment    ledger.environment NOT NULL,
     position       bigint,
     order_id       uuid,
-    changed_since  boolean NOT NULL DEFAULT false
+    changed_since  boolean NOT NULL DEFAULT true
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 -- Deliveries that have no position yet come last.
 CREATE UNIQUE INDEX due_delivery_queue ON ledger.due_delivery (app_id, environment, position);
@@ -3092,9 +3092,9 @@ CREATE TYPE ledger.deliverable AS (
     refund_percentage        int
 );
 COMMENT ON TYPE ledger.deliverable IS
-    'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
-    'revoked it, or it turned out to be another period; refund_percentage: how much of the price Apple gave back, in '
-    'thousandths of a percent, null where no answer shows it';
+    'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it, and Apple left something of it; '
+    'is_taken_back: Apple refunded or revoked it, or a part of it, or it turned out to be another period; '
+    'refund_percentage: how much of the price Apple gave back, in thousandths of a percent, null where no answer shows it';
 
 -- What a replaced period gave is taken back where Apple refunded the rest of its price.
 CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
@@ -3106,7 +3106,9 @@ LANGUAGE sql STABLE AS $$
           AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
     )
     SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
+           p.quantity, p.purchased_at,
+           COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since AND (p.revoked_at IS NULL OR ledger.taken_back(
+               p.units::bigint * p.quantity, ledger.shown_percentage(p.facts)) < p.units::bigint * p.quantity), false),
            p.revoked_at IS NOT NULL, ledger.is_shared(p.facts #>> '{ownership,word}'), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
            ledger.shown_percentage(p.facts)
@@ -3125,8 +3127,8 @@ LANGUAGE sql STABLE AS $$
           AND o.cause IS DISTINCT FROM 'pointer' OFFSET 0) o ON true
     UNION ALL
     SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
-           e.kind IS NOT NULL AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason),
-           e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
+           e.kind IS NOT NULL AND NOT ledger.is_moved(e.is_upgraded, e.cancellation_reason) AND NOT r.is_taken_back,
+           r.is_taken_back,
            ledger.is_shared(e.ownership),
            CASE WHEN e.is_renewal THEN 'renewal' ELSE 'purchase' END,
            NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
@@ -3150,6 +3152,9 @@ LANGUAGE sql STABLE AS $$
         LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
         WHERE d.kind IS NOT NULL OR has.was_delivered
         OFFSET 0) e
+    CROSS JOIN LATERAL (
+        SELECT e.is_rest_refunded OR e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL
+            AS is_taken_back) r
     LEFT JOIN LATERAL (
         SELECT o.customer_id FROM ledger.ownership o
         WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
@@ -3219,7 +3224,7 @@ LANGUAGE sql STABLE AS $$
         SELECT t.*
         FROM thing t
         WHERE (t.last_turn IS NULL OR t.was_duplicate AND t.owner_id = t.last_customer)
-          AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
+          AND t.is_wanted AND t.owner_id IS NOT NULL
     ), given AS (
         SELECT f.*,
                CASE WHEN f.is_family_shared THEN 'family_shared'
@@ -3345,17 +3350,18 @@ BEGIN
         ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
         -- Two acknowledgements may need the same turn.
         ON CONFLICT DO NOTHING
-        RETURNING delivery_id, app_id, environment, order_id, turn, skip_reason
+        RETURNING delivery_id, app_id, environment, order_id, purchase_id, turn, skip_reason
     ), queued AS (
         INSERT INTO ledger.due_delivery (delivery_id, app_id, environment, order_id, changed_since)
-        SELECT s.delivery_id, s.app_id, s.environment, s.order_id, s.turn > 1 FROM stored s WHERE s.skip_reason IS NULL)
+        SELECT s.delivery_id, s.app_id, s.environment, s.order_id, s.turn > 1 OR EXISTS (
+                   SELECT FROM ledger.purchase p WHERE p.purchase_id = s.purchase_id AND p.revoked_at IS NOT NULL OFFSET 0)
+        FROM stored s WHERE s.skip_reason IS NULL)
     SELECT count(*) INTO turns FROM stored;
     RETURN turns;
 END $$;
 COMMENT ON FUNCTION ledger.store_turns IS
     'Stores the turns that purchases and subscriptions need now, and returns their number. A due turn takes back what the '
-    'refund takes back now. The caller has locked these. '
-    'It is PL/pgSQL, because a session then plans it once';
+    'refund takes back now. The caller has locked these. It is PL/pgSQL, because a session then plans it once';
 
 CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
 LANGUAGE sql AS $$
@@ -3915,7 +3921,7 @@ BEGIN
                      AND NOT EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = w.id)
                      AND EXISTS (
                         SELECT FROM ledger.deliverables(ARRAY[w.id], '{}') d
-                        WHERE d.owner_id <> t.customer_id AND d.is_wanted AND NOT d.is_taken_back)),
+                        WHERE d.owner_id <> t.customer_id AND d.is_wanted)),
            COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
@@ -4045,7 +4051,7 @@ LANGUAGE sql STABLE AS $$
             WHEN given.tied = 0 AND EXISTS (
                 SELECT FROM ledger.deliverables(
                     array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
+                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted
                   AND t.owner_id IS NOT NULL
                   AND NOT ledger.awaits_release(o.app_id, t.product_id, o.purchase_id, o.subscription_id))
                 THEN 'is paid and has no delivery, although the catalog delivers what pays it'

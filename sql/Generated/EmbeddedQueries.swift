@@ -4796,31 +4796,30 @@ FOR NO KEY UPDATE OF r
 -- receipts poll, to the receipts, which are locked too, and to their last observations. It runs before anything else
 -- reads or changes these. It may collide with a change of owners, which locks no schedule row; both are then repeated.
 WITH poller AS MATERIALIZED (
-    SELECT * FROM ledger.poll_schedule WHERE receipt_id = ANY($1::bigint[]) AND confirmed_at IS NOT NULL
+    SELECT w.receipt_id, w.confirmed_at, w.confirmed_as_of, w AS schedule
+    FROM ledger.poll_schedule w WHERE w.receipt_id = ANY($1::bigint[]) AND w.confirmed_at IS NOT NULL
 ), subscription AS MATERIALIZED (
-    SELECT s.subscription_id, poller.receipt_id
+    SELECT s.subscription_id, poller.schedule
     FROM poller JOIN ledger.subscription s ON s.polled_by = poller.receipt_id
     WHERE s.checked_at < poller.confirmed_at
     ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"
     FOR NO KEY UPDATE OF s
 ), purchase AS MATERIALIZED (
-    SELECT p.purchase_id, poller.receipt_id
+    SELECT p.purchase_id, poller.schedule
     FROM poller JOIN ledger.purchase p ON p.polled_by = poller.receipt_id
     WHERE p.checked_at < poller.confirmed_at
     ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C"
     FOR NO KEY UPDATE OF p
 ), subscribed AS (
     UPDATE ledger.subscription s
-    SET as_of = ledger.as_of(s, poller), checked_at = ledger.checked_at(s, poller),
-        renewal_as_of = ledger.renewal_as_of(s, poller), next_check_at = ledger.next_check_at(s, poller)
-    FROM subscription n JOIN ledger.poll_schedule poller USING (receipt_id)
-    WHERE s.subscription_id = n.subscription_id
+    SET as_of = ledger.as_of(s, n.schedule), checked_at = ledger.checked_at(s, n.schedule),
+        renewal_as_of = ledger.renewal_as_of(s, n.schedule), next_check_at = ledger.next_check_at(s, n.schedule)
+    FROM subscription n WHERE s.subscription_id = n.subscription_id
 ), bought AS (
     UPDATE ledger.purchase p
-    SET as_of = ledger.as_of(p, poller), checked_at = ledger.checked_at(p, poller),
-        next_check_at = ledger.next_check_at(p, poller)
-    FROM purchase n JOIN ledger.poll_schedule poller USING (receipt_id)
-    WHERE p.purchase_id = n.purchase_id
+    SET as_of = ledger.as_of(p, n.schedule), checked_at = ledger.checked_at(p, n.schedule),
+        next_check_at = ledger.next_check_at(p, n.schedule)
+    FROM purchase n WHERE p.purchase_id = n.purchase_id
 ), receipt AS (
     UPDATE ledger.receipt r
     SET asked_at = GREATEST(r.asked_at, poller.confirmed_at), verified_at = GREATEST(r.verified_at, poller.confirmed_at)
@@ -5664,15 +5663,18 @@ WITH claimed AS MATERIALIZED (
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id
 FROM claimed c
-JOIN ledger.receipt_subscription l USING (receipt_id)
-JOIN ledger.subscription s USING (subscription_id)
-WHERE l.omitted_at IS NULL AND s.version > 0
+CROSS JOIN LATERAL (
+    SELECT l.subscription_id FROM ledger.receipt_subscription l
+    WHERE l.receipt_id = c.receipt_id AND l.omitted_at IS NULL OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = l.subscription_id AND s.version > 0 OFFSET 0) s
 UNION ALL
 SELECT c.receipt_id, NULL, p.purchase_id, p.app_id, p.environment::text, p.original_transaction_id, p.product_id
 FROM claimed c
-JOIN ledger.receipt_purchase l USING (receipt_id)
-JOIN ledger.purchase p USING (purchase_id)
-WHERE p.version > 0
+CROSS JOIN LATERAL (
+    SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = c.receipt_id OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id AND p.version > 0 OFFSET 0) p
 
 """#)
     /// Settlement: locks those line items ($3) of apps ($1) and environments ($2) that are new under their original transaction

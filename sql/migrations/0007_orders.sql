@@ -373,7 +373,7 @@ CREATE TABLE ledger.due_delivery (
     environment    ledger.environment NOT NULL,
     position       bigint,
     order_id       uuid,
-    changed_since  boolean NOT NULL DEFAULT false
+    changed_since  boolean NOT NULL DEFAULT true
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 -- Deliveries that have no position yet come last.
 CREATE UNIQUE INDEX due_delivery_queue ON ledger.due_delivery (app_id, environment, position);

@@ -348,7 +348,7 @@ BEGIN
                      AND NOT EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = w.id)
                      AND EXISTS (
                         SELECT FROM ledger.deliverables(ARRAY[w.id], '{}') d
-                        WHERE d.owner_id <> t.customer_id AND d.is_wanted AND NOT d.is_taken_back)),
+                        WHERE d.owner_id <> t.customer_id AND d.is_wanted)),
            COALESCE(held.proved, '{}'), COALESCE(held.named, '{}'),
            ARRAY(SELECT x.order_id::text FROM sent x WHERE x.transaction_id = ANY(t.transaction_ids)),
            COALESCE((SELECT r.order_id FROM ledger.purchase_order r WHERE r.purchase_id = t.purchase_id OFFSET 0),
@@ -478,7 +478,7 @@ LANGUAGE sql STABLE AS $$
             WHEN given.tied = 0 AND EXISTS (
                 SELECT FROM ledger.deliverables(
                     array_remove(ARRAY[o.purchase_id], NULL), array_remove(ARRAY[o.subscription_id], NULL)) t
-                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted AND NOT t.is_taken_back
+                WHERE t.period_id IS NOT DISTINCT FROM o.period_id AND t.is_wanted
                   AND t.owner_id IS NOT NULL
                   AND NOT ledger.awaits_release(o.app_id, t.product_id, o.purchase_id, o.subscription_id))
                 THEN 'is paid and has no delivery, although the catalog delivers what pays it'

@@ -14,15 +14,18 @@ WITH claimed AS MATERIALIZED (
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id
 FROM claimed c
-JOIN ledger.receipt_subscription l USING (receipt_id)
-JOIN ledger.subscription s USING (subscription_id)
-WHERE l.omitted_at IS NULL AND s.version > 0
+CROSS JOIN LATERAL (
+    SELECT l.subscription_id FROM ledger.receipt_subscription l
+    WHERE l.receipt_id = c.receipt_id AND l.omitted_at IS NULL OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = l.subscription_id AND s.version > 0 OFFSET 0) s
 UNION ALL
 SELECT c.receipt_id, NULL, p.purchase_id, p.app_id, p.environment::text, p.original_transaction_id, p.product_id
 FROM claimed c
-JOIN ledger.receipt_purchase l USING (receipt_id)
-JOIN ledger.purchase p USING (purchase_id)
-WHERE p.version > 0
+CROSS JOIN LATERAL (
+    SELECT l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = c.receipt_id OFFSET 0) l
+CROSS JOIN LATERAL (
+    SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id AND p.version > 0 OFFSET 0) p
 
 -- name: lock_line_items
 -- Settlement: locks those line items ($3) of apps ($1) and environments ($2) that are new under their original transaction

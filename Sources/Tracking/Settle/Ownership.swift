@@ -248,14 +248,16 @@ struct OwnershipDraft: Sendable {
         _ named: OrderCustomers.Named?, among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID,
         ownedBy receiptOwner: Owner?
     ) -> [OwnershipChange] {
-        guard let first = named?.claim ?? firstOwner(among: ownershipClaims, of: receiptOwner) else { return [] }
+        let before = current
+        // Who only pointed at it yields to the one who shows more, and not to who owns the rest.
+        let first = named?.claim ?? firstOwner(among: ownershipClaims, of: before == nil ? receiptOwner : nil)
+        guard let first else { return [] }
         let why =
             named == nil
             ? "Another customer who uploaded it was served first." : "Its app_account_token names another customer."
         for claim in ownershipClaims where claim.isNew && claim.customer != first.customer {
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(why)
         }
-        let before = current
         let change = give(to: first.customer, named: first.name, because: named == nil ? first.cause : .token)
         answers[receipt, default: [:]][AppCustomerID(first.name)] =
             before == nil ? .assigned : before?.customer == first.customer ? .held : .transferred

@@ -49,7 +49,7 @@ struct DeliveryTests {
         }
     }
 
-    @Test("A refund before the acknowledgement is taken back after it; what was refunded at first sight is not given")
+    @Test("A refund before the acknowledgement is taken back after it; what was refunded whole before is not given")
     func refunds() async throws {
         try await withLedger { test in
             try await test.sellDeliverables()
@@ -75,6 +75,25 @@ struct DeliveryTests {
         evidence.transactions[0].revocationPercentage = share
         evidence.transactions[0].cancellationReason = refunded.map { _ in reason }
         try await test.check(try await test.upload("receipt of p"), .verified(evidence))
+    }
+
+    @Test(
+        "What a refund leaves is given where the refund is seen first, too",
+        arguments: [nil, 1, 50_000, 99_000, 99_999, 100_000])
+    func partAtFirstSight(share: Int?) async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            try await partly(test, asOf: -0.9, refunded: -0.95, share)
+            let taken = share.map { max(1, Int((Double($0) / 1_000).rounded())) } ?? 100
+            let turns = taken == 100 ? [] : ["1 purchase", "2 refund"]
+            for (place, turn) in turns.enumerated() {
+                #expect(try await test.deliveries().last == "\(turn) due ann \(place == 0 ? 100 : taken)")
+                #expect(try await test.violations() == [])
+                try await test.acknowledgeAll()
+            }
+            #expect(try await test.deliveries().count == turns.count)
+            #expect(try await test.violations() == [])
+        }
     }
 
     @Test("A refund takes back the part of what was given that an answer shows; while its turn is due, that follows")

@@ -17,6 +17,7 @@ struct StopTests {
         let tracker: Tracker
         let patienceSeconds: Double
         let atStop: @Sendable () -> Void
+        let rounds: Rounds
 
         func run() async throws {
             let worker = try await tracker.ledger.claims.startWorker(host: "test", process: 1)
@@ -24,10 +25,24 @@ struct StopTests {
             loop.patienceSeconds = patienceSeconds
             let checking = loop
             await withGracefulShutdownHandler {
-                await checking.run { _ in isStopping() }
+                await checking.run { _ in
+                    rounds.add(isFull: await checking.isFull)
+                    return isStopping()
+                }
             } onGracefulShutdown: {
                 atStop()
             }
+        }
+    }
+
+    /// Whether each round of claims found the loop full.
+    private final class Rounds: Sendable {
+        private let rounds = Mutex<[Bool]>([])
+
+        var all: [Bool] { rounds.withLock(\.self) }
+
+        func add(isFull: Bool) {
+            rounds.withLock { $0.append(isFull) }
         }
     }
 
@@ -36,6 +51,7 @@ struct StopTests {
         var calls = 0
         var due = 0
         var failed: Int64 = 0
+        var full: [Bool] = []
     }
 
     /// Runs until `claimsMin` are held and as many calls as possible are under way, and some rounds longer, then stops
@@ -52,6 +68,7 @@ struct StopTests {
             return .saying(isOpen.withLock({ $0 }) ? Sample.verified() : nil)
         }
         let left = Mutex(Left())
+        let rounds = Rounds()
         try await ServedLedger.with { served in
             let app = try await served.ledger.apps.app(ServedLedger.app)
             _ = try await served.ledger.intake.store(
@@ -61,9 +78,8 @@ struct StopTests {
             try await served.run("UPDATE ledger.app_budget SET rate = \(rate), burst = 1000, tokens = 1000")
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
-            let checking = Checking(tracker: tracker, patienceSeconds: patienceSeconds) {
-                if answering { open() }
-            }
+            let checking = Checking(
+                tracker: tracker, patienceSeconds: patienceSeconds, atStop: { if answering { open() } }, rounds: rounds)
             let group = ServiceGroup(services: [checking], logger: Journal().logger)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
@@ -81,7 +97,7 @@ struct StopTests {
                 ))
             let due = Int(try found.first?.int8("free") ?? 0)
             let failed = Int64(tracker.tally.take()[app.id]?.failed ?? 0)
-            left.withLock { $0 = Left(calls: store.callCount, due: due, failed: failed) }
+            left.withLock { $0 = Left(calls: store.callCount, due: due, failed: failed, full: rounds.all) }
         }
         return left.withLock { $0 }
     }
@@ -100,6 +116,7 @@ struct StopTests {
         #expect(left.calls == Worker.callsMax, "no more than the connections")
         #expect(left.due == Self.receipts, "another worker can take all of them at once")
         #expect(left.failed == 0, "that they were given up is not Apple's fault")
+        #expect(left.full.first == false && left.full.contains(true), "full once all claims are in use: \(left.full)")
     }
 
     /// With tokens for all of them, too: answers that come slowly are no reason to have ever more calls under way.
@@ -107,6 +124,7 @@ struct StopTests {
     func boundedByRateTimesLatency() async throws {
         let left = try await stop(patienceSeconds: 0.2, answering: false, rate: 20, claimsMin: 100)
         #expect(left.calls == 100)
+        #expect(!left.full.contains(true), "an app that waits for its rate leaves room for others")
         #expect(left.due == Self.receipts)
     }
 

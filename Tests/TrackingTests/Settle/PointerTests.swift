@@ -79,6 +79,32 @@ struct PointerTests {
         }
     }
 
+    @Test("It yields also where a token gives the rest to the one who points", arguments: OwnershipPolicy.allCases)
+    func ownerOfTheRest(policy: OwnershipPolicy) async throws {
+        let eve = "00000000-0000-4000-8000-000000000077"
+        try await withLedger(policy: policy) { test in
+            try await test.sellDeliverables()
+            func both(_ asOf: Double) -> Finding {
+                guard case .verified(var said) = test.bought([("p", "coins"), ("t", "themes")], asOf: asOf) else {
+                    return test.bought([])
+                }
+                said.transactions[1].appAccountToken = eve
+                return .verified(said)
+            }
+            try await test.show(.transactionID, "p", by: eve, both(-1))
+            #expect(try await test.owners() == "p \(eve), t \(eve)")
+            try await test.show(.signedTransaction, "shown p", by: "ann", both(-0.9))
+            #expect(try await test.owners() == "p ann, t \(eve)")
+            try await test.expectRows(
+                """
+                SELECT customer, cause FROM perennial.ownership_log
+                WHERE original_transaction_id = 'p' AND known_until IS NULL ORDER BY valid_from
+                """, [[.text(eve), "pointer"], ["ann", "upload"]])
+            #expect(try await test.deliveries() == ["1 purchase due \(eve)", "1 purchase due ann 100"])
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("Who pointed at a purchase and shows it later owns it like everybody else")
     func confirmed() async throws {
         try await withLedger(policy: .keep) { test in
