@@ -6403,6 +6403,13 @@ BEGIN
             ON v.customer_id = c.customer_id AND v.catalog_changed_at = a.catalog_changed_at
             AND v.computed_at BETWEEN rights_known.at AND rights_known.at + interval '10 seconds'
             AND NOT EXISTS (SELECT FROM unnest(v.spans) s WHERE s.starts > rights_known.at AND s.starts <= v.computed_at)
+            -- What became known without an event is not the event's.
+            AND NOT EXISTS (SELECT FROM ledger.subscription s
+                            WHERE s.subscription_id = ANY(v.subscriptions) AND s.recorded_at > rights_known.at)
+            AND NOT EXISTS (SELECT FROM ledger.purchase p
+                            WHERE p.purchase_id = ANY(v.purchases) AND p.recorded_at > rights_known.at)
+            AND NOT EXISTS (SELECT FROM ledger.provisional p
+                            WHERE p.customer_id = v.customer_id AND p.stated_at > rights_known.at)
         WHERE c.customer_id = rights_known.customer_id;
     END IF;
     IF spans IS NULL THEN

@@ -16,13 +16,13 @@ extension Tracker {
         do {
             guard let stored = try ledger.apps.serverKey(of: claim.app) else {
                 let sentence = Self.noServerKey(claim.app.bundleID)
-                conditions.raise(.serverAPI(claim.app.bundleID), by: sentence)
+                conditions.raise(.serverKey(claim.app.bundleID), by: sentence)
                 return .unasked(sentence, environment)
             }
-            conditions.clear(.sealedSecret(claim.app.bundleID))
+            conditions.clear(.serverKey(claim.app.bundleID))
             key = ServerKey(stored, of: claim.app)
         } catch {
-            conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
+            conditions.raise(.serverKey(claim.app.bundleID), by: "\(error)")
             return .unasked("The app's server key cannot be read here; the log says why.", environment)
         }
         let app = claim.app

@@ -24,7 +24,9 @@ package enum Condition: Hashable, Sendable {
     case previousSecret(BundleID)
     /// An app's sealed secret does not open.
     case sealedSecret(BundleID)
-    /// An app has no usable key for the Server API, or its answers cannot be used.
+    /// An app's key for the Server API is missing or does not open.
+    case serverKey(BundleID)
+    /// The Server API refuses an app's calls, or its answers cannot be used.
     case serverAPI(BundleID)
     /// Apple's clock is ahead of the database's.
     case clock
@@ -38,7 +40,8 @@ package enum Condition: Hashable, Sendable {
     /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
     var calmSeconds: Double {
         switch self {
-        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverAPI, .unsettled:
+        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverKey, .serverAPI,
+            .unsettled:
             0
         case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
         // A receipt with such a row shows it again at each check, which may be days later.
@@ -49,7 +52,7 @@ package enum Condition: Hashable, Sendable {
     /// The log level of the problem.
     var level: Logger.Level {
         switch self {
-        case .database, .wrongSecret, .sealedSecret, .serverAPI, .unsettled: .error
+        case .database, .wrongSecret, .sealedSecret, .serverKey, .serverAPI, .unsettled: .error
         case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
             .work:
             .warning
@@ -69,6 +72,7 @@ package enum Condition: Hashable, Sendable {
         case .wrongSecret: "wrong_secret"
         case .previousSecret: "previous_secret"
         case .sealedSecret: "sealed_secret"
+        case .serverKey: "server_key"
         case .serverAPI: "server_api"
         case .clock: "clock"
         case .unreadableRows: "unreadable_rows"
@@ -81,7 +85,8 @@ package enum Condition: Hashable, Sendable {
     var app: BundleID? {
         switch self {
         case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app, _),
-            .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app):
+            .previousSecret(let app), .sealedSecret(let app), .serverKey(let app), .serverAPI(let app),
+            .unreadableRows(let app):
             app
         case .database, .standby, .appStore, .clock, .unsettled, .work: nil
         }
@@ -119,8 +124,11 @@ extension Condition {
         case .sealedSecret(let app):
             "the shared secret does not open, so that Apple is not asked: set the PERENNIAL_MASTER_KEY it was sealed with, "
                 + "or enter it again with \(Self.rotation(of: app))"
+        case .serverKey(let app):
+            "the Server API is not asked about receipts that need it, because the app's key is missing or does not open: "
+                + "`perennial app server-key --app \(app)` stores it"
         case .serverAPI(let app):
-            "the Server API cannot be asked, or what it says cannot be used: check the key, which `perennial app server-key "
+            "the Server API refuses the calls, or what it says cannot be used: check the key, which `perennial app server-key "
                 + "--app \(app)` stores, and the app's bundle id"
         case .clock:
             "Apple's clock is ahead of the database's, and answers more than an hour ahead count as none: check the clock of "
@@ -149,6 +157,7 @@ extension Condition {
             "Apple accepts the shared secret again\(environment.map { " in \($0.rawValue)" } ?? "")"
         case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
         case .sealedSecret: "the shared secret opens again"
+        case .serverKey: "the app's key for the Server API opens"
         case .serverAPI: "the Server API's answers can be used again"
         case .clock: "Apple's clock and the database's agree again"
         case .unreadableRows: "Apple's answers can be read in full again"

@@ -134,7 +134,7 @@ struct BothChannelsTests {
             #expect(try await line.tracker.check(receipt).outcome == .verified)
             let app = try await line.served.ledger.apps.app(ServedLedger.app)
             #expect(app.pause == nil, "verifyReceipt goes on")
-            #expect(line.journal.lines.contains { $0.contains("the Server API cannot be asked") })
+            #expect(line.journal.lines.contains { $0.contains("the Server API refuses the calls") })
             #expect(try await line.rows("SELECT compared_at IS NULL AS c FROM ledger.channel_comparison") == ["true"])
         }
     }

@@ -31,7 +31,7 @@ struct ServerCheckTests {
             _ = try await line.tracker.check(receipt)
             #expect(line.server.asked.count == 1, "nothing is asked meanwhile")
             #expect(try await line.rows(Self.state) == ["0 0"])
-            #expect(line.journal.lines.contains { $0.contains("the Server API cannot be asked") })
+            #expect(line.journal.lines.contains { $0.contains("the Server API refuses the calls") })
         }
     }
 
@@ -290,6 +290,22 @@ struct ServerCheckTests {
             }
             let error = await #expect(throws: LedgerError.self) { try await line.verify(by: .serverAPI) }
             #expect(error?.kind == .invalid)
+        }
+    }
+
+    @Test("A missing key and a fault of the Server API are two failures, and a key ends the first")
+    func failures() async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("1")
+            try await line.served.ledger.apps.removeServerKey(of: ServedLedger.app)
+            for _ in 0..<2 { _ = try await line.tracker.check(receipt) }
+            try await line.storeKey()
+            for _ in 0..<2 { _ = try await line.tracker.check(receipt) }
+            let failures = line.journal.lines.compactMap { text in
+                ["server_key", "server_api"].first { text.contains("\"condition\": \($0)") }
+                    .map { "\(text.prefix { $0 != " " }) \($0)" }
+            }
+            #expect(failures == ["error server_key", "info server_key", "error server_api"])
         }
     }
 

@@ -63,6 +63,41 @@ struct WebhookMessageTests {
         }
     }
 
+    @Test("What becomes known without an event changes no message")
+    func withoutEvent() async throws {
+        try await withLedger(connections: 4) { test in
+            try await test.ledger.apps.applyCatalog(
+                [
+                    CatalogProduct(id: "monthly", entitlements: ["gold"]),
+                    CatalogProduct(id: "themes", entitlements: ["themes"]),
+                ], to: test.app.bundleID)
+            let paid = Answer(from: test.at(-40), periods: 2, asOf: test.at(-3))
+            let refunded = paid.but { ($0.asOf, $0.refunded) = (test.at(-2), (1, test.at(-2.6))) }
+            for answer in [paid, refunded] { try await test.check(try await test.upload("a", by: "ann"), answer) }
+            try await test.buys("t", "themes", days: -5, asOf: -3)
+            try await test.buys("t", "themes", days: -5, asOf: -2, refunded: -2.2)
+            func messages() async throws -> [String] {
+                try await test.ledger.feed.sequenceAll()
+                let statement = Statement.test(
+                    """
+                    SELECT m.body FROM ledger.webhook_messages(ARRAY(SELECT position FROM ledger.event_feed)) m
+                    ORDER BY m.position
+                    """)
+                return try await test.database.query(statement).map { try $0.text("body") }
+            }
+            let before = try await messages()
+            #expect(before.contains { $0.contains("refund.granted") && $0.contains("ended_at") })
+            try await test.check(
+                try await test.upload("a", by: "ann"),
+                refunded.but { ($0.asOf, $0.refunded) = (test.at(-1), (1, test.at(-2.5))) })
+            try await test.buys("t", "themes", days: -5, asOf: -1, refunded: -2.1)
+            #expect(try await messages() == before)
+            #expect(
+                try await test.text("SELECT count(DISTINCT ended_at) FROM perennial.entitlement_now") == "2",
+                "both dates are known now")
+        }
+    }
+
     @Test("Access says of which environment it is, so that a tester is not taken for a customer")
     func environments() async throws {
         try await withLedger(connections: 4) { test in
