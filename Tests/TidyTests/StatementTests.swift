@@ -50,6 +50,24 @@ struct StatementTests {
         }
     }
 
+    /// With statistics from before the rows came, a plan computes a function that is only joined once for each row.
+    @Test("Verification calls a function about many things where it is computed once")
+    func verifiedOnce() throws {
+        let files = try SourceTree.here.files(in: "sql/queries", ending: [".sql"])
+        var calls = 0
+        for section in try #require(
+            files.first { $0.path.hasSuffix("invariants.sql") }.map { Section.all(in: $0.text) }
+        )
+        .sections {
+            for (place, line) in section.lines.enumerated()
+            where line.contains("LATERAL ledger.") && line.contains(".ids") {
+                calls += 1
+                #expect(section.lines[place - 1].hasSuffix("AS MATERIALIZED ("), "\(section.name): \(line)")
+            }
+        }
+        #expect(calls == 6)
+    }
+
     @Test("Sections are found")
     func sections() {
         let (found, headIsComment) = Section.all(

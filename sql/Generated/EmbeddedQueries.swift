@@ -2793,19 +2793,25 @@ ORDER BY d.customer_id
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.purchase_id), '{}') AS ids FROM ledger.purchase i
     WHERE i.purchase_id > $1::bigint AND i.purchase_id <= $2::bigint AND i.version > 0
+-- Materialised, so that each rule is computed once for all: a plan for stale statistics would do it for each purchase.
+), turn AS MATERIALIZED (
+    SELECT t.* FROM seen n CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
+), doubtful AS MATERIALIZED (
+    SELECT d.* FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
+), outdated AS MATERIALIZED (
+    SELECT o.* FROM seen n CROSS JOIN LATERAL ledger.outdated_refunds(n.ids) o
 )
 SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
        (t.thing).original_transaction_id, (t.thing).product_id AS product_id, NULL::bigint AS receipt_id,
        format('turn %s (%s) of its delivery is not stored', t.turn, t.reason) AS detail
-FROM seen n
-CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
+FROM turn t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
 WHERE NOT ledger.awaits_release(
     (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)
-FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
+FROM doubtful d
 JOIN ledger.purchase i USING (purchase_id)
 JOIN ledger.app a ON a.app_id = i.app_id
 UNION ALL
@@ -2824,7 +2830,7 @@ WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > g.units
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is of other units than the refund takes back', o.delivery_id)
-FROM seen n CROSS JOIN LATERAL ledger.outdated_refunds(n.ids) o
+FROM outdated o
 JOIN ledger.delivery d USING (delivery_id)
 JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
 JOIN ledger.app a ON a.app_id = i.app_id
@@ -2856,19 +2862,22 @@ ORDER BY key
 WITH seen AS MATERIALIZED (
     SELECT COALESCE(array_agg(i.subscription_id), '{}') AS ids FROM ledger.subscription i
     WHERE i.subscription_id > $1::bigint AND i.subscription_id <= $2::bigint AND i.version > 0
+), turn AS MATERIALIZED (
+    SELECT t.* FROM seen n CROSS JOIN LATERAL ledger.next_turns('{}', n.ids) t
+), doubtful AS MATERIALIZED (
+    SELECT d.* FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt('{}', n.ids) d
 )
 SELECT (t.thing).subscription_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
        (t.thing).original_transaction_id, NULL AS product_id, NULL::bigint AS receipt_id,
        format('turn %s (%s) of its delivery is not stored', t.turn, t.reason) AS detail
-FROM seen n
-CROSS JOIN LATERAL ledger.next_turns('{}', n.ids) t
+FROM turn t
 JOIN ledger.app a ON a.app_id = (t.thing).app_id
 WHERE NOT ledger.awaits_release(
     (t.thing).app_id, (t.thing).product_id, (t.thing).purchase_id, (t.thing).subscription_id)
 UNION ALL
 SELECT i.subscription_id, a.bundle_id, i.environment::text, i.original_transaction_id, NULL, NULL,
        format('delivery %s is %s', d.delivery_id, d.doubt)
-FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt('{}', n.ids) d
+FROM doubtful d
 JOIN ledger.subscription i USING (subscription_id)
 JOIN ledger.app a ON a.app_id = i.app_id
 UNION ALL
@@ -2910,12 +2919,13 @@ WITH purchased AS MATERIALIZED (
 ), subscribed AS MATERIALIZED (
     SELECT COALESCE(array_agg(s.subscription_id), '{}') AS ids FROM ledger.subscription s
     WHERE NOT $3::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint
+), doubtful AS MATERIALIZED (
+    SELECT d.* FROM purchased p CROSS JOIN subscribed s CROSS JOIN LATERAL ledger.orders_in_doubt(p.ids, s.ids) d
 )
 SELECT COALESCE(d.purchase_id, d.subscription_id) AS key, a.bundle_id, o.environment::text AS environment,
        o.transaction_id AS original_transaction_id, o.product_id, NULL::bigint AS receipt_id,
        format('order %s %s', d.order_id, d.doubt) AS detail
-FROM purchased p CROSS JOIN subscribed s
-CROSS JOIN LATERAL ledger.orders_in_doubt(p.ids, s.ids) d
+FROM doubtful d
 JOIN ledger.purchase_order o USING (order_id)
 JOIN ledger.app a USING (app_id)
 ORDER BY key
