@@ -65,7 +65,7 @@ struct StatementTests {
                 #expect(section.lines[place - 1].hasSuffix("AS MATERIALIZED ("), "\(section.name): \(line)")
             }
         }
-        #expect(calls == 6)
+        #expect(calls == 5)
     }
 
     @Test("Sections are found")

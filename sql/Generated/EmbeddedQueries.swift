@@ -1975,14 +1975,15 @@ FROM ledger.settle_deliveries($1::int, $2::bigint[], $3::text, $4::text)
     /// Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
     package static let handOverDue = SQLFile("hand_over_due", #"""
 -- Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
--- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so.
+-- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so. A
+-- part that a refund took stays with the customer who has the rest.
 WITH claimed AS MATERIALIZED (
     SELECT n.*
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[])
         AS n(purchase_id, subscription_id, customer_id, takes_ordered)
 ), gone AS (
     DELETE FROM ledger.due_delivery q USING ledger.delivery d, claimed n
-    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1
+    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1 AND NOT ledger.returns_part(d.purchase_id, d.turn)
       AND NOT ledger.is_same_customer(d.customer_id, n.customer_id)
       AND (n.takes_ordered OR d.order_id IS NULL)
       AND (d.purchase_id = n.purchase_id OR d.subscription_id = n.subscription_id)
@@ -2036,7 +2037,8 @@ WITH skipped AS MATERIALIZED (
             WHERE l.subscription_id = r.subscription_id AND l.period_id = r.period_id) l
         ORDER BY l.turn DESC LIMIT 1) d
     JOIN ledger.customer c ON c.customer_id = d.customer_id
-    WHERE d.turn % 2 = 1 AND d.skip_reason IS NOT NULL AND COALESCE(c.merged_into, c.customer_id) <> r.customer_id
+    WHERE d.turn % 2 = 1 AND d.skip_reason IS NOT NULL AND NOT ledger.returns_part(d.purchase_id, d.turn)
+      AND COALESCE(c.merged_into, c.customer_id) <> r.customer_id
 ), stored AS (
     INSERT INTO ledger.delivery (
         app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
@@ -2068,25 +2070,25 @@ WHERE (d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]
     /// Split: moves deliveries of customers ($3) to customer $4 without a turn: what is still to be given of one-time purchases ($1)
     package static let splitDeliveries = SQLFile("split_deliveries", #"""
 -- Split: moves deliveries of customers ($3) to customer $4 without a turn: what is still to be given of one-time purchases ($1)
--- and of subscriptions ($2), and all that was given to one of the names $5. What another name was given stays. A take-back
--- goes with the turn that it takes back.
+-- and of subscriptions ($2), and all that was given to one of the names $5. What another name was given stays. The turns up
+-- to the next one that gives all go with the turn that gave it.
 WITH turn AS MATERIALIZED (
-    SELECT d.delivery_id, d.purchase_id, d.subscription_id, d.period_id, d.turn
-    FROM ledger.delivery_now d
-    WHERE d.customer_id = ANY($3::bigint[]) AND d.turn % 2 = 1
-      AND CASE d.state WHEN 'acknowledged'
-               THEN EXISTS (
-                   SELECT FROM ledger.ownership w
-                   WHERE (w.purchase_id = d.purchase_id OR w.subscription_id = d.subscription_id)
-                     AND upper_inf(w.known) AND w.valid @> d.settled_at AND w.customer_id = ANY($5::bigint[]))
-               ELSE d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]) END
+    SELECT d.delivery_id, d.turn, d.state, d.settled_at, d.purchase_id, d.subscription_id,
+           first_value(d.delivery_id) OVER (PARTITION BY d.purchase_id, d.period_id, d.giving ORDER BY d.turn) AS first_id
+    FROM (
+        SELECT d.*, count(*) FILTER (WHERE d.turn % 2 = 1 AND NOT ledger.returns_part(d.purchase_id, d.turn))
+                        OVER (PARTITION BY d.purchase_id, d.period_id ORDER BY d.turn) AS giving
+        FROM ledger.delivery_now d WHERE d.customer_id = ANY($3::bigint[])) d
 )
 UPDATE ledger.delivery d SET customer_id = $4::bigint
-FROM turn t
-WHERE d.customer_id = ANY($3::bigint[])
-  AND (d.delivery_id = t.delivery_id
-    OR d.turn = t.turn + 1 AND (
-        d.purchase_id = t.purchase_id OR d.subscription_id = t.subscription_id AND d.period_id = t.period_id))
+FROM turn t JOIN turn g ON g.delivery_id = t.first_id AND g.turn % 2 = 1
+WHERE d.delivery_id = t.delivery_id
+  AND CASE g.state WHEN 'acknowledged'
+      THEN EXISTS (
+          SELECT FROM ledger.ownership w
+          WHERE (w.purchase_id = g.purchase_id OR w.subscription_id = g.subscription_id)
+            AND upper_inf(w.known) AND w.valid @> g.settled_at AND w.customer_id = ANY($5::bigint[]))
+      ELSE g.purchase_id = ANY($1::bigint[]) OR g.subscription_id = ANY($2::bigint[]) END
 
 """#)
     /// Erase: skips what customers ($1) were still to get, at $2, and returns what it is about. What they got stays, so that
@@ -2798,8 +2800,6 @@ WITH seen AS MATERIALIZED (
     SELECT t.* FROM seen n CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
 ), doubtful AS MATERIALIZED (
     SELECT d.* FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
-), outdated AS MATERIALIZED (
-    SELECT o.* FROM seen n CROSS JOIN LATERAL ledger.outdated_refunds(n.ids) o
 )
 SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
        (t.thing).original_transaction_id, (t.thing).product_id AS product_id, NULL::bigint AS receipt_id,
@@ -2829,11 +2829,16 @@ WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > g.units
    OR d.units <> b.units AND d.reason <> 'refund'
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
-       format('delivery %s is of other units than the refund takes back', o.delivery_id)
-FROM outdated o
-JOIN ledger.delivery d USING (delivery_id)
-JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+       format('delivery %s takes more of its customer than the turns before gave', d.delivery_id)
+FROM seen n
+CROSS JOIN LATERAL (
+    SELECT d.delivery_id, d.purchase_id,
+           sum(CASE d.turn % 2 WHEN 1 THEN d.units ELSE -d.units END) FILTER (WHERE d.skip_reason IS NULL)
+               OVER (PARTITION BY d.purchase_id, d.customer_id ORDER BY d.turn) AS held
+    FROM ledger.delivery d WHERE d.purchase_id = ANY(n.ids)) d
+JOIN ledger.purchase i USING (purchase_id)
 JOIN ledger.app a ON a.app_id = i.app_id
+WHERE d.held < 0
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is of a customer who never owned it', d.delivery_id)
@@ -5821,10 +5826,11 @@ WHERE u.receipt_id = ANY($1::bigint[])
 ORDER BY u.uploaded_at, u.customer_id
 
 """#)
-    /// Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
+    /// Settlement: returns who uploaded other receipts that share contents with those that prove no owner, the oldest upload first:
     package static let readSharedUploads = SQLFile("read_shared_uploads", #"""
--- Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
--- customer waits, or is seen.
+-- Settlement: returns who uploaded other receipts that share contents with those that prove no owner, the oldest upload first:
+-- receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a customer waits, or is
+-- seen.
 SELECT n.receipt_id, u.customer_id, c.name, u.imported, NOT r.vouched AND r.form <> 'signed_transaction' AS is_pointer
 FROM (
     SELECT k.receipt_id, l.receipt_id AS holder

@@ -303,10 +303,7 @@ COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product befor
 
 -- What a refund takes back of the units that the catalog gave.
 CREATE FUNCTION ledger.shown_percentage(facts jsonb) RETURNS int
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN facts #>> '{refunded,origin,path}' NOT LIKE 'notification.%'
-                THEN (facts #>> '{refunded,percentage}')::int END
-$$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT (facts #>> '{refund_shown,percentage}')::int $$;
 COMMENT ON FUNCTION ledger.shown_percentage IS
     'How much of the price of a one-time purchase an answer shows as given back; null where none does. What a notification '
     'alone states decides money, and no delivery';

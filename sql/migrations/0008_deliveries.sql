@@ -126,6 +126,17 @@ COMMENT ON FUNCTION ledger.twins IS
     'The purchases that may be the same one under another id: of the same product, instant and quantity, none with an '
     'account token, and one receipt holds both, or one customer owns or owned both';
 
+CREATE FUNCTION ledger.returns_part(of_purchase bigint, of_turn int) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT of_turn > 1 AND of_turn % 2 = 1 AND EXISTS (
+        SELECT FROM (SELECT b.* FROM ledger.delivery b
+                     WHERE b.purchase_id = of_purchase AND b.turn = of_turn - 1 AND b.skip_reason IS NULL OFFSET 0) b
+        CROSS JOIN LATERAL (SELECT g.* FROM ledger.delivery g WHERE g.purchase_id = of_purchase AND g.turn = 1 OFFSET 0) g
+        WHERE b.units < g.units)
+$$;
+COMMENT ON FUNCTION ledger.returns_part IS
+    'Whether a turn gives back a part of a one-time purchase whose rest its customer has: it stays with that customer';
+
 CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
     reason text, skip_reason text)
@@ -190,7 +201,11 @@ LANGUAGE sql STABLE AS $$
         UNION ALL
         SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
                CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
-        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
+        -- A turn stays as it was stored, because its consumer may have carried it out. Where a refund takes another part now,
+        -- the next turn gives back what the last one took.
+        WHERE t.last_turn % 2 = 0 AND (
+            NOT t.is_taken_back OR t.last_reason = 'refund' AND t.refund_percentage IS NOT NULL
+            AND t.last_units <> ledger.taken_back(t.given, t.refund_percentage))) turn
     WHERE (t.is_acknowledged OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
 $$;
 COMMENT ON FUNCTION ledger.next_turns IS
@@ -230,32 +245,12 @@ COMMENT ON FUNCTION ledger.mark_due IS
     'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
     'an acknowledgement needs to look at nothing but the queue where nothing changed';
 
-CREATE FUNCTION ledger.outdated_refunds(purchase_ids bigint[]) RETURNS TABLE (delivery_id bigint, units bigint)
-LANGUAGE sql STABLE AS $$
-    SELECT l.delivery_id, n.units
-    FROM unnest(purchase_ids) AS i(id)
-    CROSS JOIN LATERAL (
-        SELECT l.delivery_id, l.units, l.reason, max(l.units) OVER () AS given
-        FROM ledger.delivery l WHERE l.purchase_id = i.id OFFSET 0) l
-    CROSS JOIN LATERAL (
-        SELECT ledger.taken_back(l.given, ledger.shown_percentage(p.facts)) AS units
-        FROM ledger.purchase p WHERE p.purchase_id = i.id AND p.revoked_at IS NOT NULL OFFSET 0) n
-    WHERE l.reason = 'refund' AND l.units <> n.units
-      AND EXISTS (SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
-$$;
-COMMENT ON FUNCTION ledger.outdated_refunds IS
-    'The due turns that take back other units than the refunds of purchases do now, with those';
-
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     turns bigint;
-    outdated record;
 BEGIN
     PERFORM ledger.mark_due(purchase_ids, subscription_ids);
-    FOR outdated IN SELECT * FROM ledger.outdated_refunds(purchase_ids) LOOP
-        UPDATE ledger.delivery d SET units = outdated.units WHERE d.delivery_id = outdated.delivery_id;
-    END LOOP;
     WITH stored AS (
         INSERT INTO ledger.delivery (
             app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
@@ -290,8 +285,8 @@ BEGIN
     RETURN turns;
 END $$;
 COMMENT ON FUNCTION ledger.store_turns IS
-    'Stores the turns that purchases and subscriptions need now, and returns their number. A due turn takes back what the '
-    'refund takes back now. The caller has locked these. It is PL/pgSQL, because a session then plans it once';
+    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. It is '
+    'PL/pgSQL, because a session then plans it once';
 
 CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
 LANGUAGE sql AS $$
@@ -454,7 +449,7 @@ CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_p
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
     RETURN (
-        SELECT CASE WHEN l.turn % 2 = 0 OR NOT EXISTS (
+        SELECT CASE WHEN l.turn % 2 = 0 OR ledger.returns_part(of_purchase, l.turn) OR NOT EXISTS (
                         SELECT FROM ledger.due_delivery q WHERE q.delivery_id = l.delivery_id OFFSET 0)
                     THEN (SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c
                           WHERE c.customer_id = l.customer_id) END
@@ -469,7 +464,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION ledger.given_to IS
     'The customer, as the name means now, who was given a one-time purchase or a period: of its last turn that was not '
-    'skipped, unless that one is still to give it; null: none';
+    'skipped, unless that one is still to give all of it; null: none';
 
 CREATE FUNCTION ledger.held_by(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

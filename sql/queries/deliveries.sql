@@ -142,14 +142,15 @@ FROM ledger.settle_deliveries($1::int, $2::bigint[], $3::text, $4::text)
 
 -- name: hand_over_due
 -- Deliveries: purchases ($1) and subscriptions ($2) belong to new owners ($3): what is still to be given to another customer is
--- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so.
+-- skipped, and becomes due to this one under an id of its own; what is for an order of the other one only where $4 says so. A
+-- part that a refund took stays with the customer who has the rest.
 WITH claimed AS MATERIALIZED (
     SELECT n.*
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[])
         AS n(purchase_id, subscription_id, customer_id, takes_ordered)
 ), gone AS (
     DELETE FROM ledger.due_delivery q USING ledger.delivery d, claimed n
-    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1
+    WHERE d.delivery_id = q.delivery_id AND d.turn % 2 = 1 AND NOT ledger.returns_part(d.purchase_id, d.turn)
       AND NOT ledger.is_same_customer(d.customer_id, n.customer_id)
       AND (n.takes_ordered OR d.order_id IS NULL)
       AND (d.purchase_id = n.purchase_id OR d.subscription_id = n.subscription_id)
@@ -201,7 +202,8 @@ WITH skipped AS MATERIALIZED (
             WHERE l.subscription_id = r.subscription_id AND l.period_id = r.period_id) l
         ORDER BY l.turn DESC LIMIT 1) d
     JOIN ledger.customer c ON c.customer_id = d.customer_id
-    WHERE d.turn % 2 = 1 AND d.skip_reason IS NOT NULL AND COALESCE(c.merged_into, c.customer_id) <> r.customer_id
+    WHERE d.turn % 2 = 1 AND d.skip_reason IS NOT NULL AND NOT ledger.returns_part(d.purchase_id, d.turn)
+      AND COALESCE(c.merged_into, c.customer_id) <> r.customer_id
 ), stored AS (
     INSERT INTO ledger.delivery (
         app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
@@ -229,25 +231,25 @@ WHERE (d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]
 
 -- name: split_deliveries
 -- Split: moves deliveries of customers ($3) to customer $4 without a turn: what is still to be given of one-time purchases ($1)
--- and of subscriptions ($2), and all that was given to one of the names $5. What another name was given stays. A take-back
--- goes with the turn that it takes back.
+-- and of subscriptions ($2), and all that was given to one of the names $5. What another name was given stays. The turns up
+-- to the next one that gives all go with the turn that gave it.
 WITH turn AS MATERIALIZED (
-    SELECT d.delivery_id, d.purchase_id, d.subscription_id, d.period_id, d.turn
-    FROM ledger.delivery_now d
-    WHERE d.customer_id = ANY($3::bigint[]) AND d.turn % 2 = 1
-      AND CASE d.state WHEN 'acknowledged'
-               THEN EXISTS (
-                   SELECT FROM ledger.ownership w
-                   WHERE (w.purchase_id = d.purchase_id OR w.subscription_id = d.subscription_id)
-                     AND upper_inf(w.known) AND w.valid @> d.settled_at AND w.customer_id = ANY($5::bigint[]))
-               ELSE d.purchase_id = ANY($1::bigint[]) OR d.subscription_id = ANY($2::bigint[]) END
+    SELECT d.delivery_id, d.turn, d.state, d.settled_at, d.purchase_id, d.subscription_id,
+           first_value(d.delivery_id) OVER (PARTITION BY d.purchase_id, d.period_id, d.giving ORDER BY d.turn) AS first_id
+    FROM (
+        SELECT d.*, count(*) FILTER (WHERE d.turn % 2 = 1 AND NOT ledger.returns_part(d.purchase_id, d.turn))
+                        OVER (PARTITION BY d.purchase_id, d.period_id ORDER BY d.turn) AS giving
+        FROM ledger.delivery_now d WHERE d.customer_id = ANY($3::bigint[])) d
 )
 UPDATE ledger.delivery d SET customer_id = $4::bigint
-FROM turn t
-WHERE d.customer_id = ANY($3::bigint[])
-  AND (d.delivery_id = t.delivery_id
-    OR d.turn = t.turn + 1 AND (
-        d.purchase_id = t.purchase_id OR d.subscription_id = t.subscription_id AND d.period_id = t.period_id))
+FROM turn t JOIN turn g ON g.delivery_id = t.first_id AND g.turn % 2 = 1
+WHERE d.delivery_id = t.delivery_id
+  AND CASE g.state WHEN 'acknowledged'
+      THEN EXISTS (
+          SELECT FROM ledger.ownership w
+          WHERE (w.purchase_id = g.purchase_id OR w.subscription_id = g.subscription_id)
+            AND upper_inf(w.known) AND w.valid @> g.settled_at AND w.customer_id = ANY($5::bigint[]))
+      ELSE g.purchase_id = ANY($1::bigint[]) OR g.subscription_id = ANY($2::bigint[]) END
 
 -- name: skip_erased
 -- Erase: skips what customers ($1) were still to get, at $2, and returns what it is about. What they got stays, so that

@@ -227,8 +227,6 @@ WITH seen AS MATERIALIZED (
     SELECT t.* FROM seen n CROSS JOIN LATERAL ledger.next_turns(n.ids, '{}') t
 ), doubtful AS MATERIALIZED (
     SELECT d.* FROM seen n CROSS JOIN LATERAL ledger.deliveries_in_doubt(n.ids, '{}') d
-), outdated AS MATERIALIZED (
-    SELECT o.* FROM seen n CROSS JOIN LATERAL ledger.outdated_refunds(n.ids) o
 )
 SELECT (t.thing).purchase_id AS key, a.bundle_id, (t.thing).environment::text AS environment,
        (t.thing).original_transaction_id, (t.thing).product_id AS product_id, NULL::bigint AS receipt_id,
@@ -258,11 +256,16 @@ WHERE d.turn % 2 = 0 AND d.customer_id <> b.customer_id OR d.units > g.units
    OR d.units <> b.units AND d.reason <> 'refund'
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
-       format('delivery %s is of other units than the refund takes back', o.delivery_id)
-FROM outdated o
-JOIN ledger.delivery d USING (delivery_id)
-JOIN ledger.purchase i ON i.purchase_id = d.purchase_id
+       format('delivery %s takes more of its customer than the turns before gave', d.delivery_id)
+FROM seen n
+CROSS JOIN LATERAL (
+    SELECT d.delivery_id, d.purchase_id,
+           sum(CASE d.turn % 2 WHEN 1 THEN d.units ELSE -d.units END) FILTER (WHERE d.skip_reason IS NULL)
+               OVER (PARTITION BY d.purchase_id, d.customer_id ORDER BY d.turn) AS held
+    FROM ledger.delivery d WHERE d.purchase_id = ANY(n.ids)) d
+JOIN ledger.purchase i USING (purchase_id)
 JOIN ledger.app a ON a.app_id = i.app_id
+WHERE d.held < 0
 UNION ALL
 SELECT i.purchase_id, a.bundle_id, i.environment::text, i.original_transaction_id, i.product_id, NULL,
        format('delivery %s is of a customer who never owned it', d.delivery_id)

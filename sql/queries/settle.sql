@@ -144,8 +144,9 @@ WHERE u.receipt_id = ANY($1::bigint[])
 ORDER BY u.uploaded_at, u.customer_id
 
 -- name: read_shared_uploads
--- Settlement: returns who uploaded other receipts that share contents with the bare ids of transactions, the oldest upload first: receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a
--- customer waits, or is seen.
+-- Settlement: returns who uploaded other receipts that share contents with those that prove no owner, the oldest upload first:
+-- receipts $1 hold subscriptions $2, receipts $3 hold purchases $4, which are locked. An erasure of such a customer waits, or is
+-- seen.
 SELECT n.receipt_id, u.customer_id, c.name, u.imported, NOT r.vouched AND r.form <> 'signed_transaction' AS is_pointer
 FROM (
     SELECT k.receipt_id, l.receipt_id AS holder

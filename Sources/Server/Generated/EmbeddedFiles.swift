@@ -2035,7 +2035,7 @@ components:
           minimum: 0
           description: >-
             Of a consumable, how many units of `credit`. Never negative: add them where `turn` is odd, subtract them where
-            it is even. Of a due turn 2 they follow the refund; those at its acknowledgement count.
+            it is even. They never change.
         turn: {type: integer, minimum: 1, description: "Odd turns give, even turns take back."}
         reason: {enum: [purchase, renewal, refund, refund_reversed, transfer]}
         order_id: {type: [string, "null"], format: uuid}

@@ -47,6 +47,8 @@ package struct FactOrigin: Sendable {
 extension FactOrigin {
     /// Whether a text of the Server API stated it, also where the path begins with the number of an observation.
     var isOfServerAPI: Bool { path.contains("history[") || path.contains("statuses.") }
+    /// Whether a notification stated it, which shows nothing.
+    var isOfNotification: Bool { path.contains("notification.") }
 }
 
 extension FactOrigin: Hashable {
@@ -150,6 +152,8 @@ extension PurchaseFacts {
     package var clocks: Set<Instant> {
         Set(
             [asOf, terms.asOf, revocation.asOf]
-                + [ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf].compactMap(\.self))
+                + [
+                    ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf, refundShown?.asOf,
+                ].compactMap(\.self))
     }
 }

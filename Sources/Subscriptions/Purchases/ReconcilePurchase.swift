@@ -109,7 +109,7 @@ extension PurchaseFacts {
             guard let said, said.revocation.value.cancelledAt != nil,
                 RetractionGuard.stands(said.revocation.asOf, against: known.asOf, policy: policy)
             else { return nil }
-            (revocation, revocationPercentage) = (said.revocation, said.revocationPercentage)
+            takeRefund(of: said)
             return known.asOf
         }
         let newest = max(revocation.asOf, earlier ?? revocation.asOf)
@@ -117,13 +117,18 @@ extension PurchaseFacts {
             revocation.origin.asOf = newest
             return nil
         }
-        (revocation, revocationPercentage) = (known, stored.facts.revocationPercentage)
+        takeRefund(of: stored.facts)
         return newest
     }
 
-    /// The share of the price, if its refund is that of the date.
-    fileprivate func share(of revocation: Fact<Revocation>) -> Fact<Int>? {
-        revocation.isDated(self.revocation.value.cancelledAt) ? revocationPercentage : nil
+    private mutating func takeRefund(of other: PurchaseFacts) {
+        revocation = other.revocation
+        (revocationPercentage, refundShown) = (other.revocationPercentage, other.refundShown)
+    }
+
+    /// A share of the price, if its refund is that of the date.
+    fileprivate func share(_ share: Fact<Int>?, of revocation: Fact<Revocation>) -> Fact<Int>? {
+        revocation.isDated(self.revocation.value.cancelledAt) ? share : nil
     }
 }
 
@@ -166,6 +171,8 @@ package struct PurchaseFacts: Sendable, Hashable {
     package var price: Fact<Price>?
     /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
     package var revocationPercentage: Fact<Int>?
+    /// The same as answers show it: what a notification states does not count.
+    package var refundShown: Fact<Int>?
 
     /// Whether another customer paid: it gives access and costs nothing.
     package var isShared: Bool { ownership.map { !$0.value.isPayer } ?? false }
@@ -174,7 +181,7 @@ package struct PurchaseFacts: Sendable, Hashable {
     package init(
         key: PurchaseKey, asOf: Instant, transactionIDs: Set<TransactionID>, terms: Fact<PurchaseTerms>,
         revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil,
-        price: Fact<Price>? = nil, revocationPercentage: Fact<Int>? = nil
+        price: Fact<Price>? = nil, revocationPercentage: Fact<Int>? = nil, refundShown: Fact<Int>? = nil
     ) {
         self.key = key
         self.asOf = asOf
@@ -185,18 +192,20 @@ package struct PurchaseFacts: Sendable, Hashable {
         self.appAccountToken = appAccountToken
         self.price = price
         self.revocationPercentage = revocationPercentage
+        self.refundShown = refundShown
     }
 
     /// Creates the facts that one row states, in an answer of `asOf`.
     init(_ row: TransactionRow, key: PurchaseKey, asOf: Instant) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
+        let share = row.revocationPercentage.map { Fact($0, origin: origin) }
         self.init(
             key: key, asOf: asOf, transactionIDs: [row.transactionID],
             terms: Fact(PurchaseTerms(row: row), origin: origin),
             revocation: Fact(revocationOf: row), ownership: row.ownership.map { Fact($0, origin: origin) },
             appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) },
             price: row.price.map { Fact($0, origin: origin) },
-            revocationPercentage: row.revocationPercentage.map { Fact($0, origin: origin) })
+            revocationPercentage: share, refundShown: origin.isOfNotification ? nil : share)
     }
 
     /// Returns the facts of both, each from its newest source, the terms by their earliest date, and whether it was taken back by
@@ -208,7 +217,9 @@ package struct PurchaseFacts: Sendable, Hashable {
             terms: terms.earliest(other.terms), revocation: revocation,
             ownership: newest(ownership, other.ownership),
             appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
-            revocationPercentage: newest(share(of: revocation), other.share(of: revocation)))
+            revocationPercentage: newest(
+                share(revocationPercentage, of: revocation), other.share(other.revocationPercentage, of: revocation)),
+            refundShown: newest(share(refundShown, of: revocation), other.share(other.refundShown, of: revocation)))
     }
 
     /// Returns whether both state the same, regardless of source and instant.
@@ -217,6 +228,7 @@ package struct PurchaseFacts: Sendable, Hashable {
             && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
             && appAccountToken?.value == other.appAccountToken?.value && price?.value == other.price?.value
             && revocationPercentage?.value == other.revocationPercentage?.value
+            && refundShown?.value == other.refundShown?.value
     }
 }
 

@@ -227,6 +227,7 @@ extension FactSnapshot {
         self["facts.app_account_token"] = facts.appAccountToken?.value
         self["facts.price"] = facts.price?.value.text
         self["facts.revocation_percentage"] = facts.revocationPercentage.map { "\($0.value)" }
+        self["facts.refund_shown"] = facts.refundShown.map { "\($0.value)" }
         self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
     }
 }

@@ -215,6 +215,7 @@ extension PurchaseFacts {
         copy.appAccountToken?.origin.path = ""
         copy.price?.origin.path = ""
         copy.revocationPercentage?.origin.path = ""
+        copy.refundShown?.origin.path = ""
         return copy
     }
 }

@@ -180,7 +180,8 @@ struct Replay {
             let place = Place(asOf: evidence.asOf, receipt: observation.receiptID.number, observation: observation.id)
             if let purchase = named[target.key.purchase], counts(at: target.asOf, polledBy: target.polledBy) {
                 purchases[target.key, default: []].append((place, purchase))
-            } else if evidence.confirmsOtherPurchases, observation.firstAsOf <= target.asOf,
+            } else if evidence.confirmsOtherPurchases || named[target.key.purchase] != nil,
+                observation.firstAsOf <= target.asOf,
                 links.purchases[target.rowID]?.receipts.contains(observation.receiptID.number) ?? false
             {
                 // Equal answers may have come since the one that confirmed the purchase.

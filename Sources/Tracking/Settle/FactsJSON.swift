@@ -137,9 +137,7 @@ extension PurchaseState {
                     "origin": price.origin.json,
                 ])
             } ?? .null,
-            "refunded": facts.revocationPercentage.map { share in
-                ["percentage": .integer(Int64(share.value)), "origin": share.origin.json]
-            } ?? .null,
+            "refunded": .share(facts.revocationPercentage), "refund_shown": .share(facts.refundShown),
             "refund_retracted_at_ms": .optional(refundRetractedAt),
         ])
     }
@@ -168,7 +166,8 @@ extension PurchaseState {
                     Price(milliunits: try $0.integerIfPresent("milliunits"), currency: try $0.text("currency"))
                 }
             },
-            revocationPercentage: try stored["refunded"].map { try Fact($0) { Int(try $0.integer("percentage")) } })
+            revocationPercentage: try Fact(share: stored["refunded"]),
+            refundShown: try Fact(share: stored["refund_shown"]))
         self.init(
             facts: facts, version: version, refundRetractedAt: try stored.instantIfPresent("refund_retracted_at_ms"))
     }
@@ -177,6 +176,17 @@ extension PurchaseState {
 extension JSONValue {
     fileprivate static func word<Value>(_ fact: Fact<Value>?, _ word: (Value) -> String) -> JSONValue {
         fact.map { ["word": .string(word($0.value)), "origin": $0.origin.json] } ?? .null
+    }
+
+    fileprivate static func share(_ fact: Fact<Int>?) -> JSONValue {
+        fact.map { ["percentage": .integer(Int64($0.value)), "origin": $0.origin.json] } ?? .null
+    }
+}
+
+extension Fact<Int> {
+    fileprivate init?(share stored: JSONValue?) throws {
+        guard let stored else { return nil }
+        try self.init(stored) { Int(try $0.integer("percentage")) }
     }
 }
 

@@ -271,14 +271,15 @@ extension SubscriptionRowKey {
     var endedAllowanceSentence: String { "The outage allowance of \(id) ran out." }
 }
 
-/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner. The customers who
-/// sent other receipts with the same contents own what it shows first.
+/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner, and neither does
+/// a receipt that no customer sent, such as one with an order's proof. The customers who sent other receipts with the same
+/// contents own what it shows first.
 extension SettlementRun {
-    /// The claims by which an answer's contents get owners: those of its receipt, and for the bare id of a transaction those of
-    /// the receipts that share contents with it. They can only get what has no owner, and who only points comes last.
+    /// The claims by which an answer's contents get owners: those of its receipt, and where that one proves no owner those of the
+    /// receipts that share contents with it. They can only get what has no owner, and who only points comes last.
     func claims(of settlement: Settlement) -> [OwnershipClaim] {
         let own = ownershipClaims[settlement.claim.receiptID] ?? []
-        guard settlement.claim.form == .transactionID else { return own }
+        guard provesNoOwner(settlement) else { return own }
         let beside = batch.filter {
             $0.evidence != nil && $0.claim.form != .transactionID && sharesContents($0, settlement)
         }
@@ -289,11 +290,15 @@ extension SettlementRun {
         return own.isEmpty ? shared : own
     }
 
-    /// Reads who sent other receipts that share contents with the bare ids of transactions.
+    private func provesNoOwner(_ settlement: Settlement) -> Bool {
+        settlement.claim.form == .transactionID || ownershipClaims[settlement.claim.receiptID] == nil
+    }
+
+    /// Reads who sent other receipts that share contents with those that prove no owner.
     func sharedClaims(in transaction: Transaction) throws -> [ReceiptID: [OwnershipClaim]] {
         var held: [(receipt: Int64, subscription: Int64)] = []
         var bought: [(receipt: Int64, purchase: Int64)] = []
-        for settlement in batch where settlement.evidence != nil && settlement.claim.form == .transactionID {
+        for settlement in batch where settlement.evidence != nil && provesNoOwner(settlement) {
             let receipt = settlement.claim.receiptID.number
             let contents = contents(of: settlement)
             held += contents.subscriptions.compactMap { key in subscriptions[key].map { (receipt, $0.rowID) } }

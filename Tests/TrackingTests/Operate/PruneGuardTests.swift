@@ -43,7 +43,7 @@ struct PruneGuardTests {
             terms: teller.fact(PurchaseTerms(purchasedAt: now, quantity: 1, transactionID: "o")),
             revocation: teller.fact(Revocation(cancelledAt: now, reason: "1")), ownership: teller.fact(.purchased),
             appAccountToken: teller.fact("token"), price: teller.fact(Price(milliunits: 990, currency: "EUR")),
-            revocationPercentage: teller.fact(50_000))
+            revocationPercentage: teller.fact(50_000), refundShown: teller.fact(50_000))
     }
 
     private static func subscription(_ name: String) -> SubscriptionFacts {
@@ -93,7 +93,7 @@ struct PruneGuardTests {
         let facts = Self.purchase("a")
         let (origins, missing) = Self.sources(in: facts)
         // What is missing here only hides a fact from this test: fill it in above.
-        #expect(missing == [] && origins.count == 6, "\(missing)")
+        #expect(missing == [] && origins.count == 7, "\(missing)")
         #expect(Self.sources(in: facts.withoutPaths).origins.allSatisfy { $0.path.isEmpty })
         #expect(facts.withoutPaths == Self.purchase("b").withoutPaths && facts != Self.purchase("b"))
         #expect(facts.clocks == Set(origins.map(\.asOf) + [facts.asOf]))

@@ -212,6 +212,31 @@ struct RebuildTests {
         }
     }
 
+    @Test(
+        "An equal answer about a receipt that does not poll counts, also where later ones confirmed only what it polls")
+    func equalElsewhere() async throws {
+        try await withNewLedger { test in
+            let library = AnswerLibrary()
+            let (poller, other) = (try await test.upload("a"), try await test.upload("b"))
+            let same = Fingerprint(of: [1], lasting: [0..<1], app: test.app, environment: .production)
+            for (receipt, asOf) in [(poller, -8.0), (other, -7), (other, -6)] {
+                guard case .verified(var said) = purchase("7", at: test.at(-9), asOf: test.at(asOf)),
+                    case .verified(let more) = purchase("8", at: test.at(-9), asOf: test.at(asOf))
+                else { return }
+                if receipt == other { said.transactions += more.transactions }
+                try await tell(test, library, receipt, .verified(said), fingerprint: receipt == other ? same : nil)
+            }
+            let claim = try await test.claim(other)
+            let equal = try #require(EqualAnswer(to: claim, fingerprint: same, asOf: test.at(-5)))
+            #expect(try await test.ledger.settlements.confirm([equal]) == [other])
+            #expect(try await test.text("SELECT count(*) FROM ledger.observation") == "2")
+            for _ in 1...2 {
+                #expect(try await rebuild(test, library, correcting: false).differences == [])
+                try await tell(test, library, other, outage)
+            }
+        }
+    }
+
     /// What may be wrong, each with the name of a fact that is found.
     static let damages = [
         ("UPDATE ledger.period SET expires_at = expires_at + interval '1 day'", ".expires_at"),

@@ -45,6 +45,22 @@ private struct Play {
         return isShown ? one.token.flatMap { placed[$0] } : nil
     }
 
+    /// What a receipt with a proof showed, which no customer sent, while the customer had sent another one with common contents.
+    private var shownBeside: Set<Int> {
+        var (uploaded, found): ([[Int]], Set<Int>) = ([], [])
+        for sent in done.compactMap(\.sent) {
+            switch sent.way {
+            case .named, .launch: uploaded.append(sent.contents)
+            case .foreign: if done.contains(.merge) { uploaded.append(sent.contents) }
+            case .proof:
+                if uploaded.contains(where: { !Set($0).isDisjoint(with: sent.contents) }) {
+                    found.formUnion(sent.contents)
+                }
+            }
+        }
+        return found
+    }
+
     /// The orders and purchases as the rule sees them after the steps that were taken; `before` is what the ledger had
     /// before the last of them, and what was delivered by then is left out.
     func pool(_ before: Seen) -> (transactions: [PayingTransaction], orders: [PayableOrder]) {
@@ -68,7 +84,8 @@ private struct Play {
             let isMerged = done.contains(.merge)
             guard isMerged || !before.givenToAnother.contains(id(index)) else { return nil }
             let isOwn =
-                before.owners[id(index)] == customer || token(of: index) != nil || done.last == .assignment(index)
+                before.owners[id(index)] == customer || shownBeside.contains(index) || token(of: index) != nil
+                || done.last == .assignment(index)
                 || holding.contains { $0.way == .named || $0.way == .launch || isMerged && $0.way == .foreign }
             var paying = PayingTransaction(
                 .purchase(Int64(index)), in: .production, productID: one.product, quantity: one.quantity,

@@ -27,6 +27,28 @@ struct ProofTests {
         }
     }
 
+    @Test(
+        "What a receipt with a proof shows first is of who sent another receipt of the account, in either order",
+        arguments: [true, false])
+    func otherContents(uploadIsFirst: Bool) async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            let order = try await test.place("themes")
+            if uploadIsFirst { try await test.buys("p", by: "bob") }
+            let sent = try await test.send("device", for: order)
+            try await test.check(sent, test.bought([("p", "coins"), ("q", "coins")], days: -3, asOf: -0.9))
+            if !uploadIsFirst {
+                #expect(try await test.owners() == "p -, q -")
+                try await test.buys("p", by: "bob", days: -3, asOf: -0.85)
+            }
+            let shown = test.bought([("p", "coins"), ("q", "coins"), ("r", "coins")], days: -3, asOf: -0.8)
+            try await test.run("UPDATE ledger.poll_schedule SET due_at = now(), leased_by = NULL")
+            try await test.check(sent, shown)
+            #expect(try await test.owners() == "p bob, q bob, r bob")
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A proof takes what another customer merely uploaded and did not get; what was delivered stays")
     func merelyUploaded() async throws {
         try await withLedger { test in
