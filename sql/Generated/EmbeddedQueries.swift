@@ -3291,16 +3291,16 @@ ORDER BY s.entitlement COLLATE "C", s.place, s.granted DESC, s.environment, s.un
          s.purchase_id
 
 """#)
-    /// Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner and start, at most
+    /// Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner, start and cause, at
     package static let readHoldings = SQLFile("read_holdings", #"""
--- Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner and start, at most
--- $2.
+-- Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner, start and cause, at
+-- most $2.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        ledger.as_of(s, d) AS as_of, ledger.checked_at(s, d) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, d) AS next_check_at, s.renewal, ledger.renewal_as_of(s, d) AS renewal_as_of,
        s.renewal_path, s.suspected,
        s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
-       lower(o.valid) AS owned_since, (
+       lower(o.valid) AS owned_since, o.cause AS owned_because, (
            SELECT e.kind::text FROM ledger.event e
            WHERE e.subscription_id = s.subscription_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
            ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by
@@ -3318,15 +3318,16 @@ ORDER BY s.environment, s.original_transaction_id COLLATE "C"
 LIMIT $2::int
 
 """#)
-    /// Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner and start, at
+    /// Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner, start and cause,
     package static let readBought = SQLFile("read_bought", #"""
--- Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner and start, at
--- most $2.
+-- Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner, start and cause,
+-- at most $2.
 SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
        p.facts, p.transaction_ids, d.kind::text AS kind, ledger.as_of(p, poller) AS as_of, p.recorded_at,
        ledger.checked_at(p, poller) AS checked_at, p.polled_by, ledger.next_check_at(p, poller) AS next_check_at,
        c.name AS owner,
-       o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since, (
+       o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since,
+       o.cause AS owned_because, (
            SELECT e.kind::text FROM ledger.event e
            WHERE e.purchase_id = p.purchase_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
            ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by

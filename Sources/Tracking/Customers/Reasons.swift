@@ -57,6 +57,8 @@ extension Reasons {
         package let isCustomer: Bool
         /// The start of the ownership.
         package let since: Instant?
+        /// Why the owner has it; nil for none.
+        package let cause: OwnershipCause?
         /// Whether another customer owned it before.
         package let wasTransferred: Bool
     }
@@ -258,6 +260,7 @@ extension Reasons.Ownership {
         owner = try row.textIfPresent("owner")
         isCustomer = try row.bool("is_owner")
         since = try row.instantIfPresent("owned_since")
+        cause = try row.wordIfPresent("owned_because")
         wasTransferred = try row.textIfPresent("owned_by") == EventKind.ownershipTransferred.rawValue
     }
 }

@@ -140,17 +140,33 @@ extension Reasons.Ownership {
     package func sentence(for customer: String, accountToken: String?) -> String {
         guard let owner else { return "It has no owner: no customer uploaded a receipt that holds it." }
         let begin = since.map { " since \($0.iso8601)" } ?? ""
-        let isNamed = accountToken?.lowercased() == owner.lowercased()
-        let how =
-            isNamed
-            ? "the purchase itself names them (app_account_token)"
-            : wasTransferred
-                ? "they uploaded it after another customer owned it, and the app's policy transferred it"
-                : "they were the first to upload a receipt that holds it"
+        let how = way(isNamed: accountToken?.lowercased() == owner.lowercased())
         guard isCustomer else {
             return "\(owner) owns it\(begin), so it gives \(customer) nothing: \(how)."
         }
         return "\(customer) owns it\(begin): \(how)."
+    }
+
+    /// How the owner came to own it.
+    private func way(isNamed: Bool) -> String {
+        switch cause {
+        case .proof: "a device sent it with the proof of their order"
+        case .merge: "it belonged to a name that is theirs now"
+        case .split: "the merge that took it from them was undone"
+        case .assignment: "a person assigned it to them"
+        case .pointer: "they only pointed at it, and no other customer claims it"
+        case .token where !isNamed: "the purchase itself names an order of theirs (app_account_token)"
+        case .token, .upload, .imported, nil:
+            if isNamed {
+                "the purchase itself names them (app_account_token)"
+            } else if cause == .imported {
+                "an import named them as its owner"
+            } else if wasTransferred {
+                "they uploaded it after another customer owned it, and the app's policy transferred it"
+            } else {
+                "they were the first to upload a receipt that holds it"
+            }
+        }
     }
 }
 

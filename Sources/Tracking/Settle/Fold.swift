@@ -189,7 +189,7 @@ extension SettlementRun {
     }
 
     /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,
-    /// the earliest uploader.
+    /// the earliest uploader. The proof of an order gives what pays the order alone: the receipt may be stolen.
     private func receiptOwner(
         of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among ownershipClaims: [OwnershipClaim],
         policy: OwnershipPolicy
@@ -202,7 +202,7 @@ extension SettlementRun {
             keys.sorted().compactMap { subscriptions[$0]?.ownership.buyer }
             + bought.sorted().compactMap { purchases[$0]?.ownership.buyer }
         let earliest = ownershipClaims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first
-        return earliest ?? owners.first
+        return earliest ?? owners.first { $0.cause != .proof }
     }
 }
 

@@ -48,6 +48,36 @@ struct HandOverTests {
         }
     }
 
+    /// What is said of an owner, by the cause that the log has.
+    private static let causes: [(OwnershipCause, String)] = [
+        (.upload, "the first to upload"), (.imported, "an import"), (.token, "an order of theirs"),
+        (.proof, "the proof of their order"), (.merge, "a name that is theirs"), (.split, "was undone"),
+        (.assignment, "a person assigned it"), (.pointer, "only pointed at it"),
+    ]
+
+    @Test("What explains an owner says the cause that the log has", arguments: [true, false])
+    func causes(isPurchase: Bool) async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            if isPurchase {
+                try await test.buys("p")
+            } else {
+                try await test.check(
+                    try await test.upload("s"), .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
+            }
+            for (cause, words) in Self.causes {
+                try await test.run("UPDATE ledger.ownership SET cause = '\(cause.rawValue)'")
+                let reasons = try await test.ledger.customers.reasons(
+                    app: test.app.bundleID, customer: "ann",
+                    reading: EvidenceReader(answer: { _ in nil }, notification: { _ in nil }))
+                let owners = reasons.purchases.map(\.ownership) + reasons.subscriptions.map(\.ownership)
+                let said = try #require(owners.first).sentence(for: "ann", accountToken: nil)
+                #expect(said.contains(words), "\(cause): \(said)")
+            }
+            #expect(Set(Self.causes.map(\.0)) == Set(OwnershipCause.allCases))
+        }
+    }
+
     @Test("What is to be taken back is taken from whom it was given to, whoever owns it now", arguments: [true, false])
     func takenBack(byToken: Bool) async throws {
         try await withLedger { test in

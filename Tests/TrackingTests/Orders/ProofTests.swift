@@ -49,6 +49,23 @@ struct ProofTests {
         }
     }
 
+    @Test(
+        "Who owns by a proof alone owns nothing else of the account, under each policy",
+        arguments: OwnershipPolicy.allCases)
+    func restOfProved(policy: OwnershipPolicy) async throws {
+        try await withLedger(policy: policy) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place(by: "bob")
+            let said = test.bought([("p", "coins"), ("t", "themes")])
+            try await test.check(try await test.send("device", for: order), said)
+            #expect(try await test.owners() == "p bob, t -")
+            try await test.check(
+                try await test.upload("device"), test.bought([("p", "coins"), ("t", "themes")], asOf: -0.9))
+            #expect(try await test.owners() == "p bob, t ann")
+            #expect(try await test.violations() == [])
+        }
+    }
+
     @Test("A proof takes what another customer merely uploaded and did not get; what was delivered stays")
     func merelyUploaded() async throws {
         try await withLedger { test in
