@@ -1617,6 +1617,33 @@ COMMENT ON COLUMN ledger.notification.claims IS
     'What is kept of the texts once they are removed: their claims without what verifies a device, certificates '
     'and raw receipts';
 
+CREATE FUNCTION ledger.pointer_digest(transaction_id text) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256('transaction_id\000\000'::bytea || convert_to(transaction_id, 'UTF8'))
+$$;
+COMMENT ON FUNCTION ledger.pointer_digest IS
+    'The digest of a receipt that is the bare id of a transaction and names no environment';
+
+CREATE VIEW ledger.server_question AS
+SELECT n.notification_id, q.receipt_id
+FROM ledger.notification n
+CROSS JOIN LATERAL (
+    SELECT p.purchase_id FROM ledger.purchase p
+    WHERE p.app_id = n.app_id AND p.environment = n.environment
+      AND p.original_transaction_id = n.original_transaction_id) p
+CROSS JOIN LATERAL (
+    SELECT l.receipt_id FROM ledger.receipt_purchase l WHERE l.purchase_id = p.purchase_id
+    UNION
+    SELECT r.receipt_id FROM ledger.receipt r
+    WHERE r.app_id = n.app_id
+      AND r.digest = ledger.pointer_digest(COALESCE(n.transaction_id, n.original_transaction_id))) a
+JOIN ledger.receipt r ON r.receipt_id = a.receipt_id AND r.form <> 'receipt'
+JOIN ledger.poll_schedule q ON q.receipt_id = a.receipt_id AND q.follow_ups > 0
+WHERE n.effect = 'asked';
+COMMENT ON VIEW ledger.server_question IS
+    'The receipts by which the Server API is asked until it shows what a notification about a one-time purchase states, also '
+    'beside a receipt that polls the purchase: verifyReceipt does not show all of a refund';
+
 CREATE TABLE ledger.support_call (
     request_id      uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     app_id          int NOT NULL REFERENCES ledger.app,

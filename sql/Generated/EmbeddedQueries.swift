@@ -2566,7 +2566,9 @@ SET asked = i.asked + EXCLUDED.asked, refused = i.refused + EXCLUDED.refused, la
 -- quarantine keeps its schedule. While an app is paused, nothing is late. What no receipt polls is taken up by a check that is due
 -- or under way.
 WITH asked AS MATERIALIZED (
-    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n
+    WHERE n.effect = 'asked'
+      AND NOT EXISTS (SELECT FROM ledger.server_question q WHERE q.notification_id = n.notification_id)
 ), polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
            ledger.next_check_at(s, poller) AS next_check_at
@@ -3586,9 +3588,12 @@ WHERE n.effect = 'asked'
            WHERE s.app_id = n.app_id AND s.environment = n.environment
              AND s.original_transaction_id = n.original_transaction_id AND s.polled_by IS NOT NULL)
        AND NOT EXISTS (
-           SELECT FROM ledger.purchase p
+           SELECT FROM ledger.purchase p JOIN ledger.poll_schedule q ON q.receipt_id = p.polled_by
            WHERE p.app_id = n.app_id AND p.environment = n.environment
-             AND p.original_transaction_id = n.original_transaction_id AND p.polled_by IS NOT NULL))
+             AND p.original_transaction_id = n.original_transaction_id AND q.follow_ups > 0))
+  AND NOT EXISTS (
+      SELECT FROM ledger.server_question q
+      WHERE q.notification_id = n.notification_id AND q.receipt_id <> ALL($3::bigint[]))
 
 """#)
     /// Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
@@ -3770,8 +3775,8 @@ WHERE n.app_id = $1::int AND n.effect IN ('asked', 'unshown') AND a.removed_at I
   AND (p.polled_by IS NULL OR r.form = 'receipt' AND a.verifier <> 'server_api')
   AND NOT EXISTS (
       SELECT FROM ledger.receipt t LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-      WHERE t.app_id = n.app_id AND t.form = 'transaction_id'
-        AND t.transaction_id = COALESCE(n.transaction_id, n.original_transaction_id)
+      WHERE t.app_id = n.app_id
+        AND t.digest = ledger.pointer_digest(COALESCE(n.transaction_id, n.original_transaction_id))
         AND (q.receipt_id IS NOT NULL OR t.erased_at IS NOT NULL OR t.verified_at > n.received_at))
 ORDER BY n.notification_id LIMIT $2::int
 FOR UPDATE OF n SKIP LOCKED
@@ -4023,8 +4028,11 @@ SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1
     package static let readWaitingNotifications = SQLFile("read_waiting_notifications", #"""
 -- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids) whose details are not part of the ledger yet, the oldest first, at most $4. Their subjects are locked.
+-- is_server_asked: the Server API is asked on by another receipt than those that answered ($5).
 SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
-       n.claims::text AS claims, n.signed_at, n.effect, n.price_taken
+       n.claims::text AS claims, n.signed_at, n.effect, n.price_taken, EXISTS (
+           SELECT FROM ledger.server_question q
+           WHERE q.notification_id = n.notification_id AND q.receipt_id <> ALL($5::bigint[])) AS is_server_asked
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment
@@ -4958,7 +4966,8 @@ WHERE l.receipt_id = ANY($8::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
     /// Polling: takes receipts ($1), which no customer sent, out of the schedule once other receipts poll all that they polled; their rows
     package static let retireOwnerless = SQLFile("retire_ownerless", #"""
 -- Polling: takes receipts ($1), which no customer sent, out of the schedule once other receipts poll all that they polled; their rows
--- are locked. A leased one retires with its settlement, and one that took a refund back with its second answer.
+-- are locked. A leased one retires with its settlement, one that took a refund back with its second answer, and one that is asked
+-- because of a notification about a one-time purchase when that is answered.
 DELETE FROM ledger.poll_schedule s
 WHERE s.receipt_id = ANY($1::bigint[]) AND s.leased_by IS NULL
   AND NOT EXISTS (SELECT FROM ledger.subscription o WHERE o.polled_by = s.receipt_id)
@@ -4966,6 +4975,7 @@ WHERE s.receipt_id = ANY($1::bigint[]) AND s.leased_by IS NULL
   AND NOT EXISTS (
       SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase o USING (purchase_id)
       WHERE l.receipt_id = s.receipt_id AND l.omitted_at IS NULL AND o.facts ? 'refund_retracted_at_ms')
+  AND NOT EXISTS (SELECT FROM ledger.server_question o WHERE o.receipt_id = s.receipt_id)
 
 """#)
     /// Incidents: returns the subscriptions and one-time purchases that receipts $1 hold and that no receipt polls, or only
@@ -5664,17 +5674,20 @@ ON CONFLICT (app_id, environment, endpoint) DO UPDATE
 SET paused_until = GREATEST(b.paused_until, EXCLUDED.paused_until), refused_because = EXCLUDED.refused_because
 
 """#)
-    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
+    /// Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, by
     package static let readLinked = SQLFile("read_linked", #"""
--- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
--- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
--- receipt's; a subscription does not.
+-- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, by
+-- which alone no owner is proved, or by which notifications have the Server API asked; locks nothing. An answer need not repeat
+-- it. A one-time purchase that an answer leaves out was used up, and stays the receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     -- OFFSET 0: looked up for each receipt, also by a plan that was made while the tables were empty.
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
     WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled OFFSET 0)
        OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id OFFSET 0)
-       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id' OFFSET 0)
+       OR EXISTS (
+           SELECT FROM ledger.receipt p
+           WHERE p.receipt_id = r.receipt_id AND (p.form = 'transaction_id' OR p.form <> 'receipt' AND EXISTS (
+               SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = p.receipt_id AND q.follow_ups > 0)) OFFSET 0)
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id

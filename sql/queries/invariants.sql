@@ -7,7 +7,9 @@
 -- quarantine keeps its schedule. While an app is paused, nothing is late. What no receipt polls is taken up by a check that is due
 -- or under way.
 WITH asked AS MATERIALIZED (
-    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n WHERE n.effect = 'asked'
+    SELECT n.app_id, n.environment, n.original_transaction_id FROM ledger.notification n
+    WHERE n.effect = 'asked'
+      AND NOT EXISTS (SELECT FROM ledger.server_question q WHERE q.notification_id = n.notification_id)
 ), polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
            ledger.next_check_at(s, poller) AS next_check_at

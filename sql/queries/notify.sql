@@ -64,9 +64,12 @@ WHERE n.effect = 'asked'
            WHERE s.app_id = n.app_id AND s.environment = n.environment
              AND s.original_transaction_id = n.original_transaction_id AND s.polled_by IS NOT NULL)
        AND NOT EXISTS (
-           SELECT FROM ledger.purchase p
+           SELECT FROM ledger.purchase p JOIN ledger.poll_schedule q ON q.receipt_id = p.polled_by
            WHERE p.app_id = n.app_id AND p.environment = n.environment
-             AND p.original_transaction_id = n.original_transaction_id AND p.polled_by IS NOT NULL))
+             AND p.original_transaction_id = n.original_transaction_id AND q.follow_ups > 0))
+  AND NOT EXISTS (
+      SELECT FROM ledger.server_question q
+      WHERE q.notification_id = n.notification_id AND q.receipt_id <> ALL($3::bigint[]))
 
 -- name: store_verified_notification
 -- Stores a verified notification of app $1 ($2 kind, $3 subkind, $4 Apple's id, $5 environment, $6 original transaction
@@ -234,8 +237,8 @@ WHERE n.app_id = $1::int AND n.effect IN ('asked', 'unshown') AND a.removed_at I
   AND (p.polled_by IS NULL OR r.form = 'receipt' AND a.verifier <> 'server_api')
   AND NOT EXISTS (
       SELECT FROM ledger.receipt t LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-      WHERE t.app_id = n.app_id AND t.form = 'transaction_id'
-        AND t.transaction_id = COALESCE(n.transaction_id, n.original_transaction_id)
+      WHERE t.app_id = n.app_id
+        AND t.digest = ledger.pointer_digest(COALESCE(n.transaction_id, n.original_transaction_id))
         AND (q.receipt_id IS NOT NULL OR t.erased_at IS NOT NULL OR t.verified_at > n.received_at))
 ORDER BY n.notification_id LIMIT $2::int
 FOR UPDATE OF n SKIP LOCKED
@@ -459,8 +462,11 @@ SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1
 -- name: read_waiting_notifications
 -- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids) whose details are not part of the ledger yet, the oldest first, at most $4. Their subjects are locked.
+-- is_server_asked: the Server API is asked on by another receipt than those that answered ($5).
 SELECT n.notification_id, n.app_id, n.environment::text AS environment, n.original_transaction_id, n.texts,
-       n.claims::text AS claims, n.signed_at, n.effect, n.price_taken
+       n.claims::text AS claims, n.signed_at, n.effect, n.price_taken, EXISTS (
+           SELECT FROM ledger.server_question q
+           WHERE q.notification_id = n.notification_id AND q.receipt_id <> ALL($5::bigint[])) AS is_server_asked
 FROM unnest($1::int[], $2::text[], $3::text[]) AS k(app_id, environment, original_transaction_id)
 JOIN ledger.notification n
     ON n.app_id = k.app_id AND n.environment = k.environment::ledger.environment

@@ -243,7 +243,8 @@ WHERE l.receipt_id = ANY($8::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
 
 -- name: retire_ownerless
 -- Polling: takes receipts ($1), which no customer sent, out of the schedule once other receipts poll all that they polled; their rows
--- are locked. A leased one retires with its settlement, and one that took a refund back with its second answer.
+-- are locked. A leased one retires with its settlement, one that took a refund back with its second answer, and one that is asked
+-- because of a notification about a one-time purchase when that is answered.
 DELETE FROM ledger.poll_schedule s
 WHERE s.receipt_id = ANY($1::bigint[]) AND s.leased_by IS NULL
   AND NOT EXISTS (SELECT FROM ledger.subscription o WHERE o.polled_by = s.receipt_id)
@@ -251,6 +252,7 @@ WHERE s.receipt_id = ANY($1::bigint[]) AND s.leased_by IS NULL
   AND NOT EXISTS (
       SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase o USING (purchase_id)
       WHERE l.receipt_id = s.receipt_id AND l.omitted_at IS NULL AND o.facts ? 'refund_retracted_at_ms')
+  AND NOT EXISTS (SELECT FROM ledger.server_question o WHERE o.receipt_id = s.receipt_id)
 
 -- name: find_uncovered
 -- Incidents: returns the subscriptions and one-time purchases that receipts $1 hold and that no receipt polls, or only

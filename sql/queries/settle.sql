@@ -1,15 +1,18 @@
 -- One settlement: its locks, its clock, and what it reads before it decides.
 
 -- name: read_linked
--- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, or by
--- which alone no owner is proved; locks nothing. An answer need not repeat it. A one-time purchase that an answer leaves out was used up, and stays the
--- receipt's; a subscription does not.
+-- Settlement: returns what the ledger links to those of receipts ($1) about which a claim or an order is to be decided, by
+-- which alone no owner is proved, or by which notifications have the Server API asked; locks nothing. An answer need not repeat
+-- it. A one-time purchase that an answer leaves out was used up, and stays the receipt's; a subscription does not.
 WITH claimed AS MATERIALIZED (
     -- OFFSET 0: looked up for each receipt, also by a plan that was made while the tables were empty.
     SELECT r.receipt_id FROM unnest($1::bigint[]) AS r(receipt_id)
     WHERE EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id AND NOT u.settled OFFSET 0)
        OR EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id OFFSET 0)
-       OR EXISTS (SELECT FROM ledger.receipt p WHERE p.receipt_id = r.receipt_id AND p.form = 'transaction_id' OFFSET 0)
+       OR EXISTS (
+           SELECT FROM ledger.receipt p
+           WHERE p.receipt_id = r.receipt_id AND (p.form = 'transaction_id' OR p.form <> 'receipt' AND EXISTS (
+               SELECT FROM ledger.poll_schedule q WHERE q.receipt_id = p.receipt_id AND q.follow_ups > 0)) OFFSET 0)
 )
 SELECT c.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id

@@ -332,11 +332,15 @@ extension PurchaseFacts {
 }
 
 extension PurchaseState {
-    /// Returns whether Apple's answers show what a signed text states, likewise.
+    /// Returns whether Apple's answers show what a signed text states, likewise, but for the share of a refund.
     package func shows(_ row: TransactionRow) -> Bool {
         guard revokedAt != nil, refundRetractedAt == nil else { return row.cancelledAt == nil }
         return facts.revocation.shows(row)
-            && !facts.revocation.contradicts(row.revocationPercentage, by: facts.revocationPercentage)
+    }
+
+    /// Returns whether they show the share of a refund that it states: the Server API alone can.
+    package func showsShare(of row: TransactionRow) -> Bool {
+        row.revocationPercentage.map { $0 == facts.refundShown?.value } ?? true
     }
 }
 

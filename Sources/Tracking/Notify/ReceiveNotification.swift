@@ -301,7 +301,7 @@ extension LedgerIntake {
             run.releaseUnable()
             let numbers = Parameter.int8s(receipts.map(\.number))
             try transaction.query(Queries.giveUp, [numbers])
-            try run.writePolling(in: transaction)
+            try run.writePolling(refused: receipts, in: transaction)
             try transaction.query(Queries.unschedule, [numbers])
             return receipts.count == Int(Self.takenUpMax)
         }

@@ -12,12 +12,16 @@ struct WaitingNotification: Sendable {
     let isPriceTaken: Bool
     /// What its texts state; nil where they cannot be read any more.
     let evidence: Evidence?
+    /// Whether it is about a one-time purchase, and the Server API is asked about it by another receipt than the batch's.
+    let isServerAsked: Bool
     /// Whether the ledger knows the subscription or purchase that it is about.
     var isKnown = false
     /// Whether the ledger has what it names.
     var isFound = false
     /// Whether the ledger shows what it states.
     var isShown = false
+    /// Whether the ledger shows what verifyReceipt can show of it.
+    var isShownByReceipts = false
     /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal. The planned check shows what
     /// became of a renewal that waited for it.
     var isTransactionShown = false
@@ -26,10 +30,11 @@ struct WaitingNotification: Sendable {
     /// Whether its price does.
     var takesPrice = false
 
-    /// Whether Apple is asked until an answer shows what it states, and none did. What became known by an answer that does not
-    /// show it yet takes up what was stored before.
-    var isAwaited: Bool {
-        evidence != nil && !isShown && (effect == .asked || effect == .unpolled && isKnown)
+    /// Whether Apple is asked until an answer shows what it states, and none did: the Server API, or the channel that can show
+    /// less. What became known by an answer that does not show it yet takes up what was stored before.
+    func isAwaited(ofServer: Bool = true) -> Bool {
+        evidence != nil && !(ofServer ? isShown : isShownByReceipts)
+            && (effect == .asked || effect == .unpolled && isKnown)
     }
 }
 
@@ -54,19 +59,21 @@ extension SettlementRun {
         let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
         guard !settled.isEmpty else { return [] }
         let receipts = Set(settled.map(\.claim.receiptID))
+        let answered = Parameter.int8s(receipts.map(\.number).sorted())
         func isPolled(_ polling: PollingDraft) -> Bool { polling.storedPoller.map(receipts.contains) ?? false }
         var subjects = Set(settled.flatMap(\.subscriptionKeys))
-        subjects.formUnion(settled.flatMap { $0.purchases.map(\.key.subject) })
+        subjects.formUnion(settled.flatMap { contents(of: $0).purchases.map(\.subject) })
         subjects.formUnion(subscriptions.filter { isPolled($0.value.polling) }.map(\.key))
         subjects.formUnion(purchases.filter { isPolled($0.value.polling) }.map(\.key.subject))
         let rows = try transaction.query(
             Queries.readWaitingNotifications,
-            SubscriptionRowKey.parameters(subjects.sorted()) + [.int4(Self.waitingMax)])
+            SubscriptionRowKey.parameters(subjects.sorted()) + [.int4(Self.waitingMax), answered])
         return try rows.map { row in
             WaitingNotification(
                 id: try row.int8("notification_id"), subject: try SubscriptionRowKey(subject: row),
                 signedAt: try row.instant("signed_at"), effect: try row.word("effect"),
-                isPriceTaken: try row.bool("price_taken"), evidence: read(try KeptNotification(row: row)))
+                isPriceTaken: try row.bool("price_taken"), evidence: read(try KeptNotification(row: row)),
+                isServerAsked: try row.bool("is_server_asked"))
         }
     }
 
@@ -75,20 +82,18 @@ extension SettlementRun {
     mutating func takeDetailsAlong() {
         for index in waiting.indices { look(for: &waiting[index]) }
         // What shows a newer notification shows the older ones too.
-        for older in waiting.indices where !waiting[older].isShown {
+        for older in waiting.indices {
             let (subject, signedAt) = (waiting[older].subject, waiting[older].signedAt)
-            waiting[older].isShown = waiting.contains {
-                $0.subject == subject && $0.signedAt > signedAt && $0.isShown
-            }
+            let newer = waiting.filter { $0.subject == subject && $0.signedAt > signedAt }
+            if newer.contains(where: \.isShown) { waiting[older].isShown = true }
+            if newer.contains(where: \.isShownByReceipts) { waiting[older].isShownByReceipts = true }
         }
-        let ending = endingQuestions
         for index in waiting.indices {
             let (notification, key) = (waiting[index], waiting[index].subject)
             guard let evidence = notification.evidence, notification.isFound else { continue }
             let isTaken =
                 notification.isShown
-                || notification.isTransactionShown
-                    && (!notification.isAwaited || ending.contains { polls($0, key) })
+                || notification.isTransactionShown && (!notification.isAwaited() || isEnding(notification))
             waiting[index].isTaken = isTaken
             waiting[index].takesPrice = evidence.transactions.contains { $0.price != nil }
             for row in evidence.transactions.map({ isTaken ? $0 : $0.withoutShare }) {
@@ -117,45 +122,59 @@ extension SettlementRun {
             guard let state = purchases[bought]?.state else { return }
             notification.isKnown = true
             notification.isFound = true
-            notification.isShown = purchase.transactions.allSatisfy(state.shows)
-            notification.isTransactionShown = notification.isShown
+            notification.isShownByReceipts = purchase.transactions.allSatisfy(state.shows)
+            notification.isTransactionShown = notification.isShownByReceipts
+            let subject = notification.subject
+            let isServerAsked =
+                notification.isServerAsked || batch.contains { $0.server != nil && asks($0, about: subject) }
+            notification.isShown =
+                notification.isShownByReceipts
+                && (!isServerAsked || purchase.transactions.allSatisfy(state.showsShare))
         } else if let draft = subscriptions[key], draft.wasChecked, let state = draft.state {
             notification.isKnown = true
             var slice = evidence.slice(of: key.id)
             notification.isFound = evidence.transactions.allSatisfy { state.facts.addingDetails(of: $0) != nil }
             notification.isShown = notification.isFound && state.shows(slice)
+            notification.isShownByReceipts = notification.isShown
             slice.renewals = []
             notification.isTransactionShown = notification.effect == .planned || state.shows(slice)
         }
     }
 
-    /// The receipts whose answers are the last ones that a notification waits for.
-    private var endingQuestions: [ReceiptID] {
-        batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID).filter { receipt in
-            pollers?.schedules[receipt].map { $0.followUps <= 1 && !$0.isWanted } ?? false
+    /// Whether the batch's answers are the last ones that a notification waits for.
+    private func isEnding(_ notification: WaitingNotification) -> Bool {
+        let asking = batch.filter {
+            $0.evidence != nil && !isRepeated($0) && asks($0, about: notification.subject)
+        }
+        return !notification.isServerAsked && !asking.isEmpty
+            && asking.allSatisfy { settlement in
+                let schedule = pollers?.schedules[settlement.claim.receiptID]
+                return !notification.isAwaited(ofServer: settlement.server != nil)
+                    || schedule.map { $0.followUps <= 1 && !$0.isWanted } ?? false
+            }
+    }
+
+    /// Whether a receipt is asked because of a notification, and no answer shows what that states.
+    private func isAwaited(of settlement: Settlement) -> Bool {
+        waiting.contains {
+            $0.isAwaited(ofServer: settlement.server != nil) && asks(settlement, about: $0.subject)
         }
     }
 
-    /// Whether a receipt is asked about because of a notification, and no answer shows what that states.
-    private func isAwaited(of receipt: ReceiptID) -> Bool {
-        waiting.contains { $0.isAwaited && polls(receipt, $0.subject) }
-    }
-
-    private func polls(_ receipt: ReceiptID, _ subject: SubscriptionRowKey) -> Bool {
-        subscriptions[subject]?.polling.poller == receipt
-            || purchases.contains { $0.key.subject == subject && asks(receipt, $0.value.polling) }
-    }
-
-    /// Whether a receipt is asked about a purchase: it polls it, or a notification asks it beside the receipt that does.
-    private func asks(_ receipt: ReceiptID, _ polling: PollingDraft) -> Bool {
-        polling.poller == receipt
-            || receipts[receipt]?.sender == ReceiptSender.none && polling.offers.contains(receipt)
+    /// Whether an answer is one about what a notification is about: its receipt polls that, or the Server API is asked by it about
+    /// a one-time purchase, whether or not the answer names it.
+    private func asks(_ settlement: Settlement, about subject: SubscriptionRowKey) -> Bool {
+        let receipt = settlement.claim.receiptID
+        return subscriptions[subject]?.polling.poller == receipt
+            || purchases.contains { $0.key.subject == subject && $0.value.polling.poller == receipt }
+            || settlement.claim.form != .receipt
+                && contents(of: settlement).purchases.contains { $0.subject == subject }
     }
 
     /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next one comes.
     func followUps(after settlement: Settlement, policy: Policy) -> (left: Int, by: Instant?) {
         let receipt = settlement.claim.receiptID
-        guard let schedule = pollers?.schedules[receipt], isAwaited(of: receipt) else { return (0, nil) }
+        guard let schedule = pollers?.schedules[receipt], isAwaited(of: settlement) else { return (0, nil) }
         let taken = followUpsTakenOver(by: receipt)
         if taken > schedule.followUps { return (taken, recordedAt + Self.pace(of: taken, policy)) }
         guard schedule.followUps > 0 else { return (0, nil) }
@@ -174,7 +193,7 @@ extension SettlementRun {
     /// Returns with how many follow-ups a receipt goes on, because it polls from now on what notifications wait for: those of
     /// the receipt that polled it before; all, where no answer showed it before, because failed calls use up none.
     private func followUpsTakenOver(by receipt: ReceiptID) -> Int {
-        let subjects = Set(waiting.filter(\.isAwaited).map(\.subject))
+        let subjects = Set(waiting.filter { $0.isAwaited() }.map(\.subject))
         let polled =
             subscriptions.filter { subjects.contains($0.key) }.map(\.value.polling)
             + purchases.filter { subjects.contains($0.key.subject) }.map(\.value.polling)
@@ -193,17 +212,13 @@ extension SettlementRun {
     /// Stores what became of the notifications. One that an answer shows, or that is asked about no more, is done.
     func writeNotifications(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         let settled = plans.filter { $0.settlement.evidence != nil }
-        let answered = settled.filter { $0.followUps == 0 }.map(\.settlement.claim.receiptID)
-        let asking = settled.filter { $0.followUps > 0 }.map(\.settlement.claim.receiptID)
         func effect(of notification: WaitingNotification) -> NotificationEffect? {
             guard notification.evidence != nil else { return .noFacts }
             if notification.isTaken { return .applied }
-            if notification.effect == .unpolled, notification.isAwaited,
-                asking.contains(where: { polls($0, notification.subject) })
-            {
-                return .asked
-            }
-            let isAnswered = answered.contains { polls($0, notification.subject) }
+            let asking = settled.filter { asks($0.settlement, about: notification.subject) }
+            let goesOn = asking.contains { $0.followUps > 0 }
+            if goesOn, notification.effect == .unpolled, notification.isAwaited() { return .asked }
+            let isAnswered = !asking.isEmpty && !goesOn && !notification.isServerAsked
             return notification.effect == .asked && isAnswered ? .unshown : nil
         }
         let news = waiting.map { (notification: $0, effect: effect(of: $0)) }

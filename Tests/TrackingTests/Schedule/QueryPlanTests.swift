@@ -77,6 +77,10 @@ struct QueryPlanTests {
             ["period_of_line_item", "transaction_alias_by_id", "subscription_pkey"]
         ),
         (Queries.readLinked, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
+        (
+            Queries.readWaitingNotifications, "\(small), \(environments), \(items), 1000, \(ids)",
+            ["purchase_natural_key", "receipt_digest_unique", "poll_schedule_pkey"]
+        ),
         (Queries.markOmissions, "now(), \(ids), '{}', '{}', '{}', '{}', \(ids), \(ids)", ["subscription_pkey"]),
         (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
         (
