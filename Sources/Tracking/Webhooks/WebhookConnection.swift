@@ -47,32 +47,41 @@ final class WebhookConnections: Sendable {
         }) {
             // It may have been closed meanwhile: then another one is made.
             do {
-                let connection = channel.eventLoop.makeSucceededFuture(channel)
-                return try await exchange(body, headers, address, on: connection, by: deadline)
+                return try await exchange(body, headers, address, on: channel.eventLoop, by: deadline) {
+                    $0.makeSucceededFuture(channel)
+                }
             } catch WebhookCallError.closed { try Task.checkCancellation() }
         }
-        return try await exchange(body, headers, address, on: connect(to: address), by: deadline)
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        return try await exchange(body, headers, address, on: loop, by: deadline) { [self] in
+            connect(to: address, on: $0)
+        }
     }
 
     private func exchange(
-        _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on connection: EventLoopFuture<any Channel>,
-        by deadline: NIODeadline
+        _ body: [UInt8], _ headers: HTTPHeaders, _ address: WebhookAddress, on loop: any EventLoop,
+        by deadline: NIODeadline, over connect: @escaping @Sendable (any EventLoop) -> EventLoopFuture<any Channel>
     ) async throws -> WebhookAnswer {
         let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: address.target, headers: headers)
-        let answer = connection.eventLoop.makePromise(of: WebhookAnswer.self)
-        connection.cascadeFailure(to: answer)
-        // The call is there before a handshake can fail, whose failure is then the call's.
-        connection.whenSuccess { [self] channel in
-            let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
-                channel.pipeline.fireErrorCaught(WebhookCallError.late)
+        let answer = loop.makePromise(of: WebhookAnswer.self)
+        // In one turn of the loop: the call is there before a handshake can fail, whose failure is then the call's.
+        loop.execute { [self] in
+            let connection = connect(loop)
+            connection.cascadeFailure(to: answer)
+            connection.whenSuccess { [self] channel in
+                let timer = loop.scheduleTask(deadline: deadline) {
+                    channel.pipeline.fireErrorCaught(WebhookCallError.late)
+                }
+                let turn = WebhookTurn(head: head, body: ByteBuffer(bytes: body), answer: answer) { [self] isOver in
+                    timer.cancel()
+                    guard isOver else { return channel.close(promise: nil) }
+                    idle.withLock { $0[address.place, default: []].append(channel) }
+                }
+                answer.futureResult.whenFailure { _ in channel.close(promise: nil) }
+                channel.writeAndFlush(turn).whenFailure {
+                    answer.fail($0 is ChannelError ? WebhookCallError.closed : $0)
+                }
             }
-            let turn = WebhookTurn(head: head, body: ByteBuffer(bytes: body), answer: answer) { [self] isOver in
-                timer.cancel()
-                guard isOver else { return channel.close(promise: nil) }
-                idle.withLock { $0[address.place, default: []].append(channel) }
-            }
-            answer.futureResult.whenFailure { _ in channel.close(promise: nil) }
-            channel.writeAndFlush(turn).whenFailure { answer.fail($0 is ChannelError ? WebhookCallError.closed : $0) }
         }
         return try await withTaskCancellationHandler {
             try await answer.futureResult.get()
@@ -81,9 +90,8 @@ final class WebhookConnections: Sendable {
         }
     }
 
-    private func connect(to address: WebhookAddress) -> EventLoopFuture<any Channel> {
-        let loop = MultiThreadedEventLoopGroup.singleton.next()
-        return ClientBootstrap(group: loop)
+    private func connect(to address: WebhookAddress, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
+        ClientBootstrap(group: loop)
             .connectTimeout(Self.connectTimeout)
             .resolver(JudgedAddresses(addresses: loop.makePromise()) { [judge] in judge($0, address.isSecure) })
             .connect(host: address.host, port: address.port)
