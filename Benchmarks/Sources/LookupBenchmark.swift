@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import NIOCore
+import Server
 import Subscriptions
 
 /// Lookups over HTTP beside a constant route of the same server.
@@ -71,27 +72,36 @@ struct LookupBenchmark: AsyncParsableCommand {
         try await besideAWorker(world, key: String(key))
     }
 
-    /// What each layer of a lookup adds to the processor time of its server.
+    /// What each layer of a lookup adds to the processor time of its server: first the framework's, then ours on its route.
     private func layers(_ world: World, key: String) async throws {
         var before = 0.0
         func price(_ name: String, of server: String, port: Int, _ request: @escaping @Sendable (Int) -> ByteBuffer)
-            async throws
+            async throws -> Double
         {
             let load = LoadGenerator(port: port, connections: connections)
             let used = try await measured(world, name) { try await load.run(seconds: seconds / 2, request: request) }.1
                 .microseconds(in: server)
             print("  its price: \((used - before).shown) µs")
-            before = used
+            return used
         }
-        try await price(
+        before = try await price(
             "a handler of swift-nio, constant JSON", of: "layers", port: Self.port + 2,
             requests("/constant/", end: "", key: key))
+        var framework: Double?
         for (name, path) in LookupLayers.routes {
-            try await price(name, of: "layers", port: Self.port + 1, requests(path, end: "", key: key))
+            before = try await price(name, of: "layers", port: Self.port + 1, requests(path, end: "", key: key))
+            framework = framework ?? before
         }
-        try await price(
-            "key, app, problems, metrics, two clocks, JSON: the whole lookup", of: "server", port: Self.port,
-            lookups(key: key))
+        before = framework ?? 0
+        for (name, path) in LookupLadder.rungs {
+            before = try await price(name, of: "layers", port: Self.port + 3, requests(path, end: "", key: key))
+        }
+        before = try await price(
+            "the lookup of a server with all its routes", of: "server", port: Self.port, lookups(key: key))
+        let limited = ["key", "create", "--scope", "read", "--rate", "1000000"]
+        let rated = try await world.run(limited).split(separator: "\n").last ?? ""
+        _ = try await price(
+            "the key's rate and its headers", of: "server", port: Self.port, lookups(key: String(rated)))
     }
 
     private func atFullSpeed(_ world: World, key: String) async throws {

@@ -1,3 +1,4 @@
+import AppStore
 import ArgumentParser
 import Hummingbird
 import HummingbirdCore
@@ -14,7 +15,7 @@ import Tracking
 struct LookupLayers: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "layers", shouldDisplay: false)
 
-    @Option(help: "The port to listen on; the one behind it answers without the framework.")
+    @Option(help: "The port to listen on; those behind it answer without the framework, and with our layers.")
     var port: Int
 
     /// What each route adds to the one before it, with its path; a customer's name follows.
@@ -38,7 +39,8 @@ struct LookupLayers: AsyncParsableCommand {
             }
             .bind(host: "127.0.0.1", port: port + 1).get()
         let database = Database(DatabaseConfiguration(connectionString: try World.value("DATABASE_URL"))) { print($0) }
-        let customers = SubscriptionLedger(database: database).customers
+        let ledger = SubscriptionLedger(database: database)
+        let customers = ledger.customers
         let router = Router()
         router.get("/constant/{id}") { _, _ in Self.constant }
         router.get("/read/{id}") { _, context in
@@ -53,11 +55,16 @@ struct LookupLayers: AsyncParsableCommand {
         let responder = router.buildResponder()
         var logger = Logger(label: "layers")
         logger.logLevel = .error
+        let tracker = Tracker(
+            ledger: ledger, appStore: AppStoreClient { _ in fatalError("Nothing here asks Apple.") },
+            options: TrackerOptions(), logger: logger)
+        async let ladder: Void = LookupLadder.serve(tracker, port: port + 2, logger: logger)
         try await Application(
             responder: responder, server: HTTPServerBuilder { _ in Connections(responder: responder) },
             configuration: .init(address: .hostname("127.0.0.1", port: port)),
             logger: logger
         ).run()
+        try await ladder
         try await bare.close()
     }
 
