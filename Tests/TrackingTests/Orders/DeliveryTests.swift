@@ -337,8 +337,8 @@ struct QueuePlanTests {
         "SELECT ledger.settle_deliveries(1, ARRAY[401]::bigint[], 'key 1', NULL)",
     ]
 
-    /// The rows and index entries of deliveries and of the queue that this transaction read so far.
-    private static let entries = Statement.test(
+    /// The rows and index entries of deliveries and of the queue that this transaction read so far, and its session shortly before.
+    static let entries = Statement.test(
         """
         SELECT sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint AS entries FROM pg_class c
         WHERE c.oid IN ('ledger.delivery'::regclass, 'ledger.due_delivery'::regclass)

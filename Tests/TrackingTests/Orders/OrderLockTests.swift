@@ -103,12 +103,7 @@ struct OrderLockTests {
             try await test.check(try await test.upload("a"), test.bought(at: days))
             #expect(try await test.text("SELECT count(*) FROM ledger.delivery") == "60")
             // What the session read before stays counted until PostgreSQL passes it on.
-            let entries = Statement.test(
-                """
-                SELECT sum(pg_stat_get_xact_tuples_returned(c.oid))::bigint AS entries FROM pg_class c
-                WHERE c.oid = 'ledger.delivery'::regclass
-                   OR c.oid IN (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = 'ledger.delivery'::regclass)
-                """)
+            let entries = DeliveryTests.entries
             let read = try await test.database.transaction { transaction in
                 let before = try transaction.query(entries)[0].int8("entries")
                 let paying = try transaction.query(
