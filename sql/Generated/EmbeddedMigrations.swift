@@ -1582,6 +1582,7 @@ CREATE INDEX notification_of_subscription
 -- After the index above: of two that cost the same, as in an empty table, PostgreSQL takes the newer one.
 ALTER TABLE ledger.notification ADD CONSTRAINT notification_is_kept_once UNIQUE (app_id, apple_id);
 CREATE INDEX notification_of_consumption ON ledger.notification (signed_at) WHERE kind = 'CONSUMPTION_REQUEST';
+CREATE INDEX notification_of_refund ON ledger.notification (app_id) WHERE kind = 'REFUND';
 CREATE INDEX notification_account_token ON ledger.notification (app_id, account_token) WHERE account_token IS NOT NULL;
 CREATE INDEX notification_waits ON ledger.notification (app_id, original_transaction_id, environment)
     WHERE effect IN ('asked', 'planned', 'unpolled', 'unshown');

@@ -3303,9 +3303,11 @@ SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.origin
        s.renewal_path, s.suspected,
        s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
        lower(o.valid) AS owned_since, o.cause AS owned_because, (
-           SELECT e.kind::text FROM ledger.event e
+           SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.subscription_id = s.subscription_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
-           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by
+           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by, EXISTS (
+           SELECT FROM ledger.receipt_subscription l JOIN ledger.upload u USING (receipt_id)
+           WHERE l.subscription_id = s.subscription_id AND u.customer_id = o.customer_id) AS owner_sent
 FROM ledger.subscription s
 LEFT JOIN ledger.poll_schedule d ON d.receipt_id = s.polled_by
 LEFT JOIN ledger.ownership o
@@ -3330,9 +3332,11 @@ SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_t
        c.name AS owner,
        o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since,
        o.cause AS owned_because, (
-           SELECT e.kind::text FROM ledger.event e
+           SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.purchase_id = p.purchase_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
-           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by
+           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by, EXISTS (
+           SELECT FROM ledger.receipt_purchase l JOIN ledger.upload u USING (receipt_id)
+           WHERE l.purchase_id = p.purchase_id AND u.customer_id = o.customer_id) AS owner_sent
 FROM ledger.purchase p
 LEFT JOIN ledger.product d USING (app_id, product_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
@@ -3762,8 +3766,8 @@ FOR UPDATE SKIP LOCKED
     /// Returns the oldest verified notifications of app $1, at most $2, about one-time purchases that no receipt polls by the Server
     package static let findUnaskedPurchases = SQLFile("find_unasked_purchases", #"""
 -- Returns the oldest verified notifications of app $1, at most $2, about one-time purchases that no receipt polls by the Server
--- API, which was not asked since, and the receipts that poll them; locks the notifications, and leaves out those that another
--- worker has.
+-- API, which was not asked since, and the receipts that poll them: those that no answer showed, and refunds whose share none
+-- showed. Locks the notifications, and leaves out those that another worker has.
 SELECT n.notification_id, n.app_id, n.environment::text AS environment,
        COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id, p.polled_by
 FROM ledger.notification n
@@ -3771,7 +3775,14 @@ JOIN ledger.app a USING (app_id)
 JOIN ledger.purchase p
   ON p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
 LEFT JOIN ledger.receipt r ON r.receipt_id = p.polled_by
-WHERE n.app_id = $1::int AND n.effect IN ('asked', 'unshown') AND a.removed_at IS NULL
+WHERE n.notification_id IN (
+        SELECT w.notification_id FROM ledger.notification w WHERE w.app_id = $1::int AND w.effect IN ('asked', 'unshown')
+        UNION ALL
+        SELECT w.notification_id FROM ledger.notification w
+        WHERE w.app_id = $1::int AND w.kind = 'REFUND' AND w.effect = 'applied')
+  AND a.removed_at IS NULL
+  AND (n.effect <> 'applied' OR p.revoked_at IS NOT NULL
+      AND ledger.shown_percentage(p.facts) IS DISTINCT FROM (p.facts #>> '{refunded,percentage}')::int)
   AND (p.polled_by IS NULL OR r.form = 'receipt' AND a.verifier <> 'server_api')
   AND NOT EXISTS (
       SELECT FROM ledger.receipt t LEFT JOIN ledger.poll_schedule q USING (receipt_id)

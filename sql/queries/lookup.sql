@@ -203,9 +203,11 @@ SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.origin
        s.renewal_path, s.suspected,
        s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
        lower(o.valid) AS owned_since, o.cause AS owned_because, (
-           SELECT e.kind::text FROM ledger.event e
+           SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.subscription_id = s.subscription_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
-           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by
+           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by, EXISTS (
+           SELECT FROM ledger.receipt_subscription l JOIN ledger.upload u USING (receipt_id)
+           WHERE l.subscription_id = s.subscription_id AND u.customer_id = o.customer_id) AS owner_sent
 FROM ledger.subscription s
 LEFT JOIN ledger.poll_schedule d ON d.receipt_id = s.polled_by
 LEFT JOIN ledger.ownership o
@@ -228,9 +230,11 @@ SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_t
        c.name AS owner,
        o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since,
        o.cause AS owned_because, (
-           SELECT e.kind::text FROM ledger.event e
+           SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.purchase_id = p.purchase_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
-           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by
+           ORDER BY e.version DESC, e.ordinal DESC LIMIT 1) AS owned_by, EXISTS (
+           SELECT FROM ledger.receipt_purchase l JOIN ledger.upload u USING (receipt_id)
+           WHERE l.purchase_id = p.purchase_id AND u.customer_id = o.customer_id) AS owner_sent
 FROM ledger.purchase p
 LEFT JOIN ledger.product d USING (app_id, product_id)
 LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by

@@ -224,8 +224,8 @@ FOR UPDATE SKIP LOCKED
 
 -- name: find_unasked_purchases
 -- Returns the oldest verified notifications of app $1, at most $2, about one-time purchases that no receipt polls by the Server
--- API, which was not asked since, and the receipts that poll them; locks the notifications, and leaves out those that another
--- worker has.
+-- API, which was not asked since, and the receipts that poll them: those that no answer showed, and refunds whose share none
+-- showed. Locks the notifications, and leaves out those that another worker has.
 SELECT n.notification_id, n.app_id, n.environment::text AS environment,
        COALESCE(n.transaction_id, n.original_transaction_id) AS transaction_id, p.polled_by
 FROM ledger.notification n
@@ -233,7 +233,14 @@ JOIN ledger.app a USING (app_id)
 JOIN ledger.purchase p
   ON p.app_id = n.app_id AND p.environment = n.environment AND p.original_transaction_id = n.original_transaction_id
 LEFT JOIN ledger.receipt r ON r.receipt_id = p.polled_by
-WHERE n.app_id = $1::int AND n.effect IN ('asked', 'unshown') AND a.removed_at IS NULL
+WHERE n.notification_id IN (
+        SELECT w.notification_id FROM ledger.notification w WHERE w.app_id = $1::int AND w.effect IN ('asked', 'unshown')
+        UNION ALL
+        SELECT w.notification_id FROM ledger.notification w
+        WHERE w.app_id = $1::int AND w.kind = 'REFUND' AND w.effect = 'applied')
+  AND a.removed_at IS NULL
+  AND (n.effect <> 'applied' OR p.revoked_at IS NOT NULL
+      AND ledger.shown_percentage(p.facts) IS DISTINCT FROM (p.facts #>> '{refunded,percentage}')::int)
   AND (p.polled_by IS NULL OR r.form = 'receipt' AND a.verifier <> 'server_api')
   AND NOT EXISTS (
       SELECT FROM ledger.receipt t LEFT JOIN ledger.poll_schedule q USING (receipt_id)

@@ -1,8 +1,9 @@
 extension Fact<Revocation> {
-    /// Returns whether it is the revocation of a date: the channels may round differently.
+    /// Returns whether it is the revocation of a date. Where one of the channels gives whole seconds only, both are a second apart
+    /// at the most.
     func isDated(_ date: Instant?) -> Bool {
         guard let date, let cancelledAt = value.cancelledAt else { return false }
-        return cancelledAt - .minutes(1) <= date && date <= cancelledAt + .minutes(1)
+        return cancelledAt - .seconds(1) <= date && date <= cancelledAt + .seconds(1)
     }
 
     /// Returns whether it is the revocation that a text states, by date, and by the reason where a text of the same channel

@@ -59,8 +59,12 @@ extension Reasons {
         package let since: Instant?
         /// Why the owner has it; nil for none.
         package let cause: OwnershipCause?
-        /// Whether another customer owned it before.
+        /// Whether another customer owned it before, by more than a pointer.
         package let wasTransferred: Bool
+        /// Whether another customer only pointed at it before.
+        package let wasPointedAt: Bool
+        /// Whether the owner uploaded a receipt that holds it.
+        package let hasSent: Bool
     }
 
     /// The state of a receipt at Apple.
@@ -261,7 +265,9 @@ extension Reasons.Ownership {
         isCustomer = try row.bool("is_owner")
         since = try row.instantIfPresent("owned_since")
         cause = try row.wordIfPresent("owned_because")
-        wasTransferred = try row.textIfPresent("owned_by") == EventKind.ownershipTransferred.rawValue
+        let last = try row.textIfPresent("owned_by")
+        (wasTransferred, wasPointedAt) = (last == EventKind.ownershipTransferred.rawValue, last == "from_pointer")
+        hasSent = try row.bool("owner_sent")
     }
 }
 

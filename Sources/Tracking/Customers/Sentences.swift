@@ -155,7 +155,8 @@ extension Reasons.Ownership {
         case .split: "the merge that took it from them was undone"
         case .assignment: "a person assigned it to them"
         case .pointer: "they only pointed at it, and no other customer claims it"
-        case .token where !isNamed: "the purchase itself names an order of theirs (app_account_token)"
+        case .token where !isNamed:
+            "the purchase itself names an order of theirs, or a name that is theirs now (app_account_token)"
         case .token, .upload, .imported, nil:
             if isNamed {
                 "the purchase itself names them (app_account_token)"
@@ -163,6 +164,10 @@ extension Reasons.Ownership {
                 "an import named them as its owner"
             } else if wasTransferred {
                 "they uploaded it after another customer owned it, and the app's policy transferred it"
+            } else if wasPointedAt {
+                "they showed it; another customer had only pointed at it"
+            } else if !hasSent {
+                "they own what else is in the receipt that holds it"
             } else {
                 "they were the first to upload a receipt that holds it"
             }

@@ -32,9 +32,20 @@ struct WaitingNotification: Sendable {
 
     /// Whether Apple is asked until an answer shows what it states, and none did: the Server API, or the channel that can show
     /// less. What became known by an answer that does not show it yet takes up what was stored before.
-    func isAwaited(ofServer: Bool = true) -> Bool {
-        evidence != nil && !(ofServer ? isShown : isShownByReceipts)
-            && (effect == .asked || effect == .unpolled && isKnown)
+    func isAwaited(ofServer: Bool = true) -> Bool { isAsked && !(ofServer ? isShown : isShownByReceipts) }
+
+    private var isAsked: Bool { evidence != nil && (effect == .asked || effect == .unpolled && isKnown) }
+
+    /// Returns the same, shown by nothing that may be older than a notification before it, of some: where Apple lags, an answer
+    /// from before both equals the second of two opposite changes. A refund of its date is none of that.
+    func doubted(beside all: [WaitingNotification]) -> WaitingNotification {
+        var doubted = self
+        if evidence?.transactions.contains(where: { $0.cancelledAt != nil }) == true { return self }
+        for older in all where older.subject == subject && older.signedAt < signedAt && older.isAsked {
+            if !older.isShown { doubted.isShown = false }
+            if !older.isShownByReceipts { doubted.isShownByReceipts = false }
+        }
+        return doubted
     }
 }
 
@@ -81,6 +92,11 @@ extension SettlementRun {
     /// refund once no further answer is awaited that shows what they state. Details decide money and reports alone.
     mutating func takeDetailsAlong() {
         for index in waiting.indices { look(for: &waiting[index]) }
+        waiting = waiting.map { [waiting] notification in
+            let doubted = notification.doubted(beside: waiting)
+            // After the last follow-up Apple lags no more.
+            return isEnding(doubted) ? notification : doubted
+        }
         // What shows a newer notification shows the older ones too.
         for older in waiting.indices {
             let (subject, signedAt) = (waiting[older].subject, waiting[older].signedAt)

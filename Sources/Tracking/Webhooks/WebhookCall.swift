@@ -105,7 +105,8 @@ package struct WebhookSender: Sendable {
         case HTTPParserError.invalidEOFState: WebhookCallError.closed.rawValue
         case is HTTPParserError: "What it answered is no HTTP."
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            "The TLS handshake failed, or its certificate is not one to trust; see that it is valid for the host."
+            "The TLS handshake failed, or its certificate is not one to trust; see that the port speaks TLS, and that the "
+                + "certificate is valid today and for the host, and signed by an authority that this machine knows."
         default: "The connection broke before an answer came."
         }
     }

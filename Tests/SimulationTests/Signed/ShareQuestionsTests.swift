@@ -78,8 +78,107 @@ struct ShareQuestionsTests {
 
     private static let shown = "SELECT COALESCE(ledger.shown_percentage(facts), 0)::text AS line FROM ledger.purchase"
 
+    @Test("An answer from before two opposite changes does not show the second one", arguments: [false, true])
+    func opposite(isPurchase: Bool) async throws {
+        try await SignedApp.with { app in
+            let week = app.transaction("1", from: 28, signedOn: 28.1)
+            func answer(_ day: Double, isChanged: Bool = false) async throws {
+                if isPurchase {
+                    try await app.deviceAnswer(on: day, isListed: true, refundedOn: isChanged ? 28 : nil)
+                } else {
+                    try await app.answer(on: day, [week], renews: !isChanged)
+                }
+            }
+            try await answer(28.1)
+            for (day, isChanged) in [(28.2, true), (28.201, false)] {
+                let share = isChanged ? 100_000 : nil
+                try await app.post(
+                    isPurchase
+                        ? app.notification(
+                            isChanged ? "REFUND" : "REFUND_REVERSED", status: nil,
+                            transaction: app.coins(signedOn: day, refunded: share), signedOn: day)
+                        : app.notification(
+                            "DID_CHANGE_RENEWAL_STATUS", isChanged ? "AUTO_RENEW_DISABLED" : "AUTO_RENEW_ENABLED",
+                            transaction: week, renewal: app.renewal(ends: 35, signedOn: day, renews: !isChanged),
+                            signedOn: day))
+            }
+            try await answer(28.202)
+            #expect(try await app.effects() == ["asked", "asked"], "Apple may lag behind both")
+            // Another reason to ask comes while Apple shows the first change only.
+            try await answer(28.203, isChanged: true)
+            #expect(try await app.effects().last == "asked")
+            let state =
+                "SELECT will_renew::text AS line FROM ledger.subscription UNION ALL "
+                + "SELECT (revoked_at IS NULL)::text FROM ledger.purchase"
+            #expect(try await app.rows(state) == ["false"])
+            for day in [28.204, 28.22, 28.24] where try await asked(app, ofServer: false) != [] || day > 28.21 {
+                try await answer(day)
+            }
+            #expect(try await app.rows(state) == ["true"])
+            #expect(try await app.effects() == ["applied", "applied"])
+            try await app.expectNoViolations()
+        }
+    }
+
+    @Test("Opposite changes that no answer tells apart are asked about to the last follow-up")
+    func untold() async throws {
+        try await SignedApp.with { app in
+            try await app.deviceAnswer(on: 28.1, isListed: true)
+            for (kind, share) in [("REFUND", 100_000), ("REFUND_REVERSED", nil)] as [(String, Int?)] {
+                let day = share == nil ? 28.201 : 28.2
+                try await app.post(
+                    app.notification(
+                        kind, status: nil, transaction: app.coins(signedOn: day, refunded: share), signedOn: day))
+            }
+            for left in ["3 60", "2 300", "1 600"] {
+                try await app.deviceAnswer(on: 28.3, isListed: true)
+                #expect(try await app.schedule(app.receipt) == [left])
+                #expect(try await app.effects() == ["asked", "asked"])
+            }
+            try await app.deviceAnswer(on: 28.4, isListed: true)
+            #expect(try await app.effects() == ["applied", "applied"])
+            try await app.expectNoViolations()
+        }
+    }
+
     private static func answered(_ receipt: ReceiptID) -> String {
         "SELECT (verified_at IS NOT NULL)::text AS line FROM ledger.receipt WHERE receipt_id = \(receipt)"
+    }
+
+    @Test("A share that was told while the app had no key is asked about once it has one", arguments: [false, true])
+    func keyComes(isAsked: Bool) async throws {
+        try await SignedApp.withKey { app in
+            try await hold(app, by: .device)
+            if isAsked {
+                let charge = app.coins(signedOn: 21.5)
+                try await app.post(
+                    app.notification("ONE_TIME_CHARGE", status: nil, transaction: charge, signedOn: 21.5))
+                try await app.serverAnswer(about: app.ownerless(), on: 22, [app.coinsRow(readOn: 22)])
+            }
+            try await app.tracker.ledger.apps.removeServerKey(of: ServedLedger.app)
+            let address = try await app.tracker.ledger.apps.openNotifications(of: ServedLedger.app)
+            let keyless = try #require(try await app.tracker.ledger.apps.notifiedApp(at: address))
+            let refund = try app.refund()
+            guard case .verified(let said) = try await app.tracker.receive(Array(refund.utf8), for: keyless) else {
+                return
+            }
+            _ = try await app.served.ledger.intake.keep(said, for: keyless)
+            try await app.deviceAnswer(on: 28.1, refundedOn: 28)
+            #expect(try await app.effects().last == "applied")
+            for round in 0..<2 {
+                try await app.giveKey()
+                while try await app.tracker.ledger.intake.takeUpOwnerless() {}
+                let pointed = try await app.ownerless()
+                #expect(try await asked(app, ofServer: true) == (round == 0 ? [pointed] : []))
+                try await app.expectNoViolations()
+                guard round == 0 else { continue }
+                try await app.serverAnswer(about: pointed, on: 28.2, [app.coinsRow(readOn: 28.2)])
+                try await app.serverAnswer(about: pointed, on: 28.3, [app.coinsRow(readOn: 28.3, refunded: 50_000)])
+                #expect(try await app.effects().last == "applied")
+                #expect(try await app.rows(Self.shown) == ["50000"])
+                try await app.expectNoViolations()
+            }
+        }
     }
 
     @Test("A question that a key takes with it is unshown, and the next key puts it again")
@@ -112,6 +211,19 @@ struct ShareQuestionsTests {
     func random(holder: Holder) async throws {
         // One after the other: each world has a database with connections of its own.
         for seed in 0..<6 as Range<UInt64> { try await live(holder, seed) }
+    }
+
+    /// Answers what notifications ask, on both channels, as a refund is.
+    private func answerAll(_ app: SignedApp, _ refund: (share: Int, day: Double)?, from start: Double) async throws {
+        for day in (1...5).map({ start + 0.002 * Double($0) }) {
+            if try await asked(app, ofServer: false) != [] {
+                try await app.deviceAnswer(on: day, isListed: true, refundedOn: refund?.day)
+            }
+            for receipt in try await asked(app, ofServer: true) {
+                let row = app.coinsRow(readOn: day, refunded: refund?.share, on: refund?.day ?? 28)
+                try await app.serverAnswer(about: receipt, on: day, [row])
+            }
+        }
     }
 
     private func live(_ holder: Holder, _ seed: UInt64) async throws {
@@ -158,15 +270,7 @@ struct ShareQuestionsTests {
                         Set(Invariant.allCases), otherwise: VerifyTerms(leaseSeconds: 60, speedup: 1)
                     ).map { "\($0)" } == [], "seed \(seed): \(steps)")
             }
-            for _ in 0..<5 {
-                day += 0.002
-                if try await asked(app, ofServer: false) != [] {
-                    try await app.deviceAnswer(on: day, isListed: true, refundedOn: refund?.day)
-                }
-                for receipt in try await asked(app, ofServer: true) {
-                    try await app.serverAnswer(about: receipt, on: day, [row(refund)])
-                }
-            }
+            try await answerAll(app, refund, from: day)
             let shown = try await app.rows(Self.shown).first.flatMap { Int($0) }
             #expect(shown == refund?.share ?? 0, "seed \(seed): \(steps)")
             let open = try await app.effects().filter { $0 != "applied" }

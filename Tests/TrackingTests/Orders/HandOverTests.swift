@@ -50,7 +50,7 @@ struct HandOverTests {
 
     /// What is said of an owner, by the cause that the log has.
     private static let causes: [(OwnershipCause, String)] = [
-        (.upload, "the first to upload"), (.imported, "an import"), (.token, "an order of theirs"),
+        (.upload, "the first to upload"), (.imported, "an import"), (.token, "an order of theirs, or a name"),
         (.proof, "the proof of their order"), (.merge, "a name that is theirs"), (.split, "was undone"),
         (.assignment, "a person assigned it"), (.pointer, "only pointed at it"),
     ]
@@ -75,6 +75,26 @@ struct HandOverTests {
                 #expect(said.contains(words), "\(cause): \(said)")
             }
             #expect(Set(Self.causes.map(\.0)) == Set(OwnershipCause.allCases))
+        }
+    }
+
+    @Test("What explains an owner tells a pointer before from a transfer, and the rest of a receipt from an upload")
+    func lesserCauses() async throws {
+        try await withLedger { test in
+            func said(of customer: String) async throws -> String {
+                let reasons = try await test.ledger.customers.reasons(
+                    app: test.app.bundleID, customer: customer,
+                    reading: EvidenceReader(answer: { _ in nil }, notification: { _ in nil }))
+                return reasons.purchases.map { $0.ownership.sentence(for: customer, accountToken: nil) }
+                    .joined(separator: " ")
+            }
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            #expect(try await said(of: "ann").contains("the first to upload a receipt that holds it"))
+            try await test.run("UPDATE ledger.event SET detail = detail || '{\"from_pointer\": true}'")
+            #expect(try await said(of: "ann").contains("another customer had only pointed at it"))
+            try await test.run("UPDATE ledger.event SET detail = detail - 'from_pointer'; DELETE FROM ledger.upload")
+            #expect(try await said(of: "ann").contains("what else is in the receipt that holds it"))
         }
     }
 

@@ -99,11 +99,14 @@ struct OrderLockTests {
             _ = try await test.place(days: -120)
             try await test.run("UPDATE ledger.purchase_order SET quantity = 2")
             // Sixty purchases are delivered, and sixty were made before anything is.
-            let days = (0..<120).map { (id: "p\($0)", days: ($0 < 60 ? -2 : -110) + Double($0) / 1_440) }
+            let days = (0..<120).map { number -> (id: String, days: Double) in
+                let first: Double = number < 60 ? -2 : -110
+                return (id: "p\(number)", days: first + Double(number) / 1_440)
+            }
             try await test.check(try await test.upload("a"), test.bought(at: days))
             #expect(try await test.text("SELECT count(*) FROM ledger.delivery") == "60")
             // What the session read before stays counted until PostgreSQL passes it on.
-            let entries = DeliveryTests.entries
+            let entries = QueuePlanTests.entries
             let read = try await test.database.transaction { transaction in
                 let before = try transaction.query(entries)[0].int8("entries")
                 let paying = try transaction.query(
