@@ -37,14 +37,16 @@ struct WaitingNotification: Sendable {
     private var isAsked: Bool { evidence != nil && (effect == .asked || effect == .unpolled && isKnown) }
 
     /// Returns the same, shown by nothing that may be older than a notification before it, of some: where Apple lags, an answer
-    /// from before both equals the second of two opposite changes. A refund of its date is none of that.
-    func doubted(beside all: [WaitingNotification]) -> WaitingNotification {
-        var doubted = self
-        if evidence?.transactions.contains(where: { $0.cancelledAt != nil }) == true { return self }
-        for older in all where older.subject == subject && older.signedAt < signedAt && older.isAsked {
-            if !older.isShown { doubted.isShown = false }
-            if !older.isShownByReceipts { doubted.isShownByReceipts = false }
+    /// from before both equals the second of two opposite changes. A refund of its date is none of that. Nil where nothing differs.
+    func doubted(beside all: [WaitingNotification]) -> WaitingNotification? {
+        guard isShownByReceipts, let evidence, evidence.transactions.allSatisfy({ $0.cancelledAt == nil }) else {
+            return nil
         }
+        let older = all.filter { $0.subject == subject && $0.signedAt < signedAt && $0.isAsked }
+        guard older.contains(where: { !$0.isShown }) else { return nil }
+        var doubted = self
+        doubted.isShown = false
+        doubted.isShownByReceipts = older.allSatisfy(\.isShownByReceipts)
         return doubted
     }
 }
@@ -93,7 +95,7 @@ extension SettlementRun {
     mutating func takeDetailsAlong() {
         for index in waiting.indices { look(for: &waiting[index]) }
         waiting = waiting.map { [waiting] notification in
-            let doubted = notification.doubted(beside: waiting)
+            guard let doubted = notification.doubted(beside: waiting) else { return notification }
             // After the last follow-up Apple lags no more.
             return isEnding(doubted) ? notification : doubted
         }
