@@ -145,7 +145,7 @@ struct ShareQuestionsTests {
         "SELECT (verified_at IS NOT NULL)::text AS line FROM ledger.receipt WHERE receipt_id = \(receipt)"
     }
 
-    @Test("A share that was told while the app had no key is asked about once it has one", arguments: [false, true])
+    @Test("A new key has Apple asked about the share of a refund that came without a key", arguments: [false, true])
     func keyComes(isAsked: Bool) async throws {
         try await SignedApp.withKey { app in
             try await hold(app, by: .device)
@@ -160,6 +160,7 @@ struct ShareQuestionsTests {
             let keyless = try #require(try await app.tracker.ledger.apps.notifiedApp(at: address))
             let refund = try app.refund()
             guard case .verified(let said) = try await app.tracker.receive(Array(refund.utf8), for: keyless) else {
+                Issue.record("The refund is not verified.")
                 return
             }
             _ = try await app.served.ledger.intake.keep(said, for: keyless)
