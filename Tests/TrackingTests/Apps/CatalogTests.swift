@@ -32,7 +32,7 @@ struct CatalogTests {
     func firstApply() async throws {
         try await withSubscriber { test in
             #expect(try await test.entitled() == yes)
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.ledger.apps.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
             for right in ["pro", "sync"] {
                 #expect(try await test.entitled(right) == yes)
@@ -49,7 +49,7 @@ struct CatalogTests {
     func removal() async throws {
         try await withSubscriber { test in
             try await test.ledger.apps.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.ledger.apps.applyCatalog([product(["pro", "new"])], to: test.app.bundleID)
             #expect(try await granted(test, "pro"))
             #expect(try await granted(test, "sync") == false)
@@ -69,7 +69,7 @@ struct CatalogTests {
     func productLeaves() async throws {
         try await withSubscriber { test in
             try await test.ledger.apps.applyCatalog([product(["pro"]), product(["x"], "other")], to: test.app.bundleID)
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.ledger.apps.applyCatalog([product(["x"], "other")], to: test.app.bundleID)
             #expect(try await granted(test, "pro") == false)
             #expect(try await granted(test, "monthly"))
@@ -170,5 +170,15 @@ struct MilliunitsTests {
         ] as [(Int64, String)])
     func written(_ milliunits: Int64, _ text: String) {
         #expect(Milliunits(milliunits).decimal == text)
+    }
+}
+
+extension TestLedger {
+    /// An instant after all that was recorded and before all that will be: instants here are of whole milliseconds.
+    fileprivate func betweenChanges() async throws -> Instant {
+        try await Task.sleep(for: .milliseconds(2))
+        let instant = try await ledger.now()
+        try await Task.sleep(for: .milliseconds(2))
+        return instant
     }
 }
