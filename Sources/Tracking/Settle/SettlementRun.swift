@@ -52,7 +52,7 @@ struct SettlementRun {
         let ids = batch.map(\.claim.receiptID)
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
-        linked = try LinkedContents(of: ids, in: transaction)
+        linked = try LinkedContents(of: batch.map(\.claim), in: transaction)
         let items = Self.lineItems(in: batch)
         let holders = try Self.holders(of: items, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
@@ -308,8 +308,11 @@ struct LinkedContents: Sendable {
 
     private init() {}
 
-    init(of receipts: [ReceiptID], in transaction: Transaction) throws {
-        for row in try transaction.query(Queries.readLinked, [.int8s(receipts.map(\.number))]) {
+    /// Reads what is linked to the receipts of claims: nothing to those that were never verified.
+    init(of claims: [Claim], in transaction: Transaction) throws {
+        let receipts = claims.filter { $0.environment != nil }.map(\.receiptID.number)
+        guard !receipts.isEmpty else { return }
+        for row in try transaction.query(Queries.readLinked, [.int8s(receipts)]) {
             let receipt = ReceiptID(try row.int8("receipt_id"))
             let subject = try SubscriptionRowKey(subject: row)
             if let id = try row.int8IfPresent("subscription_id") {
