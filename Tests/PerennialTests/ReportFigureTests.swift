@@ -53,24 +53,18 @@ private let history: OncePerSuite<(Database, KeptRows)> = OncePerSuite { lend in
         }
     }
 
-    /// The charges, refunds and prorations about which `ledger.money_of`, for some streams, and `ledger.revenue_of`, for
+    /// The charges, refunds and prorations about which `ledger.money_of`, for each stream, and `ledger.revenue_of`, for
     /// all, differ as known at an instant.
     static func otherMoney(in database: Database, knownAt: String) async throws -> Int64 {
         let sql = """
             WITH whole AS (
                 SELECT charge_kind, stream_id, occurred_at, kind, product_id, amount_milliunits, currency, price_basis
                 FROM ledger.revenue_of($1::text::timestamptz, NULL)
-            ), stream AS (
-                SELECT row_number() OVER () AS place, s.*
-                FROM (SELECT false AS is_purchase, subscription_id AS id FROM ledger.subscription
-                      UNION ALL SELECT true, purchase_id FROM ledger.purchase) s
             ), part AS (
-                SELECT CASE WHEN s.is_purchase THEN 'purchase' ELSE 'subscription' END, s.id, m.occurred_at, m.kind,
-                       m.product_id, m.amount_milliunits, m.currency, m.price_basis
-                FROM (SELECT array_agg(is_purchase ORDER BY place) AS are_purchases, array_agg(id ORDER BY place) AS ids,
-                             array_agg($1::text::timestamptz) AS known,
-                             array_agg(NULL::timestamptz) AS others FROM stream) n
-                CROSS JOIN LATERAL ledger.money_of(n.are_purchases, n.ids, n.known, n.others) m JOIN stream s USING (place))
+                SELECT s.kind, s.id, m.occurred_at, m.kind, m.product_id, m.amount_milliunits, m.currency, m.price_basis
+                FROM (SELECT 'subscription' AS kind, subscription_id AS id FROM ledger.subscription
+                      UNION ALL SELECT 'purchase', purchase_id FROM ledger.purchase) s
+                CROSS JOIN LATERAL ledger.money_of(s.kind, s.id, $1::text::timestamptz, NULL) m)
             SELECT count(*) AS differing
             FROM ((TABLE whole EXCEPT ALL TABLE part) UNION ALL (TABLE part EXCEPT ALL TABLE whole)) d
             """

@@ -210,12 +210,13 @@ COMMENT ON VIEW perennial.purchase_history IS 'Every one-time purchase as it was
 CREATE VIEW perennial.charge_history AS
 SELECT bundle_id, environment, 'subscription' AS kind, stream_id, charge_id, original_transaction_id, product_id,
        quantity, purchased_at, expires_at, cancelled_at, is_upgraded, offer, is_family_shared, first_known_at,
-       cancellation_known_at, known_from, known_until, price_milliunits, currency, revocation_percentage
+       cancellation_known_at, known_from, known_until, price_milliunits, currency, revocation_percentage, plan, seats,
+       revoked_seats, is_one_of_several, refunded_share
 FROM perennial.period_history
 UNION ALL
 SELECT bundle_id, environment, 'purchase', stream_id, stream_id, original_transaction_id, product_id, quantity,
-       purchased_at, NULL, revoked_at, false, NULL, false, first_known_at, revocation_known_at, known_from, known_until,
-       price_milliunits, currency, revocation_percentage
+       purchased_at, NULL, revoked_at, false, NULL, is_family_shared, first_known_at, revocation_known_at, known_from,
+       known_until, price_milliunits, currency, revocation_percentage, NULL, NULL, 0, false, refunded_share
 FROM perennial.purchase_history;
 COMMENT ON VIEW perennial.charge_history IS
     'Every period and one-time purchase as it was known for a while. (kind, charge_id) identifies a charge, (kind, '

@@ -18,10 +18,8 @@ CREATE TABLE ledger.webhook (
     fence                   bigint NOT NULL DEFAULT 0,
     lease_until             timestamptz NOT NULL DEFAULT '-infinity',
     created_at              timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT webhook_url_is_short CHECK (length(url) BETWEEN 1 AND 2000),
-    CONSTRAINT webhook_kinds_are_some CHECK (cardinality(kinds) > 0),
-    CONSTRAINT webhook_concurrency_is_some CHECK (concurrency BETWEEN 1 AND 64),
-    CONSTRAINT webhook_position_is_not_negative CHECK (position >= 0),
+    CONSTRAINT webhook_is_within_limits CHECK
+        (length(url) BETWEEN 1 AND 2000 AND cardinality(kinds) > 0 AND concurrency BETWEEN 1 AND 64 AND position >= 0),
     CONSTRAINT webhook_state_known CHECK (state IN ('on', 'resting', 'off')),
     CONSTRAINT webhook_rests_until_some_time CHECK ((state = 'resting') = (rest_until IS NOT NULL))
 ) WITH (fillfactor = 50);
@@ -88,14 +86,15 @@ $$;
 COMMENT ON FUNCTION ledger.iso8601 IS 'An instant as JSON has it, in UTC with milliseconds; null: it is infinite';
 
 CREATE FUNCTION ledger.rights_known(customer_id bigint, at timestamptz, OUT entitlements jsonb, OUT access jsonb)
-LANGUAGE plpgsql STABLE STRICT
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     spans ledger.entitlement_span[];
     knowledge timestamptz := at;
 BEGIN
-    IF EXISTS (SELECT FROM ledger.customer_merge m
-               WHERE m.customer_id = rights_known.customer_id AND m.applies @> rights_known.at) THEN
+    IF customer_id IS NULL OR EXISTS (
+        SELECT FROM ledger.customer_merge m
+        WHERE m.customer_id = rights_known.customer_id AND m.applies @> rights_known.at) THEN
         spans := '{}';
     -- After the customer's newest event the present catalog counts. What the event's own transaction stored is what the
     -- history says, if nothing began in between.
@@ -154,117 +153,78 @@ $$;
 COMMENT ON FUNCTION ledger.rights_known IS
     'What messages to webhooks say of a customer, the same at each call: what the customer may use at an instant as known at '
     'it, and the stretches of time with access from it on if nothing more is heard, outage allowances included (no from: it '
-    'runs already; no until: without end). With the present catalog where the customer has no later event. A merged name has '
-    'nothing of its own';
+    'runs already; no until: without end). With the present catalog where the customer has no later event. Nobody and '
+    'a merged name have nothing of their own';
 
--- The rules of ledger.charges_of and ledger.revenue_of, in a form whose plan serves a few streams, each at an instant of its
--- own: a test compares.
-CREATE FUNCTION ledger.money_of(are_purchases boolean[], streams bigint[], known_ats timestamptz[], others timestamptz[])
+-- The rules of ledger.charges_of and ledger.revenue_of, in a form whose plan serves one stream: a test compares.
+CREATE FUNCTION ledger.money_of(stream_of text, stream_id bigint, known_at timestamptz, other timestamptz)
 RETURNS TABLE (
-    place bigint, occurred_at timestamptz, kind text, product_id text, amount_milliunits bigint, currency text, price_basis text)
+    occurred_at timestamptz, kind text, product_id text, amount_milliunits bigint, currency text, price_basis text)
 LANGUAGE sql STABLE AS $$
-    WITH bought AS (
-        SELECT q.*, c.*,
-               CASE WHEN c.cancelled_at IS NULL AND lag(c.expires_at) OVER stream > c.purchased_at
-                         AND NOT (c.is_one_of_several AND lag(c.expires_at) OVER stream = c.expires_at) THEN c.purchased_at
-                    WHEN lead(c.is_one_of_several) OVER stream AND lead(c.expires_at) OVER stream = c.expires_at
-                    THEN ledger.followed_at(q.stream_id, c.charge_id, c.purchased_at, c.expires_at, q.known_at)
-                    ELSE lead(c.purchased_at) OVER stream END AS followed_at
-        FROM unnest(are_purchases, streams, known_ats, others)
-            WITH ORDINALITY AS q(is_purchase, stream_id, known_at, other, place)
+    SELECT moved.occurred_at, moved.kind, c.product_id, moved.amount, price.currency, price.basis
+    FROM (
+        SELECT f.*, r.*, CASE WHEN r.is_rest_refunded THEN f.followed_at
+                              WHEN f.is_upgraded THEN LEAST(f.cancelled_at, f.followed_at) END AS replaced_at
+        FROM (
+            SELECT h.*,
+                   CASE WHEN h.cancelled_at IS NULL AND lag(h.expires_at) OVER stream > h.purchased_at
+                             AND NOT (h.is_one_of_several AND lag(h.expires_at) OVER stream = h.expires_at)
+                        THEN h.purchased_at
+                        WHEN lead(h.is_one_of_several) OVER stream AND lead(h.expires_at) OVER stream = h.expires_at
+                        THEN ledger.followed_at(h.stream_id, h.charge_id, h.purchased_at, h.expires_at, money_of.known_at)
+                        ELSE lead(h.purchased_at) OVER stream END AS followed_at
+            FROM perennial.charge_history h
+            WHERE h.kind = stream_of AND h.stream_id = money_of.stream_id
+              AND h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
+            WINDOW stream AS (ORDER BY h.purchased_at, h.charge_id)) f
         CROSS JOIN LATERAL (
-            SELECT k.bundle_id, v.charge_id, v.product_id, v.quantity, v.purchased_at, v.expires_at, v.cancelled_at,
-                   v.is_upgraded, v.offer, v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage,
-                   v.known_from, v.known_until, v.cancellation_known_at, v.seats, v.revoked_seats, v.refunded_share,
-                   v.is_one_of_several, v.plan
-            FROM perennial.period_version v JOIN perennial.subscription_key k USING (stream_id)
-            WHERE NOT q.is_purchase AND v.stream_id = q.stream_id
-            UNION ALL
-            SELECT v.bundle_id, v.stream_id, v.product_id, v.quantity, v.purchased_at, NULL, v.revoked_at, false, NULL,
-                   v.is_family_shared, v.price_milliunits, v.currency, v.revocation_percentage, v.known_from, v.known_until,
-                   v.revocation_known_at, NULL, 0, v.refunded_share, false, NULL
-            FROM perennial.purchase_history v WHERE q.is_purchase AND v.stream_id = q.stream_id) c
-        WHERE c.known_from <= q.known_at AND COALESCE(c.known_until > q.known_at, true)
-        WINDOW stream AS (PARTITION BY q.place ORDER BY c.purchased_at, c.charge_id)
-    ), charge AS (
-        SELECT b.*, CASE WHEN r.is_rest_refunded THEN b.followed_at
-                         WHEN b.is_upgraded THEN LEAST(b.cancelled_at, b.followed_at) END AS replaced_at, r.is_rest_refunded
-        FROM bought b
-        CROSS JOIN LATERAL (
-            SELECT ledger.is_rest_refunded(b.is_upgraded, b.revocation_percentage, b.purchased_at, b.expires_at,
-                                           b.cancelled_at, b.followed_at) AS is_rest_refunded) r
-        WHERE NOT b.is_family_shared AND b.offer IS DISTINCT FROM 'trial'
+            SELECT ledger.is_rest_refunded(f.is_upgraded, f.revocation_percentage, f.purchased_at, f.expires_at,
+                                           f.cancelled_at, f.followed_at) AS is_rest_refunded) r
+        WHERE NOT f.is_family_shared AND f.offer IS DISTINCT FROM 'trial'
           -- What was the same at the other instant has the same amounts, unless its neighbours decide them.
-          AND (b.other IS NULL OR b.is_upgraded OR b.known_from > b.other OR b.known_until <= b.other)
-    )
-    SELECT c.place, moved.occurred_at, moved.kind, c.product_id, moved.amount, price.currency, price.basis
-    FROM charge c
-    CROSS JOIN LATERAL (
-        -- What uploads reported that may be about it.
-        SELECT ARRAY(
-            SELECT s FROM perennial.stated_price s
-            WHERE s.kind = CASE WHEN c.is_purchase THEN 'purchase' ELSE 'subscription' END AND s.stream_id = c.stream_id
-              AND s.stated_at <= c.known_at) AS stated OFFSET 0) reported
+          AND (other IS NULL OR f.is_upgraded OR f.known_from > other OR f.known_until <= other)) c
     LEFT JOIN LATERAL (
         -- A price is about the newest thing bought when the upload came.
         SELECT w.price_milliunits, w.currency
-        FROM unnest(reported.stated) w
-        WHERE w.price_milliunits IS NOT NULL AND c.purchased_at <= w.stated_at + interval '5 minutes'
-          AND NOT EXISTS (
-              SELECT FROM perennial.period_stated_price s
-              CROSS JOIN LATERAL (
-                  SELECT FROM perennial.period_version v
-                  WHERE v.stream_id = s.stream_id AND v.known_from <= c.known_at
-                    AND COALESCE(v.known_until > c.known_at, true) AND NOT v.is_family_shared
-                    AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                    AND (v.purchased_at > c.purchased_at
-                         OR v.purchased_at = c.purchased_at AND NOT c.is_purchase AND v.charge_id < c.charge_id)
-                  LIMIT 1) newer
-              WHERE s.stated_id = w.stated_id)
-          AND NOT EXISTS (
-              SELECT FROM perennial.purchase_stated_price s
-              JOIN perennial.purchase_history v USING (stream_id)
-              WHERE s.stated_id = w.stated_id AND v.known_from <= c.known_at AND COALESCE(v.known_until > c.known_at, true)
-                AND v.purchased_at <= w.stated_at + interval '5 minutes'
-                AND (v.purchased_at > c.purchased_at
-                     OR v.purchased_at = c.purchased_at AND (NOT c.is_purchase OR v.stream_id < c.charge_id)))
+        FROM perennial.stated_price w
+        CROSS JOIN LATERAL (
+            SELECT h.kind, h.charge_id
+            FROM perennial.stated_price s JOIN perennial.charge_history h USING (kind, stream_id)
+            WHERE s.stated_id = w.stated_id AND h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
+              AND h.purchased_at <= w.stated_at + interval '5 minutes' AND (h.kind = 'purchase' OR NOT h.is_family_shared)
+            ORDER BY h.purchased_at DESC, h.kind, h.charge_id LIMIT 1) newest
+        WHERE w.kind = c.kind AND w.stream_id = c.stream_id AND w.stated_at <= known_at AND w.price_milliunits IS NOT NULL
+          AND newest.kind = c.kind AND newest.charge_id = c.charge_id
         ORDER BY w.stated_at DESC, w.stated_id DESC LIMIT 1) stated ON true
     LEFT JOIN LATERAL (
+        -- What an upload reports holds from a day before it until the next report, and the first one from ever.
         SELECT w.storefront
-        FROM (SELECT s.storefront,
-                     CASE WHEN row_number() OVER stated = 1 THEN '-infinity' ELSE s.stated_at - interval '1 day' END AS since,
-                     COALESCE(lead(s.stated_at) OVER stated - interval '1 day', 'infinity') AS until
-              FROM unnest(reported.stated) s WHERE s.storefront IS NOT NULL
-              WINDOW stated AS (ORDER BY s.stated_at, s.stated_id)) w
-        WHERE w.since <= c.purchased_at AND c.purchased_at < w.until) spot ON true
-    LEFT JOIN LATERAL ledger.catalog_price(
-        c.bundle_id, c.product_id, spot.storefront, c.purchased_at, c.known_at) there ON true
-    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, '', c.purchased_at, c.known_at) anywhere ON true
+        FROM perennial.stated_price w
+        WHERE w.kind = c.kind AND w.stream_id = c.stream_id AND w.stated_at <= known_at AND w.storefront IS NOT NULL
+        ORDER BY w.stated_at <= c.purchased_at + interval '1 day' DESC,
+                 abs(extract(epoch FROM c.purchased_at + interval '1 day' - w.stated_at)), w.stated_id DESC LIMIT 1) spot ON true
+    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, spot.storefront, c.purchased_at, known_at) there ON true
+    LEFT JOIN LATERAL ledger.catalog_price(c.bundle_id, c.product_id, '', c.purchased_at, known_at) anywhere ON true
     CROSS JOIN LATERAL ledger.price_of(
         c.offer, c.is_family_shared, c.plan, c.quantity, c.price_milliunits, c.currency, stated.price_milliunits,
         stated.currency, there.price_milliunits, there.currency, anywhere.price_milliunits, anywhere.currency) price
     LEFT JOIN LATERAL (
         SELECT array_agg(s.at ORDER BY s.after) AS ats, array_agg(s.before ORDER BY s.after) AS befores,
                array_agg(s.after ORDER BY s.after) AS afters
-        FROM ledger.seat_refunds_of(c.known_at, NULL) s
+        FROM ledger.seat_refunds_of(known_at, NULL) s
         WHERE c.seats IS NOT NULL AND s.stream_id = c.stream_id AND s.charge_id = c.charge_id) seat ON true
     CROSS JOIN LATERAL ledger.moves_of(
         price.amount, c.purchased_at, c.expires_at, c.cancelled_at, c.replaced_at, c.is_upgraded, c.is_rest_refunded,
         c.revocation_percentage, c.refunded_share, c.seats, seat.ats, seat.befores, seat.afters) moved
 $$;
 COMMENT ON FUNCTION ledger.money_of IS
-    'What ledger.revenue_of has of some subscriptions and one-time purchases, each as known at an instant; place is the one '
-    'in the arrays. Where others names an instant too, charges that were the same then are left out, though their prices '
-    'may differ';
+    'What ledger.revenue_of has of a subscription or one-time purchase, as known at an instant. Where other names an '
+    'instant too, charges that were the same then are left out, though their prices may differ';
 
 CREATE FUNCTION ledger.webhook_messages(positions bigint[])
 RETURNS TABLE ("position" bigint, identity text, body text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
-DECLARE
-    refunds text[] := '{refund.granted,refund.reversed,purchase.refunded,family.revoked}';
-    charges text[] := '{subscription.started,trial.started,trial.converted,subscription.renewed,subscription.recovered,'
-        'subscription.reactivated,product.changed,purchase.made}';
 BEGIN
     RETURN QUERY
     WITH chosen AS MATERIALIZED (
@@ -279,48 +239,37 @@ BEGIN
         LEFT JOIN ledger.purchase p USING (purchase_id)
         LEFT JOIN ledger.customer c USING (customer_id)
         WHERE f.position = ANY(positions)
-    ), change AS (
+    ), moved AS (
         -- An event tells how the figures moved since the event before of its stream, so that they add up.
-        SELECT t.*, former.at,
-               CASE WHEN t.catalog_changed_at < former.at AND NOT EXISTS (
-                   SELECT FROM perennial.stated_price w
-                   WHERE w.kind = t.stream_of AND w.stream_id = t.stream_id AND w.stated_at > former.at)
-                    THEN former.at END AS same_prices_at
+        SELECT t.stream_of, t.stream_id, t.recorded_at, m.*, sum(s.sign) * m.amount_milliunits AS amount
         FROM (SELECT DISTINCT stream_of, stream_id, recorded_at, catalog_changed_at FROM chosen
               WHERE stream_of <> 'customer') t
-        LEFT JOIN LATERAL (
-            SELECT max(b.recorded_at) AS at FROM ledger.events_of(t.stream_of, t.stream_id) b
-            WHERE b.recorded_at < t.recorded_at) former ON true
-    ), asked AS MATERIALIZED (
-        SELECT row_number() OVER () AS place, t.*, s.*
-        FROM change t
         CROSS JOIN LATERAL (
-            VALUES (1, t.recorded_at, t.same_prices_at),
-                   (-1, t.at, CASE WHEN t.same_prices_at IS NOT NULL THEN t.recorded_at END)) s(sign, known_at, other)
+            SELECT f.at, t.catalog_changed_at < f.at AND NOT EXISTS (
+                SELECT FROM perennial.stated_price w
+                WHERE w.kind = t.stream_of AND w.stream_id = t.stream_id AND w.stated_at > f.at) AS has_same_prices
+            FROM (SELECT max(b.recorded_at) AS at FROM ledger.events_of(t.stream_of, t.stream_id) b
+                  WHERE b.recorded_at < t.recorded_at) f OFFSET 0) former
+        CROSS JOIN LATERAL (
+            VALUES (1, t.recorded_at, former.at), (-1, former.at, t.recorded_at)) s(sign, known_at, other)
+        CROSS JOIN LATERAL ledger.money_of(
+            t.stream_of, t.stream_id, s.known_at, CASE WHEN former.has_same_prices THEN s.other END) m
         WHERE s.known_at IS NOT NULL
-    ), moved AS (
-        SELECT q.stream_of, q.stream_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
-               sum(q.sign) * m.amount_milliunits AS amount_milliunits
-        FROM (SELECT array_agg(a.stream_of = 'purchase' ORDER BY a.place) AS are_purchases,
-                     array_agg(a.stream_id ORDER BY a.place) AS streams,
-                     array_agg(a.known_at ORDER BY a.place) AS known_ats, array_agg(a.other ORDER BY a.place) AS others
-              FROM asked a) n
-        CROSS JOIN LATERAL ledger.money_of(n.are_purchases, n.streams, n.known_ats, n.others) m
-        JOIN asked q USING (place)
-        GROUP BY q.stream_of, q.stream_id, q.recorded_at, m.occurred_at, m.kind, m.product_id, m.currency, m.price_basis,
-                 m.amount_milliunits
-        HAVING sum(q.sign) > 0 OR sum(q.sign) < 0 AND m.amount_milliunits IS NOT NULL
+        GROUP BY t.stream_of, t.stream_id, t.recorded_at, m.occurred_at, m.kind, m.product_id, m.amount_milliunits,
+                 m.currency, m.price_basis
+        HAVING sum(s.sign) > 0 OR sum(s.sign) < 0 AND m.amount_milliunits IS NOT NULL
     ), earned AS (
         -- Each amount is in one event of the version that brought it.
         SELECT bearer.event_id, jsonb_agg(jsonb_build_object(
                    'kind', m.kind, 'occurred_at', ledger.iso8601(m.occurred_at), 'product_id', m.product_id,
-                   'amount_milliunits', m.amount_milliunits, 'currency', m.currency, 'price_basis', m.price_basis)
-                   ORDER BY m.occurred_at, m.kind, m.product_id, m.amount_milliunits, m.currency, m.price_basis) AS money
+                   'amount_milliunits', m.amount, 'currency', m.currency, 'price_basis', m.price_basis)
+                   ORDER BY m.occurred_at, m.kind, m.product_id, m.amount, m.currency, m.price_basis) AS money
         FROM moved m
         CROSS JOIN LATERAL (
             SELECT b.event_id FROM ledger.events_of(m.stream_of, m.stream_id) b
             WHERE b.recorded_at = m.recorded_at
-            ORDER BY b.kind::text = ANY(CASE m.kind WHEN 'refund' THEN refunds ELSE charges END) DESC,
+            ORDER BY b.kind::text ~ CASE m.kind WHEN 'refund' THEN 'refund|revoked' ELSE
+                         'started|converted|renewed|recovered|reactivated|changed|made' END DESC,
                      b.product_id = m.product_id DESC, b.occurred_at = m.occurred_at DESC, b.ordinal DESC LIMIT 1) bearer
         GROUP BY bearer.event_id
     )
@@ -355,16 +304,14 @@ BEGIN
         WHERE t.kind::text = 'ownership.transferred' AND c.erased_at IS NULL
           AND (o.subscription_id = t.subscription_id OR o.purchase_id = t.purchase_id)
           AND lower(o.known) = t.recorded_at AND upper(o.valid) = t.recorded_at LIMIT 1) former ON true
-    -- The newest knowledge about the customer up to the event, whichever of two transactions committed first.
-    LEFT JOIN LATERAL (
-        SELECT b.recorded_at FROM ledger.event b JOIN ledger.event_feed g USING (event_id)
-        WHERE b.customer_id = t.customer_id AND g.position <= t.position
-        ORDER BY b.recorded_at DESC LIMIT 1) known ON true
-    -- OFFSET 0: what is used several times is computed once.
+    -- At the newest knowledge about the customer up to the event, whichever of two transactions committed first. OFFSET 0:
+    -- what is used several times is computed once.
     CROSS JOIN LATERAL (
         SELECT r.*, octet_length(r.entitlements::text) + octet_length(r.access::text) AS length
-        FROM (SELECT COALESCE(k.entitlements, '[]') AS entitlements, COALESCE(k.access, '[]') AS access
-              FROM ledger.rights_known(t.customer_id, known.recorded_at) k OFFSET 0) r OFFSET 0) rights;
+        FROM ledger.rights_known(t.customer_id, (
+            SELECT b.recorded_at FROM ledger.event b JOIN ledger.event_feed g USING (event_id)
+            WHERE b.customer_id = t.customer_id AND g.position <= t.position
+            ORDER BY b.recorded_at DESC LIMIT 1)) r OFFSET 0) rights;
 END
 $$;
 COMMENT ON FUNCTION ledger.webhook_messages IS

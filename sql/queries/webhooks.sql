@@ -97,22 +97,22 @@ WHERE w.webhook_id = $1::int AND w.fence = $2::bigint AND w.state <> 'off'
 -- Worker: returns the events for webhook $1 after position $2 up to $3, in order, at most $4: with their messages, but those
 -- of streams that wait.
 WITH found AS MATERIALIZED (
-    SELECT f.position, COALESCE(e.subscription_id, e.purchase_id, e.customer_id) AS stream_id,
-           CASE WHEN e.subscription_id IS NOT NULL THEN 'subscription' WHEN e.purchase_id IS NOT NULL THEN 'purchase'
-                ELSE 'customer' END AS stream_of
+    SELECT f.position, s.stream_of, s.stream_id,
+           EXISTS (SELECT FROM ledger.webhook_line l
+                   WHERE l.webhook_id = w.webhook_id AND l.stream_of = s.stream_of AND l.stream_id = s.stream_id) AS waits
     FROM ledger.webhook w
     JOIN ledger.event_feed f ON f.position > $2::bigint AND f.position <= $3::bigint
     JOIN ledger.event e USING (event_id)
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(e.subscription_id, e.purchase_id, e.customer_id) AS stream_id,
+               CASE WHEN e.subscription_id IS NOT NULL THEN 'subscription' WHEN e.purchase_id IS NOT NULL THEN 'purchase'
+                    ELSE 'customer' END AS stream_of) s
     WHERE w.webhook_id = $1::int AND ledger.webhook_takes(w, e)
     ORDER BY f.position LIMIT $4::int
-), placed AS MATERIALIZED (
-    SELECT f.*, EXISTS (SELECT FROM ledger.webhook_line l
-                        WHERE l.webhook_id = $1::int AND l.stream_of = f.stream_of AND l.stream_id = f.stream_id) AS waits
-    FROM found f
 )
 SELECT p.*, m.identity, m.body
-FROM placed p
-LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM placed n WHERE NOT n.waits)) m USING (position)
+FROM found p
+LEFT JOIN ledger.webhook_messages(ARRAY(SELECT n.position FROM found n WHERE NOT n.waits)) m USING (position)
 ORDER BY p.position
 
 -- name: read_webhook_lines
