@@ -172,13 +172,3 @@ struct MilliunitsTests {
         #expect(Milliunits(milliunits).decimal == text)
     }
 }
-
-extension TestLedger {
-    /// An instant after all that was recorded and before all that will be: instants here are of whole milliseconds.
-    fileprivate func betweenChanges() async throws -> Instant {
-        try await Task.sleep(for: .milliseconds(2))
-        let instant = try await ledger.now()
-        try await Task.sleep(for: .milliseconds(2))
-        return instant
-    }
-}

@@ -64,6 +64,15 @@ struct TestLedger: Sendable {
         try await check(receipt, .verified(answer.evidence), latestReceipt: latestReceipt)
     }
 
+    /// An instant after all that was recorded and before all that will be: instants here are of whole milliseconds, and two
+    /// changes may have the same one.
+    func betweenChanges() async throws -> Instant {
+        try await Task.sleep(for: .milliseconds(2))
+        let instant = try await ledger.now()
+        try await Task.sleep(for: .milliseconds(2))
+        return instant
+    }
+
     /// The app as it is now, with what was changed since.
     func appNow() async throws -> App { try await ledger.apps.app(app.bundleID) }
 

@@ -13,9 +13,9 @@ struct BitemporalTests {
     func knownThen() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-19)))
-            let started = try await test.ledger.now()
+            let started = try await test.betweenChanges()
             let refund = Answer(from: test.at(-20), asOf: test.at(-1)).but { $0.refunded = (0, test.at(-10)) }
             try await test.check(receipt, refund)
             let active: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]

@@ -32,7 +32,7 @@ struct ManualGrantTests {
     @Test("A grant holds from its beginning to its end, and lookups of its past still find it")
     func everywhere() async throws {
         try await withLedger { test in
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             let grant = try await Self.give(10, in: test)
             #expect(grant.givenBy == "kim" && grant.reason == "an outage" && grant.endedBy == nil)
             #expect(try await test.entitled() == Self.given)
@@ -77,7 +77,7 @@ struct ManualGrantTests {
     func again() async throws {
         try await withLedger { test in
             try await Self.give(30, in: test)
-            let then = try await test.ledger.now()
+            let then = try await test.betweenChanges()
             try await Self.give(5, by: "lee", in: test)
             #expect(try await test.entitled(at: test.at(6)) == Self.over)
             #expect(try await test.entitled(at: test.at(6), knownAt: then) == Self.given)

@@ -35,7 +35,7 @@ struct MergeTests {
             try await test.check(
                 try await test.upload("p", by: "anon"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
             try await ManualGrantTests.give(20, of: "pro", to: "anon", in: test)
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             let merged = try await merge("anon", "ann", in: test)
             #expect(merged == CustomerMerge(into: "ann", wasMerged: false, things: 2))
             for name in ["anon", "ann"] {
@@ -123,7 +123,7 @@ struct MergeTests {
         try await withLedger { test in
             try await test.check(try await test.upload("a", by: "one"), monthly(test))
             try await merge("one", "two", in: test)
-            let between = try await test.ledger.now()
+            let between = try await test.betweenChanges()
             try await merge("two", "three", in: test)
             for name in ["one", "two", "three"] { #expect(try await test.entitled("monthly", name) == Self.yes) }
             #expect(try await test.entitled("monthly", "one", at: between) == Self.yes)
@@ -142,7 +142,7 @@ struct MergeTests {
             try await test.check(
                 try await test.upload("own", by: "ann"), monthly(test).but { $0.subscription = "2" })
             try await merge("anon", "ann", in: test)
-            let between = try await test.ledger.now()
+            let between = try await test.betweenChanges()
             try await test.check(
                 try await test.upload("later", by: "anon"), monthly(test).but { $0.subscription = "3" })
             #expect(try await split("anon") == CustomerSplit(from: "ann", things: 1))

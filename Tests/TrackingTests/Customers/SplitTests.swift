@@ -39,7 +39,7 @@ struct SplitTests {
     func middle() async throws {
         try await withLedger { test in
             let orders = try await chain(in: test)
-            let between = try await test.ledger.now()
+            let between = try await test.betweenChanges()
             #expect(try await test.split("f") == CustomerSplit(from: "g", things: 2))
             try await expectPaid(orders, "pe f, pf f, pg g", in: test)
             try await test.expectRows(

@@ -206,7 +206,7 @@ struct OwnershipTests {
         try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.upload("a", by: "bob")
             try await test.check(receipt, monthly(test))
             let yes: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]

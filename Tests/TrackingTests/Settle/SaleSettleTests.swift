@@ -113,7 +113,7 @@ struct SaleSettleTests {
             try await back(0, asOf: -9)
             try await back(2, asOf: -5)
             let first = try await refunds()
-            let between = try await test.ledger.now()
+            let between = try await test.betweenChanges()
             #expect(first.map { $0[0] } == [-9_814] && first.first?.last == true)
             try await back(3, asOf: -4)
             let second = try await refunds()
@@ -190,7 +190,7 @@ struct SaleSettleTests {
             try await test.check(receipt, finding)
             let standing = "SELECT state, reason FROM perennial.subscription_now"
             try await test.expectRows(standing, [["revoked", "other"]])
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             let again = answer.but {
                 $0.asOf = test.at(-8)
                 $0.refunded = (0, test.at(-9.5))

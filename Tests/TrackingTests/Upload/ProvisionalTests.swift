@@ -67,7 +67,7 @@ struct ProvisionalTests {
             try await test.check(
                 receipt, .indeterminate(CheckFailure(reason: "no answer", status: nil, retryable: true)))
             #expect(try await test.entitled() == Self.granted)
-            let before = try await test.ledger.now()
+            let before = try await test.betweenChanges()
             try await test.check(receipt, Answer(from: test.at(-90), asOf: test.at(-1)).but { $0.subscription = "7" })
             #expect(try await test.entitled() == [false, "monthly", "expired", "unknown", "Production", "verified"])
             // Said then, known then.
@@ -107,7 +107,7 @@ struct ProvisionalTests {
             try await Self.say(30, in: test)
             try await Self.say(30, in: test)
             #expect(try await test.text("SELECT count(*) FROM ledger.provisional") == "1")
-            let then = try await test.ledger.now()
+            let then = try await test.betweenChanges()
             try await Self.say(40, in: test)
             #expect(try await Self.until(test) == 40)
             #expect(try await test.entitled(at: test.at(35), knownAt: then)[0] == false)
