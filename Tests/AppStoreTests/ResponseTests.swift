@@ -72,6 +72,25 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(array.latestReceiptInfo.map(\.path) == ["latest_receipt_info[0]"])
     }
 
+    @Test(
+        "The form of iOS 6 has no mark of an upgrade: a row cancelled as another product's period begins is replaced",
+        arguments: [("yearly", 2_000, true), ("yearly", 2_999, true), ("yearly", 3_000, false), ("plus", 2_000, false)])
+    func replacedInALegacyReceipt(product: String, cancelledAt: Int, isReplaced: Bool) throws {
+        let old = """
+            {"bid":"com.example","product_id":"\(product)","transaction_id":"11","original_transaction_id":"10",
+            "purchase_date_ms":"1000","expires_date":"9000","cancellation_date_ms":"\(cancelledAt)","cancellation_reason":"0"}
+            """
+        let new = """
+            {"product_id":"plus","transaction_id":"12","original_transaction_id":"10","purchase_date_ms":"2000",
+            "expires_date":"5000"}
+            """
+        let response = try parse(#"{"status":0,"receipt":\#(old),"latest_receipt_info":\#(new)}"#)
+        #expect(response.inApp.map(\.isUpgraded) == [isReplaced])
+        #expect(response.latestReceiptInfo.map(\.isUpgraded) == [false])
+        let unified = try parse(#"{"status":0,"receipt":{"in_app":[\#(old)]},"latest_receipt_info":[\#(new)]}"#)
+        #expect(unified.inApp.map(\.isUpgraded) == [false], "a unified receipt says it itself")
+    }
+
     @Test("One odd row loses no other")
     func oneOddRowLosesNoOther() throws {
         let response = try parse(

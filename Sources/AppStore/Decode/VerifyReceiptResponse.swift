@@ -59,11 +59,12 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
         requestedAt = receipt.fields?.instant(.request) ?? top.instant(.request)
 
         var reader = RowReader(text)
-        inApp = try reader.transactions(receipt.rows, path: receipt.rowsPath, .deviceReceipt)
+        let device = try reader.transactions(receipt.rows, path: receipt.rowsPath, .deviceReceipt)
         var latest = try reader.transactions(
             top.value(.latestReceiptInfo), path: AnswerField.latestReceiptInfo.name, .latestReceiptInfo)
         latest += try reader.transactions(
             top.value(.latestExpiredReceiptInfo), path: AnswerField.latestExpiredReceiptInfo.name, .latestReceiptInfo)
+        inApp = isLegacy ? device.map { $0.replaced(by: latest) } : device
         latestReceiptInfo = latest
         // Apple's own knowledge identifies the subscription of an unnamed renewal better than the device's receipt.
         let rows = latest.isEmpty ? inApp : latest
@@ -173,6 +174,20 @@ extension TransactionRow {
     fileprivate func speaking(for instant: Instant) -> TransactionRow {
         var row = self
         row.asOf = instant
+        return row
+    }
+
+    /// The row of a legacy receipt with the mark of an upgrade that its form lacks: Apple cancelled it in the second in which
+    /// the newest period of its subscription began with another product.
+    fileprivate func replaced(by newest: [TransactionRow]) -> TransactionRow {
+        guard let cancelledAt, expiresAt != nil else { return self }
+        var row = self
+        row.isUpgraded =
+            isUpgraded
+            || newest.contains {
+                $0.originalTransactionID == originalTransactionID && $0.productID != productID && $0.expiresAt != nil
+                    && abs($0.purchasedAt.milliseconds - cancelledAt.milliseconds) < 1_000
+            }
         return row
     }
 
