@@ -2594,7 +2594,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT w.key, a.bundle_id, w.environment::text AS environment, w.original_transaction_id, w.product_id,
        w.polled_by AS receipt_id, trouble.detail
-FROM polled w
+FROM (SELECT p.*, EXISTS (SELECT FROM ledger.server_key k WHERE k.app_id = p.app_id) AS has_key FROM polled p) w
 JOIN ledger.app a USING (app_id)
 JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
@@ -2613,11 +2613,11 @@ CROSS JOIN LATERAL (
          AND EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by AND h.omitted_at IS NOT NULL)
          AND EXISTS (
             SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q) AND (o.form = 'receipt' OR w.has_key))
             THEN 'its polling receipt leaves it out and another one does not'
         WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
             SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q) AND (o.form = 'receipt' OR w.has_key))
             THEN format('its polling receipt cannot go on (%s) and another one can', CASE
                 WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
                 ELSE p.attempts || ' calls brought no answer' END)

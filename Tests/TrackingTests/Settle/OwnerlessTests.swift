@@ -264,6 +264,23 @@ struct OwnerlessTests {
         }
     }
 
+    @Test("A transaction whose checks fail is in place of another one as long as neither can be asked")
+    func neither() async throws {
+        try await withLedger { test in
+            try await storeKey(test)
+            let answer = Answer(from: test.at(-9), asOf: test.at(-4)).but { $0.subscription = "2000" }
+            let pointed = try await notified("2000", test)
+            try await test.check(pointed, answer.finding, server: Showing.transactionID.read)
+            try await test.show(.signedTransaction, "2000", by: "kim", answer.finding)
+            try await removeKey(test)
+            try await test.run("UPDATE ledger.poll_schedule SET attempts = 7, backs_off = true")
+            #expect(try await test.violations() == [])
+            try await storeKey(test, takingUp: false)
+            let found = try await test.violations([.coverage])
+            #expect(found.map { $0.detail.contains("another one can") } == [true])
+        }
+    }
+
     @Test("One that a notification made is scheduled while that waits for an answer and nothing else polls its subject")
     func awaited() async throws {
         try await withLedger { test in
