@@ -153,8 +153,8 @@ $$;
 COMMENT ON FUNCTION ledger.rights_known IS
     'What messages to webhooks say of a customer, the same at each call: what the customer may use at an instant as known at '
     'it, and the stretches of time with access from it on if nothing more is heard, outage allowances included (no from: it '
-    'runs already; no until: without end). With the present catalog where the customer has no later event. Nobody and '
-    'a merged name have nothing of their own';
+    'runs already; no until: without end). With the present catalog where the customer has no later event. Without a '
+    'customer, and of a merged name, there is nothing';
 
 -- The rules of ledger.charges_of and ledger.revenue_of, in a form whose plan serves one stream: a test compares.
 CREATE FUNCTION ledger.money_of(stream_of text, stream_id bigint, known_at timestamptz, other timestamptz)
