@@ -264,7 +264,7 @@ struct OwnerlessTests {
         }
     }
 
-    @Test("A transaction whose checks fail is in place of another one as long as neither can be asked")
+    @Test("Checks that fail for want of a key are no violation: what needs the key too cannot go on in their place")
     func neither() async throws {
         try await withLedger { test in
             try await storeKey(test)
