@@ -1173,8 +1173,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
 $$;
 COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
-    'Whether the outage allowance carries access at an instant. Swift has the same rule as '
-    'StoredSpan.isInOutageAllowance(at:)';
+    'Whether the outage allowance carries access at an instant; in Swift StoredSpan.isInOutageAllowance(at:)';
 
 CREATE TABLE ledger.purchase (
     purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1203,9 +1202,11 @@ CREATE TABLE ledger.purchase (
         (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0),
     CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
 ) WITH (fillfactor = 75);
-CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
-CREATE INDEX purchase_of_product ON ledger.purchase ((app_id::bigint), product_id, purchase_id);
-CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at) WHERE app_account_token IS NULL;
+-- A settlement inserts a purchase before it reads and writes it: what it inserts is in none of these.
+CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by) WHERE polled_by IS NOT NULL;
+CREATE INDEX purchase_of_product ON ledger.purchase ((app_id::bigint), product_id, purchase_id) WHERE purchased_at IS NOT NULL;
+CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at)
+    WHERE app_account_token IS NULL AND purchased_at IS NOT NULL;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
@@ -1219,8 +1220,7 @@ COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was st
 COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
 COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
 COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
-    'has what was known before';
+    'Since when what figures depend on is as it is; null: since first_recorded_at. ledger.purchase_history has the rest';
 COMMENT ON COLUMN ledger.purchase.next_check_at IS
     'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
 
@@ -1401,10 +1401,12 @@ CREATE TYPE ledger.event_kind AS ENUM (
     'purchase.made', 'purchase.refunded', 'ownership.assigned', 'ownership.transferred', 'entitlements.changed');
 COMMENT ON TYPE ledger.event_kind IS 'What an event reports; docs/lifecycle.md says when each occurs';
 
+-- No foreign key of the app: what the event is about has one, and verification compares the two. A settlement writes more
+-- events than anything else, so each check of a key counts.
 CREATE TABLE ledger.event (
     event_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     public_id        uuid NOT NULL,
-    app_id           int NOT NULL REFERENCES ledger.app,
+    app_id           int NOT NULL,
     environment      ledger.environment NOT NULL,
     subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
     purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
@@ -1418,8 +1420,6 @@ CREATE TABLE ledger.event (
     recorded_at      timestamptz NOT NULL,
     detail           jsonb NOT NULL DEFAULT '{}',
     CONSTRAINT event_public_id_unique UNIQUE (public_id),
-    CONSTRAINT event_of_subscription_unique UNIQUE (subscription_id, version, ordinal),
-    CONSTRAINT event_of_purchase_unique UNIQUE (purchase_id, version, ordinal),
     CONSTRAINT event_is_not_from_the_future CHECK (occurred_at <= as_of),
     CONSTRAINT event_of_one_stream CHECK (
         CASE WHEN kind = 'entitlements.changed'
@@ -1428,6 +1428,9 @@ CREATE TABLE ledger.event (
 );
 -- perennial.subscription_event compares kinds as text: without this the planner takes each to be rare.
 CREATE STATISTICS ledger.event_kind ON (kind::text) FROM ledger.event;
+CREATE UNIQUE INDEX event_of_subscription_unique ON ledger.event (subscription_id, version, ordinal)
+    WHERE subscription_id IS NOT NULL;
+CREATE UNIQUE INDEX event_of_purchase_unique ON ledger.event (purchase_id, version, ordinal) WHERE purchase_id IS NOT NULL;
 CREATE UNIQUE INDEX event_of_customer_unique ON ledger.event (customer_id, version, ordinal)
     WHERE subscription_id IS NULL AND purchase_id IS NULL;
 CREATE INDEX event_of_customer ON ledger.event (customer_id, recorded_at);
@@ -2946,11 +2949,11 @@ COMMENT ON TYPE ledger.delivery_state IS
     'due: the operator''s service is to carry it out; acknowledged: it did; skipped: nothing is to be done';
 
 -- What is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no row of
--- ledger.delivery, and costs what leaving the queue costs.
+-- ledger.delivery, and costs what leaving the queue costs. As with events, what is delivered has the foreign key of the app.
 CREATE TABLE ledger.delivery (
     delivery_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     position                 bigint,
-    app_id                   int NOT NULL REFERENCES ledger.app,
+    app_id                   int NOT NULL,
     environment              ledger.environment NOT NULL,
     customer_id              bigint NOT NULL REFERENCES ledger.customer,
     product_id               text NOT NULL,
@@ -3506,18 +3509,23 @@ CREATE FUNCTION ledger.deliveries_in_doubt(purchase_ids bigint[], subscription_i
 RETURNS TABLE (delivery_id bigint, purchase_id bigint, subscription_id bigint, doubt text)
 LANGUAGE sql STABLE AS $$
     SELECT d.delivery_id, d.purchase_id, d.subscription_id,
-           CASE said.times WHEN 0 THEN 'neither due nor acknowledged nor skipped' WHEN 1 THEN 'another one in the queue'
-                ELSE 'more than one of due, acknowledged and skipped' END
+           CASE WHEN (d.app_id, d.environment) <> (i.app_id, i.environment) THEN 'of another app or environment'
+                WHEN said.times = 0 THEN 'neither due nor acknowledged nor skipped'
+                WHEN said.times = 1 THEN 'another one in the queue' ELSE 'more than one of due, acknowledged and skipped' END
     FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
           UNION ALL
           SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids)) d
+    CROSS JOIN LATERAL (
+        SELECT p.app_id, p.environment FROM ledger.purchase p WHERE p.purchase_id = d.purchase_id
+        UNION ALL
+        SELECT s.app_id, s.environment FROM ledger.subscription s WHERE s.subscription_id = d.subscription_id) i
     LEFT JOIN LATERAL (
         SELECT q.* FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q ON true
     CROSS JOIN LATERAL (
         SELECT (d.skip_reason IS NOT NULL)::int + (q.delivery_id IS NOT NULL)::int
                + (SELECT count(*) FROM ledger.acknowledgement k
                   WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids)) AS times OFFSET 0) said
-    WHERE said.times <> 1
+    WHERE said.times <> 1 OR (d.app_id, d.environment) <> (i.app_id, i.environment)
        OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
           IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
     UNION ALL
@@ -3536,9 +3544,9 @@ LANGUAGE sql STABLE AS $$
           WHERE x.order_id = r.order_id AND x.is_proved AND l.purchase_id = d.purchase_id))
 $$;
 COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, that '
-    'have another app, environment, position or order in the queue, or that are due to another customer than the one whose '
-    'order the account token names that brought the purchase';
+    'Deliveries of purchases and subscriptions that are of another app or environment, that are not exactly one of due, '
+    'acknowledged and skipped, that have another app, environment, position or order in the queue, or that are due to '
+    'another customer than the one whose order the account token names that brought the purchase';
 
 CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

@@ -285,8 +285,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
 $$;
 COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
-    'Whether the outage allowance carries access at an instant. Swift has the same rule as '
-    'StoredSpan.isInOutageAllowance(at:)';
+    'Whether the outage allowance carries access at an instant; in Swift StoredSpan.isInOutageAllowance(at:)';
 
 CREATE TABLE ledger.purchase (
     purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -315,9 +314,11 @@ CREATE TABLE ledger.purchase (
         (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0),
     CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
 ) WITH (fillfactor = 75);
-CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
-CREATE INDEX purchase_of_product ON ledger.purchase ((app_id::bigint), product_id, purchase_id);
-CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at) WHERE app_account_token IS NULL;
+-- A settlement inserts a purchase before it reads and writes it: what it inserts is in none of these.
+CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by) WHERE polled_by IS NOT NULL;
+CREATE INDEX purchase_of_product ON ledger.purchase ((app_id::bigint), product_id, purchase_id) WHERE purchased_at IS NOT NULL;
+CREATE INDEX purchase_of_instant ON ledger.purchase (product_id, purchased_at)
+    WHERE app_account_token IS NULL AND purchased_at IS NOT NULL;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
@@ -331,8 +332,7 @@ COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was st
 COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
 COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
 COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
-    'has what was known before';
+    'Since when what figures depend on is as it is; null: since first_recorded_at. ledger.purchase_history has the rest';
 COMMENT ON COLUMN ledger.purchase.next_check_at IS
     'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
 

@@ -308,11 +308,11 @@ COMMENT ON TYPE ledger.delivery_state IS
     'due: the operator''s service is to carry it out; acknowledged: it did; skipped: nothing is to be done';
 
 -- What is due is in one narrow table, and one row acknowledges many deliveries. So an acknowledgement changes no row of
--- ledger.delivery, and costs what leaving the queue costs.
+-- ledger.delivery, and costs what leaving the queue costs. As with events, what is delivered has the foreign key of the app.
 CREATE TABLE ledger.delivery (
     delivery_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     position                 bigint,
-    app_id                   int NOT NULL REFERENCES ledger.app,
+    app_id                   int NOT NULL,
     environment              ledger.environment NOT NULL,
     customer_id              bigint NOT NULL REFERENCES ledger.customer,
     product_id               text NOT NULL,

@@ -411,18 +411,23 @@ CREATE FUNCTION ledger.deliveries_in_doubt(purchase_ids bigint[], subscription_i
 RETURNS TABLE (delivery_id bigint, purchase_id bigint, subscription_id bigint, doubt text)
 LANGUAGE sql STABLE AS $$
     SELECT d.delivery_id, d.purchase_id, d.subscription_id,
-           CASE said.times WHEN 0 THEN 'neither due nor acknowledged nor skipped' WHEN 1 THEN 'another one in the queue'
-                ELSE 'more than one of due, acknowledged and skipped' END
+           CASE WHEN (d.app_id, d.environment) <> (i.app_id, i.environment) THEN 'of another app or environment'
+                WHEN said.times = 0 THEN 'neither due nor acknowledged nor skipped'
+                WHEN said.times = 1 THEN 'another one in the queue' ELSE 'more than one of due, acknowledged and skipped' END
     FROM (SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = ANY(purchase_ids)
           UNION ALL
           SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = ANY(subscription_ids)) d
+    CROSS JOIN LATERAL (
+        SELECT p.app_id, p.environment FROM ledger.purchase p WHERE p.purchase_id = d.purchase_id
+        UNION ALL
+        SELECT s.app_id, s.environment FROM ledger.subscription s WHERE s.subscription_id = d.subscription_id) i
     LEFT JOIN LATERAL (
         SELECT q.* FROM ledger.due_delivery q WHERE q.delivery_id = d.delivery_id OFFSET 0) q ON true
     CROSS JOIN LATERAL (
         SELECT (d.skip_reason IS NOT NULL)::int + (q.delivery_id IS NOT NULL)::int
                + (SELECT count(*) FROM ledger.acknowledgement k
                   WHERE k.hundred = d.delivery_id / 100 AND d.delivery_id = ANY(k.delivery_ids)) AS times OFFSET 0) said
-    WHERE said.times <> 1
+    WHERE said.times <> 1 OR (d.app_id, d.environment) <> (i.app_id, i.environment)
        OR q.delivery_id IS NOT NULL AND (q.app_id, q.environment, q.position, q.order_id)
           IS DISTINCT FROM (d.app_id, d.environment, d.position, d.order_id)
     UNION ALL
@@ -441,9 +446,9 @@ LANGUAGE sql STABLE AS $$
           WHERE x.order_id = r.order_id AND x.is_proved AND l.purchase_id = d.purchase_id))
 $$;
 COMMENT ON FUNCTION ledger.deliveries_in_doubt IS
-    'Deliveries of purchases and subscriptions that are not exactly one of due, acknowledged and skipped, that '
-    'have another app, environment, position or order in the queue, or that are due to another customer than the one whose '
-    'order the account token names that brought the purchase';
+    'Deliveries of purchases and subscriptions that are of another app or environment, that are not exactly one of due, '
+    'acknowledged and skipped, that have another app, environment, position or order in the queue, or that are due to '
+    'another customer than the one whose order the account token names that brought the purchase';
 
 CREATE FUNCTION ledger.given_to(of_purchase bigint, of_subscription bigint, of_period bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

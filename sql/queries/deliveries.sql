@@ -102,6 +102,7 @@ SELECT p.purchase_id FROM ledger.purchase p
 WHERE p.purchase_id IN (
     SELECT n.purchase_id FROM ledger.purchase n
     WHERE n.app_id::bigint = $1::int AND n.product_id = $2::text AND n.purchase_id > $3::bigint
+      AND n.purchased_at IS NOT NULL
     ORDER BY n.purchase_id LIMIT $4::int)
 ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C"
 FOR SHARE

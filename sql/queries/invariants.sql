@@ -361,17 +361,21 @@ JOIN ledger.app a USING (app_id)
 ORDER BY key
 
 -- name: verify_feed
--- Verify: returns positions of the feed after $1 up to $2 that are empty, lie beyond the newest, or precede an earlier
--- event of their subscription or purchase.
-SELECT place.position AS key, a.bundle_id, e.environment::text AS environment,
+-- Verify: returns positions of the feed after $1 up to $2 that are empty, lie beyond the newest, precede an earlier
+-- event of their subscription, purchase or customer, or have another app or environment than that.
+SELECT place.position AS key, a.bundle_id, own.environment::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, p.product_id,
        NULL::bigint AS receipt_id, format('position %s %s', place.position, trouble.detail) AS detail
 FROM generate_series($1::bigint + 1, $2::bigint) AS place (position)
 LEFT JOIN ledger.event_feed f USING (position)
 LEFT JOIN ledger.event e USING (event_id)
-LEFT JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.subscription s USING (subscription_id)
 LEFT JOIN ledger.purchase p USING (purchase_id)
+LEFT JOIN ledger.customer c USING (customer_id)
+CROSS JOIN LATERAL (
+    SELECT COALESCE(s.app_id, p.app_id, c.app_id) AS app_id, COALESCE(s.environment, p.environment, e.environment) AS environment
+) own
+LEFT JOIN ledger.app a ON a.app_id = own.app_id
 LEFT JOIN LATERAL (
     SELECT b.event_id FROM ledger.event b
     WHERE b.subscription_id = e.subscription_id AND (b.version, b.ordinal) < (e.version, e.ordinal)
@@ -394,6 +398,8 @@ CROSS JOIN LATERAL (
         WHEN place.position > (SELECT n.position FROM ledger.feed n) THEN 'lies behind the newest'
         WHEN before.event_id IS NOT NULL AND COALESCE(earlier.position > place.position, true)
             THEN 'comes before an earlier change of the same'
+        WHEN (e.app_id, e.environment) <> (own.app_id, own.environment)
+            THEN 'has another app or environment than what it is about'
         END AS detail) trouble
 WHERE trouble.detail IS NOT NULL
 ORDER BY place.position

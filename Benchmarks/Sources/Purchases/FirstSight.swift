@@ -11,6 +11,7 @@ struct FirstSight {
     private static let batch = 100
     private static let receiptBytes = 3_000
     private static let answerBytes = 1_500
+    private static let bought = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970) * 1_000 - 600_000)
 
     /// Stores receipts and settles an answer about each, which says that a product was bought; returns the seconds of the
     /// settlements alone.
@@ -52,7 +53,7 @@ struct FirstSight {
                 path: "receipt.in_app[0]", source: .deviceReceipt, asOf: asOf, transactionID: TransactionID(id),
                 originalTransactionID: OriginalTransactionID(id), productID: product,
                 // Each purchase has a millisecond of its own: those of one instant may be one purchase under two ids.
-                purchasedAt: asOf - Delay(milliseconds: claim.receiptID.number))
+                purchasedAt: Self.bought + Delay(milliseconds: claim.receiptID.number))
             let evidence = Evidence(
                 environment: .production, bundleID: World.app, asOf: asOf, receiptCreatedAt: asOf, transactions: [row])
             return PendingAnswer.Interpretation(finding: .verified(evidence), latestReceipt: nil)

@@ -110,6 +110,8 @@ struct VerifyTests {
         Broken(
             .deliveries, "turn 1 (purchase)", "DELETE FROM ledger.delivery WHERE subscription_id IS NOT NULL"),
         Broken(.deliveries, "is neither due nor", "DELETE FROM ledger.due_delivery WHERE delivery_id = 1"),
+        Broken(
+            .deliveries, "is of another app", "UPDATE ledger.delivery SET app_id = app_id + 1 WHERE delivery_id = 1"),
         Broken(.deliveries, "is another one in", "UPDATE ledger.due_delivery SET position = 9 WHERE delivery_id = 1"),
         Broken(
             .deliveries, "is more than one of", "SELECT ledger.store_acknowledgement(ARRAY[2]::bigint[], 'twice')"),
@@ -168,6 +170,7 @@ struct VerifyTests {
             UPDATE ledger.event_feed SET position = 1 WHERE position = 2;
             UPDATE ledger.event_feed SET position = 2 WHERE position = 100
             """),
+        Broken(.feed, "has another app", "UPDATE ledger.event SET app_id = app_id + 1 WHERE event_id = 1"),
         Broken(
             .summaries, "another share of",
             "UPDATE ledger.summary_share SET active = active + 1 WHERE active > 0"),
