@@ -166,6 +166,7 @@ extension WritePool {
         }
     }
 
+    /// Counts a thread that has its session; the first one after an outage says that the database is found again.
     func connected() {
         let wasOut = memory.withLock { memory in
             memory.connectedWriters += 1

@@ -106,8 +106,8 @@ struct FactSnapshot {
 extension FactSnapshot {
     /// Describes a subscription by its stored facts, timeline and columns.
     init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
-        if let state { draw(state.facts, state.retractions) }
-        draw(spans)
+        if let state { describe(state.facts, state.retractions) }
+        describe(spans)
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
         self["group_id"] = try row.textIfPresent("group_id")
         self["will_renew"] = try row.boolIfPresent("will_renew").map { "\($0)" }
@@ -127,8 +127,8 @@ extension FactSnapshot {
 
     /// Describes a subscription by the facts, timeline and columns that would be written.
     init(rebuilt state: SubscriptionState, outageAllowance: Delay) {
-        draw(state.facts, state.retractions)
-        draw(state.storedSpans(outageAllowance: outageAllowance))
+        describe(state.facts, state.retractions)
+        describe(state.storedSpans(outageAllowance: outageAllowance))
         self["as_of"] = state.asOf.iso8601
         self["group_id"] = state.facts.groupID?.text
         self["will_renew"] = state.willRenew.map { "\($0)" }
@@ -146,15 +146,15 @@ extension FactSnapshot {
         self["renewal_expected"] = "\(state.outageAllowance.expected)"
     }
 
-    private mutating func draw(_ facts: SubscriptionFacts, _ retractions: [Retraction]) {
+    private mutating func describe(_ facts: SubscriptionFacts, _ retractions: [Retraction]) {
         self["renewal"] = facts.renewal?.value.json.rendered()
         for retraction in retractions {
             self["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
         }
-        for record in facts.records { draw(record) }
+        for record in facts.records { describe(record) }
     }
 
-    private mutating func draw(_ period: PeriodRecord) {
+    private mutating func describe(_ period: PeriodRecord) {
         let name =
             "period " + (period.webOrderLineItemID?.text ?? period.transactionIDs.min()?.text ?? "without a number")
         self["\(name).product_id"] = period.terms.productID.text
@@ -180,7 +180,7 @@ extension FactSnapshot {
         self["\(name).ending"] = period.ending?.renewal.json.rendered()
     }
 
-    private mutating func draw(_ spans: [StoredSpan]) {
+    private mutating func describe(_ spans: [StoredSpan]) {
         for span in spans {
             let reason = span.reason.map { " (\($0.rawValue))" } ?? ""
             let flags = span.flags.map { ", \($0.rawValue)" }.joined()
@@ -196,7 +196,7 @@ extension FactSnapshot {
 extension FactSnapshot {
     /// Describes a purchase as it is stored.
     init(stored state: PurchaseState?, columns row: Row) throws {
-        if let state { draw(state) }
+        if let state { describe(state) }
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
         self["transaction_id"] = try row.textIfPresent("transaction_id")
         self["quantity"] = try row.intIfPresent("quantity").map { "\($0)" }
@@ -207,7 +207,7 @@ extension FactSnapshot {
 
     /// Describes a purchase as it would be written.
     init(rebuilt state: PurchaseState) {
-        draw(state)
+        describe(state)
         self["as_of"] = state.asOf.iso8601
         self["transaction_id"] = state.transactionID.text
         self["quantity"] = "\(state.quantity)"
@@ -216,7 +216,7 @@ extension FactSnapshot {
         self["app_account_token"] = state.facts.appAccountToken?.value
     }
 
-    private mutating func draw(_ state: PurchaseState) {
+    private mutating func describe(_ state: PurchaseState) {
         let facts = state.facts
         self["facts.transaction_id"] = facts.terms.value.transactionID.text
         self["facts.quantity"] = "\(facts.terms.value.quantity)"

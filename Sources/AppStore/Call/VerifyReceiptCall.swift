@@ -26,13 +26,14 @@ extension AppStoreClient {
         let notes = RetirementNotes(note: note)
         let calls = VerifyCalls(options)
         return AppStoreClient(server: server) { request in
-            await LiveCheck(options: options, caller: caller, calls: calls, notes: notes, request: request).run()
+            await VerifyReceiptCall(options: options, caller: caller, calls: calls, notes: notes, request: request)
+                .run()
         }
     }
 }
 
 /// One `verify`: up to three calls under one deadline.
-struct LiveCheck: Sendable {
+struct VerifyReceiptCall: Sendable {
     let options: AppStoreOptions
     let caller: HTTPCall
     let calls: VerifyCalls
