@@ -30,6 +30,11 @@ package enum JSONValue: Sendable, Hashable {
         number.map { .integer($0) } ?? .null
     }
 
+    /// Returns a number in its usual form: whole numbers without decimals, others as text.
+    package static func number(_ value: Double) -> JSONValue {
+        Int64(exactly: value).map { .integer($0) } ?? .string("\(value)")
+    }
+
     /// Returns named values without those that are `null`.
     package static func known(_ members: [String: JSONValue]) -> JSONValue {
         .object(members.filter { $0.value != .null })

@@ -167,13 +167,6 @@ extension Listing {
     }
 }
 
-extension JSONValue {
-    /// Returns a number in its usual form: whole numbers without decimals, others as text.
-    static func number(_ value: Double) -> JSONValue {
-        Int64(exactly: value).map { .integer($0) } ?? .string("\(value)")
-    }
-}
-
 extension OwnershipPolicy: ExpressibleByArgument {}
 extension SweepFrequency: ExpressibleByArgument {}
 extension Verifier: ExpressibleByArgument {}

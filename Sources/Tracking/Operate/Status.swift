@@ -231,22 +231,6 @@ extension LedgerOperations {
     }
 }
 
-extension LedgerIntake {
-    /// Counts receipts that were sent for `app` and refused because they name another one, by that one. Of each app a
-    /// bounded number of names is kept, the most frequent ones.
-    package func countRefused(_ named: [BundleID: Int], of app: App) async throws {
-        // A new name counts on from the rarest, so that what is sent often stays whatever else is sent.
-        let most = named.sorted { ($1.value, $0.key.text) < ($0.value, $1.key.text) }
-            .prefix(Int(LedgerStatus.bundlesKept))
-        _ = try await write(
-            Queries.countRefusedBundles,
-            [
-                .int4(app.id), .texts(most.map(\.key.text)), .int8s(most.map { Int64($0.value) }),
-                .int4(LedgerStatus.bundlesKept),
-            ])
-    }
-}
-
 extension LedgerOperations {
     func refusedBundles() async throws -> [LedgerStatus.RefusedBundle] {
         try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerIntake {
     /// Stores uploads, all or none; a receipt is stored once however often it is uploaded. Results are in the order of
@@ -33,6 +33,20 @@ extension LedgerIntake {
                 .int4(actor.key), .text(actor.user), .text(AuditedAction.receiptStored.rawValue),
                 .int4s(brought.map(\.0.appID)), .texts(brought.map(\.0.customer)),
                 .int8s(brought.map(\.1.receiptID.number)),
+            ])
+    }
+
+    /// Counts receipts that were sent for `app` and refused because they name another one, by that one. Of each app a
+    /// bounded number of names is kept, the most frequent ones.
+    package func countRefused(_ named: [BundleID: Int], of app: App) async throws {
+        // A new name counts on from the rarest, so that what is sent often stays whatever else is sent.
+        let most = named.sorted { ($1.value, $0.key.text) < ($0.value, $1.key.text) }
+            .prefix(Int(LedgerStatus.bundlesKept))
+        _ = try await write(
+            Queries.countRefusedBundles,
+            [
+                .int4(app.id), .texts(most.map(\.key.text)), .int8s(most.map { Int64($0.value) }),
+                .int4(LedgerStatus.bundlesKept),
             ])
     }
 }
