@@ -11,9 +11,11 @@ package func onAThread<Result: Sendable>(_ work: @escaping @Sendable () -> Resul
 
 extension Process {
     /// Waits for its end; answers its status.
+    ///
+    /// On a thread other than that of its start, `waitUntilExit()` asks all the time and keeps a core busy.
     package func ended() async -> Int32 {
         await onAThread { [self] in
-            waitUntilExit()
+            while isRunning { usleep(2_000) }
             return terminationStatus
         }
     }
