@@ -1220,7 +1220,7 @@ COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was st
 COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
 COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
 COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
-    'Since when what figures depend on is as it is; null: since first_recorded_at. ledger.purchase_history has the rest';
+    'Since when what figures depend on is as it is; null: since first_recorded_at. Before: ledger.purchase_history';
 COMMENT ON COLUMN ledger.purchase.next_check_at IS
     'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
 

@@ -1363,9 +1363,9 @@ ORDER BY p.customer_id
 -- whether they are of no other customer.
 SELECT n.receipt_id,
        NOT EXISTS (SELECT FROM ledger.upload o
-                   WHERE o.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]))
+                   WHERE o.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]) OFFSET 0)
        AND NOT EXISTS (SELECT FROM ledger.order_receipt x JOIN ledger.purchase_order o USING (order_id)
-                       WHERE x.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[])) AS sole
+                       WHERE x.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]) OFFSET 0) AS sole
 FROM (
     SELECT u.receipt_id FROM ledger.upload u WHERE u.customer_id = ANY($1::bigint[])
     UNION
@@ -3820,9 +3820,9 @@ WITH key AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
       AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
       AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
+                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL OFFSET 0)
         OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
+                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL OFFSET 0))
     ORDER BY r.receipt_id
     ON CONFLICT DO NOTHING
 )
@@ -4658,12 +4658,13 @@ FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY 
 -- acknowledged, or its owner has it by more than an upload; also which are possible duplicates of what another purchase gave.
 SELECT n.id AS purchase_id, NULL::bigint AS subscription_id, false AS is_duplicate
 FROM unnest($1::bigint[]) AS n(id)
-WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
+WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id OFFSET 0)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
         WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE
+        OFFSET 0)
 UNION ALL
 SELECT n.id, NULL, true
 FROM unnest($1::bigint[]) AS n(id)
@@ -4672,12 +4673,13 @@ WHERE (SELECT d.skip_reason FROM ledger.delivery d WHERE d.purchase_id = n.id OR
 UNION ALL
 SELECT NULL, n.id, false
 FROM unnest($2::bigint[]) AS n(id)
-WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id)
+WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id OFFSET 0)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
         WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE
+        OFFSET 0)
 
 """#)
     /// Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.
@@ -4756,11 +4758,12 @@ WITH subscription AS MATERIALIZED (
     SELECT p.purchase_id, p.polled_by, false FROM ledger.purchase p
     WHERE p.purchase_id = ANY($11::bigint[])
 ), thing AS MATERIALIZED (
+    -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty or nothing was verified.
     SELECT t.*, t.polled_by IS NOT NULL AND t.polled_by <> ALL($2::bigint[]) AND (
                t.polled_by = ANY($1::bigint[]) OR EXISTS (
                    SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll,
-           -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty.
+                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s)
+                   OFFSET 0)) AS can_poll,
            EXISTS (
                SELECT FROM ledger.receipt_subscription l
                WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL
@@ -5015,7 +5018,8 @@ LEFT JOIN ledger.receipt r ON r.receipt_id = h.polled_by
 LEFT JOIN ledger.poll_schedule s ON s.receipt_id = h.polled_by
 WHERE r.receipt_id IS NULL OR NOT ledger.can_poll(r, s) OR EXISTS (
     SELECT FROM ledger.receipt_subscription l
-    WHERE l.subscription_id = h.subscription_id AND l.receipt_id = h.polled_by AND l.omitted_at IS NOT NULL)
+    WHERE l.subscription_id = h.subscription_id AND l.receipt_id = h.polled_by AND l.omitted_at IS NOT NULL
+    OFFSET 0)
 
 """#)
     /// Prune: drops the partition of one month before $1 that has no answers left; 0 when there is none, or it is being

@@ -84,9 +84,9 @@ ORDER BY p.customer_id
 -- whether they are of no other customer.
 SELECT n.receipt_id,
        NOT EXISTS (SELECT FROM ledger.upload o
-                   WHERE o.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]))
+                   WHERE o.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]) OFFSET 0)
        AND NOT EXISTS (SELECT FROM ledger.order_receipt x JOIN ledger.purchase_order o USING (order_id)
-                       WHERE x.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[])) AS sole
+                       WHERE x.receipt_id = n.receipt_id AND o.customer_id <> ALL($1::bigint[]) OFFSET 0) AS sole
 FROM (
     SELECT u.receipt_id FROM ledger.upload u WHERE u.customer_id = ANY($1::bigint[])
     UNION

@@ -269,9 +269,9 @@ WITH key AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM ledger.upload u WHERE u.receipt_id = r.receipt_id)
       AND NOT EXISTS (SELECT FROM ledger.order_receipt x WHERE x.receipt_id = r.receipt_id)
       AND (EXISTS (SELECT FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)
-                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL)
+                   WHERE l.receipt_id = r.receipt_id AND s.polled_by IS NULL OFFSET 0)
         OR EXISTS (SELECT FROM ledger.receipt_purchase l JOIN ledger.purchase p USING (purchase_id)
-                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL))
+                   WHERE l.receipt_id = r.receipt_id AND p.polled_by IS NULL OFFSET 0))
     ORDER BY r.receipt_id
     ON CONFLICT DO NOTHING
 )

@@ -404,12 +404,13 @@ FROM (SELECT n.customer_id FROM unnest($1::bigint[]) AS n(customer_id) ORDER BY 
 -- acknowledged, or its owner has it by more than an upload; also which are possible duplicates of what another purchase gave.
 SELECT n.id AS purchase_id, NULL::bigint AS subscription_id, false AS is_duplicate
 FROM unnest($1::bigint[]) AS n(id)
-WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id)
+WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.purchase_id = n.id OFFSET 0)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.purchase_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
         WHERE w.purchase_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE
+        OFFSET 0)
 UNION ALL
 SELECT n.id, NULL, true
 FROM unnest($1::bigint[]) AS n(id)
@@ -418,12 +419,13 @@ WHERE (SELECT d.skip_reason FROM ledger.delivery d WHERE d.purchase_id = n.id OR
 UNION ALL
 SELECT NULL, n.id, false
 FROM unnest($2::bigint[]) AS n(id)
-WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id)
+WHERE EXISTS (SELECT FROM ledger.purchase_order o WHERE o.subscription_id = n.id OFFSET 0)
    OR EXISTS (SELECT FROM ledger.delivery_now d WHERE d.subscription_id = n.id AND d.state = 'acknowledged')
    OR EXISTS (
         SELECT FROM ledger.ownership w
         WHERE w.subscription_id = n.id AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE)
+          AND (w.cause IN ('upload', 'pointer')) IS NOT TRUE
+        OFFSET 0)
 
 -- name: find_payable
 -- Orders: returns the ids of the orders that the receipts $1 may pay, without a lock.

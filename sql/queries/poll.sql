@@ -33,11 +33,12 @@ WITH subscription AS MATERIALIZED (
     SELECT p.purchase_id, p.polled_by, false FROM ledger.purchase p
     WHERE p.purchase_id = ANY($11::bigint[])
 ), thing AS MATERIALIZED (
+    -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty or nothing was verified.
     SELECT t.*, t.polled_by IS NOT NULL AND t.polled_by <> ALL($2::bigint[]) AND (
                t.polled_by = ANY($1::bigint[]) OR EXISTS (
                    SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll,
-           -- OFFSET 0: looked up for each thing, also by a plan that was made while the table was empty.
+                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s)
+                   OFFSET 0)) AS can_poll,
            EXISTS (
                SELECT FROM ledger.receipt_subscription l
                WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL
@@ -272,4 +273,5 @@ LEFT JOIN ledger.receipt r ON r.receipt_id = h.polled_by
 LEFT JOIN ledger.poll_schedule s ON s.receipt_id = h.polled_by
 WHERE r.receipt_id IS NULL OR NOT ledger.can_poll(r, s) OR EXISTS (
     SELECT FROM ledger.receipt_subscription l
-    WHERE l.subscription_id = h.subscription_id AND l.receipt_id = h.polled_by AND l.omitted_at IS NOT NULL)
+    WHERE l.subscription_id = h.subscription_id AND l.receipt_id = h.polled_by AND l.omitted_at IS NOT NULL
+    OFFSET 0)

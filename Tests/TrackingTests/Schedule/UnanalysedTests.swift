@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import SQL
 import Subscriptions
@@ -55,6 +56,52 @@ struct UnanalysedTests {
                 WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind IN ('r', 'i')
                 """)
         )[0].int8("entries")
+    }
+
+    @Test("No statement reads a whole table for a question about one row, planned while the tables are empty")
+    func oneRow() async throws {
+        try await withNewLedger { test in
+            let plans = try await test.database.transaction { transaction in
+                try transaction.script("SET LOCAL plan_cache_mode = force_generic_plan")
+                return try Self.statements().map { name, text in
+                    let count = (1...30).last { text.contains("$\($0)::") } ?? 0
+                    let nulls = count == 0 ? "" : "(\(Array(repeating: "NULL", count: count).joined(separator: ", ")))"
+                    try transaction.script("PREPARE planned AS \(text)")
+                    let rows = try transaction.query(.test("EXPLAIN (VERBOSE, COSTS OFF) EXECUTE planned\(nulls)"))
+                    try transaction.script("DEALLOCATE planned")
+                    return (name: name, lines: try rows.map { try $0.text("QUERY PLAN") })
+                }
+            }
+            #expect(plans.count > 250)
+            // An erasure clears each period's token.
+            for plan in plans where plan.name != "erase_tokens" {
+                #expect(Self.hashedTables(in: plan.lines) == [], "\(plan.name): add OFFSET 0 to the subquery")
+            }
+        }
+    }
+
+    /// The statements in sql/queries that can be prepared, with their names.
+    private static func statements() throws -> [(name: String, text: String)] {
+        let root = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        return try FileManager.default.contentsOfDirectory(
+            at: root.appending(path: "sql/queries"), includingPropertiesForKeys: nil
+        ).flatMap { file in
+            try String(contentsOf: file, encoding: .utf8).split(separator: "-- name: ").dropFirst().map { section in
+                let end = section.firstIndex(of: "\n") ?? section.endIndex
+                return (name: String(section[..<end]), text: String(section[end...]))
+            }
+        }.filter { !["hold_snapshot", "create_roles", "grant_roles"].contains($0.name) }
+    }
+
+    /// The tables that a plan reads from end to end, into memory, to ask whether one row is there.
+    private static func hashedTables(in plan: [String]) -> [String] {
+        let hashed = Set(plan.flatMap { $0.matches(of: /hashed (SubPlan \d+)/).map { String($0.1) } })
+        return plan.indices.filter { hashed.contains(plan[$0].trimmingCharacters(in: .whitespaces)) }.flatMap { start in
+            let depth = plan[start].prefix { $0 == " " }.count
+            return plan[(start + 1)...].prefix { $0.prefix { $0 == " " }.count > depth }
+                .compactMap { $0.firstMatch(of: /Seq Scan on ledger\.(\w+)/).map { String($0.1) } }
+        }
     }
 
     @Test("A purchase is found among those of a new product without reading the others")
