@@ -11,7 +11,7 @@ import Testing
 struct StormTests {
     @Test("A short storm loses nothing, doubles nothing and refuses no paying customer", .timeLimit(.minutes(10)))
     func nothingIsLostDoubledOrRefused() async throws {
-        try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 30)
+        try await storm(seed: 20_261_122, customers: 500, monthSeconds: 20, seconds: 30)
     }
 
     @Test(
