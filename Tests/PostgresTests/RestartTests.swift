@@ -42,6 +42,34 @@ import Testing
         try await cluster.stop(immediate: true)
         try await cluster.remove()
     }
+
+    @Test(
+        "However many connections rest, a caller hears soon that the server is gone, and the next one that it is back",
+        .timeLimit(.minutes(1)), arguments: [1, 2, 4])
+    func connectionsThatRest(_ connections: Int) async throws {
+        let cluster = try await PrivateCluster()
+        try await cluster.start()
+        let database = Database(
+            DatabaseConfiguration(
+                connectionString: cluster.connectionString, writeConnections: connections, connectTimeoutSeconds: 1)
+        ) { print("rest: \($0)") }
+        let work = Statement(name: "work", sql: "SELECT pg_sleep(0.3)")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<connections { group.addTask { _ = try await database.transaction { try $0.execute(work) } } }
+            try await group.waitForAll()
+        }
+        try await cluster.stop(immediate: true)
+        for _ in 0..<5 {
+            let start = ContinuousClock.now
+            #expect(await databaseError { _ = try await database.change("SELECT 1") }?.kind == .cannotConnect)
+            #expect(ContinuousClock.now - start < .seconds(5))
+        }
+        try await cluster.start()
+        _ = try await database.change("SELECT 1")
+        await database.close()
+        try await cluster.stop(immediate: true)
+        try await cluster.remove()
+    }
 }
 
 /// Reads and writes without end, and what became of them.

@@ -14,7 +14,10 @@ final class WritePool: Sendable {
     let settings: ConnectionSettings
     let note: @Sendable (DatabaseNote) -> Void
     private let memory: Mutex<Memory>
+    /// Signalled for each caller that joins, and for each writer that found no server.
     private let work = DispatchSemaphore(value: 0)
+    /// Signalled once for each writer, at the end. A pause waits for it alone: it would use up the signals of callers.
+    private let closing = DispatchSemaphore(value: 0)
     private let latch: Latch
 
     init(
@@ -101,7 +104,10 @@ final class WritePool: Sendable {
     func beginClosing() {
         let waiting = memory.withLock { $0.line.close() }
         for call in waiting { call.fail(.closed) }
-        for _ in 0..<configuration.writeConnections { work.signal() }
+        for _ in 0..<configuration.writeConnections {
+            work.signal()
+            closing.signal()
+        }
     }
 
     /// Shortens the wait for a connection that is missing.
@@ -149,21 +155,13 @@ extension WritePool {
         }
     }
 
-    /// Takes the next caller, and wakes another writer when more wait: a writer in a pause may have used up their
-    /// signals.
-    func take() -> WaitQueue<WriteCall>.Waiting? {
-        let (waiting, areMore) = memory.withLock { memory in (memory.line.take(), memory.line.count > 0) }
-        if areMore { work.signal() }
-        return waiting
-    }
+    /// Takes the next caller; nil when another writer was faster.
+    func take() -> WaitQueue<WriteCall>.Waiting? { memory.withLock { $0.line.take() } }
 
     /// Sleeps through a pause between two attempts to connect; closing the pool ends it.
     func pause(for pause: Duration) {
-        let end = ContinuousClock.now + pause
-        while ContinuousClock.now < end, !memory.withLock({ $0.line.isClosed }) {
-            let milliseconds = Int((end - ContinuousClock.now).pollMilliseconds)
-            _ = work.wait(timeout: .now() + .milliseconds(milliseconds))
-        }
+        guard !memory.withLock({ $0.line.isClosed }) else { return }
+        _ = closing.wait(timeout: .now() + .milliseconds(Int(pause.pollMilliseconds)))
     }
 
     /// Counts a thread that has its session; the first one after an outage says that the database is found again.
@@ -178,7 +176,10 @@ extension WritePool {
 
     func disconnected() { memory.withLock { $0.connectedWriters -= 1 } }
 
+    /// Notes that there is no server, and wakes another writer: it may rest on a connection to the same server, and as long
+    /// as one seems connected, callers wait for their turn and not for a connection.
     func failedToConnect(_ error: DatabaseError) {
+        defer { work.signal() }
         // While another writer is connected, this failure is no outage: the attempt may have begun before that
         // connection.
         let isNews = memory.withLock { memory in
