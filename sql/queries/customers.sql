@@ -337,11 +337,11 @@ WITH names AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), periods AS (
     UPDATE ledger.period p SET app_account_token = NULL
-    WHERE p.app_account_token IS NOT NULL
-      AND (p.subscription_id IN (SELECT subscription_id FROM theirs)
+    FROM had h
+    WHERE p.subscription_id = h.subscription_id AND p.app_account_token IS NOT NULL
+      AND (h.subscription_id IN (SELECT subscription_id FROM theirs)
            -- Each period may carry the token of another order.
-           OR p.subscription_id IN (SELECT subscription_id FROM had)
-              AND lower(p.app_account_token) IN (SELECT name FROM names))
+           OR lower(p.app_account_token) IN (SELECT name FROM names))
 ), purchases AS (
     UPDATE ledger.purchase p SET app_account_token = NULL, facts = p.facts - 'app_account_token'
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)

@@ -73,7 +73,7 @@ struct UnanalysedTests {
                 }
             }
             #expect(plans.count > 250)
-            // An erasure clears each period's token.
+            // An erasure asks once which support calls are about what the customer owned.
             for plan in plans where plan.name != "erase_tokens" {
                 #expect(Self.hashedTables(in: plan.lines) == [], "\(plan.name): add OFFSET 0 to the subquery")
             }
