@@ -46,16 +46,16 @@ import Testing
     @Test(
         "However many connections rest, a caller hears soon that the server is gone, and the next one that it is back",
         .timeLimit(.minutes(1)), arguments: [1, 2, 4])
-    func connectionsThatRest(_ connections: Int) async throws {
+    func connectionsThatRest(_ opened: Int) async throws {
         let cluster = try await PrivateCluster()
         try await cluster.start()
         let database = Database(
             DatabaseConfiguration(
-                connectionString: cluster.connectionString, writeConnections: connections, connectTimeoutSeconds: 1)
+                connectionString: cluster.connectionString, writeConnections: 4, connectTimeoutSeconds: 1)
         ) { print("rest: \($0)") }
         let work = Statement(name: "work", sql: "SELECT pg_sleep(0.3)")
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<connections { group.addTask { _ = try await database.transaction { try $0.execute(work) } } }
+            for _ in 0..<opened { group.addTask { _ = try await database.transaction { try $0.execute(work) } } }
             try await group.waitForAll()
         }
         try await cluster.stop(immediate: true)

@@ -100,15 +100,19 @@ struct PlanTests {
         }
     }
 
+    /// A null for each parameter of a statement, as EXECUTE takes them.
+    static func nulls(for statement: String) -> String {
+        let count = (1...30).last { statement.contains("$\($0)::") } ?? 0
+        return count == 0 ? "" : "(\(Array(repeating: "NULL", count: count).joined(separator: ", ")))"
+    }
+
     /// The plan for parameters that are not known, by indexes wherever there is one.
     private func genericPlan(_ test: TestLedger, _ query: SQLFile) async throws -> String {
-        let count = (1...30).last { query.text.contains("$\($0)::") } ?? 0
-        let nulls = count == 0 ? "" : "(\(Array(repeating: "NULL", count: count).joined(separator: ", ")))"
         return try await test.database.transaction { transaction in
             try transaction.script(
                 "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan; PREPARE q AS "
                     + query.text)
-            let rows = try transaction.query(.test("EXPLAIN EXECUTE q\(nulls) -- \(query.name)"))
+            let rows = try transaction.query(.test("EXPLAIN EXECUTE q\(Self.nulls(for: query.text)) -- \(query.name)"))
             try transaction.script("DEALLOCATE q")
             return try rows.map { try $0.text("QUERY PLAN") }.joined(separator: "\n")
         }
