@@ -73,9 +73,7 @@ public struct Entitlement: Sendable, Hashable, Decodable {
         case asOf = "as_of"
         case checkedAt = "checked_at"
     }
-}
 
-extension Entitlement {
     /// Takes the right away, as the server would have done at this instant.
     mutating func end(at instant: Date) {
         (isGranted, until, endedAt) = (false, nil, instant)

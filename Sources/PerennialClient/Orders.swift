@@ -254,10 +254,9 @@ extension PerennialServer {
     /// Returns the order's state, which a paid or expired order keeps. Throws `proof-refused` for an order that the
     /// server does not know, or whose proof is wrong; `too-many` after 10 calls a minute about an order.
     /// - Parameter code: An error code of StoreKit, for example, at most ``codeBytesMax`` bytes.
-    public func report(
-        _ state: ReportedState, code: String? = nil, of order: PlacedOrder
-    ) async throws -> OrderState {
-        let body = StateBody(state: state.rawValue, code: code, proof: try order.proof(state, code: code))
+    public func report(_ state: ReportedState, code: String? = nil, of order: PlacedOrder) async throws -> OrderState {
+        var body = ["state": state.rawValue, "proof": try order.proof(state, code: code)]
+        body["code"] = code
         let call = Call(
             method: "POST", path: "/v1/orders/\(try Call.part(order.id))/state", body: try JSONText.encode(body),
             isKeyed: false)
@@ -289,12 +288,4 @@ extension Sequence<UInt8> {
     var hexadecimal: String { map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
 }
 
-private struct StateBody: Encodable {
-    let state: String
-    let code: String?
-    let proof: String
-}
-
-private struct StateAnswer: Decodable {
-    let state: OrderState
-}
+private struct StateAnswer: Decodable { let state: OrderState }

@@ -3,7 +3,7 @@ import Foundation
 /// Why a call brought no answer, and what to do about it.
 ///
 /// An error never means "no": a customer whose entitlements cannot be read may well have paid.
-public struct PerennialError: Error, Sendable {
+public struct PerennialError: Error, Sendable, CustomStringConvertible {
     /// What went wrong.
     public enum Cause: Sendable, Hashable {
         /// The server does not answer: the network is away, or the time is over.
@@ -60,8 +60,6 @@ public struct PerennialError: Error, Sendable {
         if case .problem(let problem) = cause { problem } else { nil }
     }
 }
-
-extension PerennialError: CustomStringConvertible {}
 
 extension Problem {
     /// What to do. A refusal that is not Perennial's own word, such as a proxy's page, is never final.

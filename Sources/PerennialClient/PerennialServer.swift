@@ -21,19 +21,14 @@ public struct PerennialServer: Sendable {
     public let app: String
     /// How requests are sent.
     public let transport: Transport
-    /// How long a call may take in seconds, except an upload.
+    /// How long a call may take in seconds. An upload may take ``uploadSeconds``.
     public let requestSeconds: Double
 
     /// The API key; nil on a device.
     let key: String?
 
     /// Makes the value; nothing is sent.
-    /// - Parameters:
-    ///   - url: The address, with the path of a proxy where there is one.
-    ///   - app: The bundle id of the app.
-    ///   - key: The API key of a service; nil on a device.
-    ///   - transport: How requests are sent.
-    ///   - requestSeconds: How long a call may take in seconds. An upload may take ``uploadSeconds``.
+    /// - Parameter key: The API key of a service; nil on a device.
     public init(
         at url: URL, app: String, key: String? = nil, transport: Transport = .urlSession, requestSeconds: Double = 10
     ) {
@@ -84,13 +79,10 @@ struct Call {
 
 /// What the server answered.
 struct Reply {
-    let status: Int
     let body: Data
-    private let response: HTTPURLResponse
+    let response: HTTPURLResponse
 
-    init(_ body: Data, _ response: HTTPURLResponse) {
-        (status, self.body, self.response) = (response.statusCode, body, response)
-    }
+    var status: Int { response.statusCode }
 
     /// A header of the answer.
     func header(_ name: String) -> String? { response.value(forHTTPHeaderField: name) }
@@ -120,7 +112,7 @@ extension PerennialServer {
             guard body.count <= Self.answerBytesMax else {
                 throw PerennialError(.unreadable, "The answer is larger than \(Self.answerBytesMax) bytes.")
             }
-            return Reply(body, response)
+            return Reply(body: body, response: response)
         } catch let error as PerennialError {
             throw error
         } catch {

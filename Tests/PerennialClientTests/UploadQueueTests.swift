@@ -90,7 +90,7 @@ struct UploadQueueTests {
         let reply = try #require(
             HTTPURLResponse(url: URL(filePath: "/"), statusCode: 404, httpVersion: nil, headerFields: nil))
         let body = ScriptedServer.Answer.problem(404, "not-found").body
-        let error = Reply(Data(body.utf8), reply).failure
+        let error = Reply(body: Data(body.utf8), response: reply).failure
         for (upload, isFinal) in table {
             #expect(UploadReport(.failure(error), to: upload) { _ in 1 }.isFinal == isFinal, "\(upload)")
         }

@@ -34,7 +34,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
             }
         }
 
-        /// The name of the form in the server's words.
+        /// The name of the form in the server's words, which is its field in the body of an upload.
         var name: String {
             switch self {
             case .receipt: "receipt"
@@ -61,15 +61,9 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
     /// What proves that a device's receipt is about the order. It holds for this receipt and this order only.
     let proof: String?
 
-    /// An upload of a service, which has a key of scope `write`.
-    /// - Parameters:
-    ///   - receipt: The receipt in Base64, as the device sent it; the server repairs the usual damage of transport.
-    ///   - customer: Your own id of the customer, 1 to 255 characters.
-    ///   - purpose: Why the device sends it. A `purchase` names its order or its transaction.
-    ///   - order: The order of this customer whose payment the device waits for.
-    ///   - transactionID: The transaction that the device waits for.
-    ///   - storefront: The storefront that the device saw.
-    ///   - price: The price that the device saw.
+    /// An upload of a service, which has a key of scope `write`: a receipt in Base64, as the device sent it. The server
+    /// repairs the usual damage of transport. For the rest see
+    /// ``init(_:customer:purpose:order:transactionID:storefront:price:)``.
     public init(
         receipt: String, customer: String, purpose: Purpose = .launch, order: String? = nil,
         transactionID: String? = nil, storefront: String? = nil, price: Price? = nil
@@ -106,9 +100,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
     ///
     /// Throws `invalid` when the order's key is not Base64. The server takes at most 1 MiB of a device, the receipt in
     /// Base64 and the proof together.
-    /// - Parameters:
-    ///   - receipt: The bytes of the receipt's file.
-    ///   - order: The order, with its key.
+    /// - Parameter receipt: The bytes of the receipt's file.
     public init(receipt: Data, of order: PlacedOrder) throws {
         customer = nil
         self.order = order.id
@@ -171,10 +163,7 @@ public struct UploadLimits: Sendable, Hashable {
     public init() {}
 
     /// Seconds until an upload is sent again: what the server advises, and up to a bound that doubles with each attempt
-    /// (full jitter), so that a thousand devices do not come back at once.
-    /// - Parameters:
-    ///   - attempts: How often it was sent, from 1.
-    ///   - advised: The least seconds, as the server says.
+    /// (full jitter), so that a thousand devices do not come back at once. `attempts` counts from 1.
     func retrySeconds(
         after attempts: Int, advised: Double?, using random: (ClosedRange<Double>) -> Double = { .random(in: $0) }
     ) -> Double {
@@ -208,49 +197,17 @@ extension PerennialServer {
             return Call(
                 method: "POST", path: "/v1/orders/\(try Call.part(order))/receipt",
                 body: try JSONText.encode(["receipt": upload.subject.text, "proof": proof]),
-                seconds: Self.uploadSeconds,
-                isKeyed: false)
+                seconds: Self.uploadSeconds, isKeyed: false)
         }
-        let body = UploadBody(
-            subject: upload.subject, customer: upload.customer, purpose: upload.purpose.rawValue, order: upload.order,
-            forTransactionID: upload.transactionID, storefront: upload.storefront, price: upload.price?.amount,
-            currency: upload.price?.currency)
+        var body = [upload.subject.name: upload.subject.text, "purpose": upload.purpose.rawValue]
+        body["customer"] = upload.customer
+        body["order"] = upload.order
+        body["for_transaction_id"] = upload.transactionID
+        body["storefront"] = upload.storefront
+        body["price"] = upload.price?.amount
+        body["currency"] = upload.price?.currency
         return Call(
             method: "POST", path: try appPath("receipts"), body: try JSONText.encode(body),
             seconds: Self.uploadSeconds)
-    }
-}
-
-private struct UploadBody: Encodable {
-    let subject: Upload.Subject
-    let customer: String?
-    let purpose: String
-    let order: String?
-    let forTransactionID: String?
-    let storefront: String?
-    let price: String?
-    let currency: String?
-
-    enum CodingKeys: String, CodingKey {
-        case customer, receipt, purpose, order, storefront, price, currency
-        case signedTransaction = "signed_transaction"
-        case transactionID = "transaction_id"
-        case forTransactionID = "for_transaction_id"
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        switch subject {
-        case .receipt(let text): try values.encode(text, forKey: .receipt)
-        case .signedTransaction(let text): try values.encode(text, forKey: .signedTransaction)
-        case .transactionID(let id): try values.encode(id, forKey: .transactionID)
-        }
-        try values.encodeIfPresent(customer, forKey: .customer)
-        try values.encode(purpose, forKey: .purpose)
-        try values.encodeIfPresent(order, forKey: .order)
-        try values.encodeIfPresent(forTransactionID, forKey: .forTransactionID)
-        try values.encodeIfPresent(storefront, forKey: .storefront)
-        try values.encodeIfPresent(price, forKey: .price)
-        try values.encodeIfPresent(currency, forKey: .currency)
     }
 }

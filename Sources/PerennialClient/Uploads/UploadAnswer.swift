@@ -176,14 +176,8 @@ public enum UploadReport: Sendable {
         }
     }
 
-    /// What an attempt means.
-    /// - Parameters:
-    ///   - attempt: The answer, or why there is none.
-    ///   - upload: What was sent.
-    ///   - wait: Seconds until the next attempt, given what the server advises.
-    init(
-        _ attempt: Result<UploadAnswer, PerennialError>, to upload: Upload, wait: (_ advised: Double?) -> Double
-    ) {
+    /// What an attempt means; `wait` gives the seconds until the next one by what the server advises.
+    init(_ attempt: Result<UploadAnswer, PerennialError>, to upload: Upload, wait: (_ advised: Double?) -> Double) {
         switch attempt {
         case .success(let answer) where answer.advice == .retry || answer.result == .pending:
             self = .pending(answer, againAfterSeconds: wait(answer.retryAfterSeconds))

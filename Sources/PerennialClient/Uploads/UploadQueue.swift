@@ -95,7 +95,7 @@ public actor UploadQueue {
         // Stored instants are of whole milliseconds, and the clock of a device may be set back.
         newestQueuedAt = max(Date(), newestQueuedAt.addingTimeInterval(0.002))
         do {
-            let entry = try StoredUpload(upload: upload, queuedAt: newestQueuedAt).entry
+            let entry = try StoredUpload(queuedAt: newestQueuedAt, upload: upload).entry
             try await Self.storing { [storage] in try await storage.save(entry) }
         } catch {
             entries[id] = nil
@@ -164,9 +164,7 @@ public actor UploadQueue {
 
 extension UploadQueue {
     /// Sends an entry once and hands the report over; removes the entry where that was the last of it.
-    private func attempt(
-        _ id: String, _ handler: @Sendable (Upload, UploadReport) async throws -> Void
-    ) async throws {
+    private func attempt(_ id: String, _ handler: @Sendable (Upload, UploadReport) async throws -> Void) async throws {
         guard let entry = entries[id] else { return }
         var wait = limits.retrySeconds(after: entry.attempts, advised: nil)
         do {
@@ -235,9 +233,7 @@ extension UploadQueue {
     }
 
     /// Runs a storage's closure; its errors become `storage`.
-    private static func storing<Value: Sendable>(
-        _ work: @Sendable () async throws -> Value
-    ) async throws -> Value {
+    private static func storing<Value: Sendable>(_ work: @Sendable () async throws -> Value) async throws -> Value {
         do {
             return try await work()
         } catch {
