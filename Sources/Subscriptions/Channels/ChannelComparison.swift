@@ -1,70 +1,35 @@
-/// What verifyReceipt and the Server API state about one receipt at nearly the same time, fact by fact.
-///
-/// Facts that only one channel has (a price, a percentage) are not compared, nor is a detail that one of them leaves
-/// unsaid. What exists is compared: both speak for everything they know.
+/// What verifyReceipt and the Server API state about one receipt at nearly the same time, fact by fact. Facts that only
+/// one channel has (a price, a percentage) are not compared, nor is a detail that one of them leaves unsaid.
 package struct ChannelComparison: Sendable, Hashable {
     /// The subscriptions and one-time purchases that were compared, sorted.
     package let compared: [OriginalTransactionID]
     /// What differs, in the order of `compared`.
     package let differences: [ChannelDifference]
+}
 
-    package init(compared: [OriginalTransactionID], differences: [ChannelDifference]) {
-        (self.compared, self.differences) = (compared, differences)
-    }
-
-    /// Compares two whole answers about the same receipt.
-    ///
-    /// - Parameters:
-    ///   - receipt: What verifyReceipt states.
-    ///   - server: What the Server API states: the statuses with the complete history.
-    ///   - consumables: The transactions that the Server API calls consumables.
+extension ChannelComparison {
+    /// Compares verifyReceipt's whole answer about a receipt with what the Server API states: the statuses with the complete
+    /// history. `consumables` are the transactions that the Server API calls so.
     package init(_ receipt: Evidence, _ server: Evidence, consumables: Set<TransactionID> = []) {
         // Such an answer has the device's row and the newest one.
         let isOld = receipt.receiptCreatedAt == nil && receipt.transactions.count <= 2
         let subscriptions = Set(receipt.subscriptions).union(server.subscriptions).sorted()
-        var differences = subscriptions.flatMap { id in
-            SubscriptionComparison(
-                SubscriptionFacts(receipt.slice(of: id)), SubscriptionFacts(server.slice(of: id)), isOld: isOld
-            ).differences
+        var differences: [ChannelDifference] = []
+        for id in subscriptions {
+            var list = DifferenceList(originalTransactionID: id, isOld: isOld)
+            list.compare(SubscriptionFacts(receipt.slice(of: id)), SubscriptionFacts(server.slice(of: id)))
+            differences += list.differences
         }
         let (ours, theirs) = (receipt.purchaseFacts, server.purchaseFacts)
         let purchases = Set(ours.keys).union(theirs.keys).sorted()
         for key in purchases {
-            differences +=
-                PurchaseComparison(
-                    ours[key], theirs[key], key: key, consumables: consumables, isOld: isOld
-                ).differences
+            var list = DifferenceList(originalTransactionID: key.originalTransactionID, isOld: isOld)
+            list.compare(ours[key], theirs[key], consumables: consumables)
+            differences += list.differences
         }
-        compared = Set(subscriptions + purchases.map(\.originalTransactionID)).sorted()
-        self.differences = differences.sorted { $0.originalTransactionID < $1.originalTransactionID }
-    }
-}
-
-/// Collects what differs about one period, purchase or renewal.
-struct DifferenceList {
-    let originalTransactionID: OriginalTransactionID
-    private(set) var differences: [ChannelDifference] = []
-
-    init(of id: OriginalTransactionID) { originalTransactionID = id }
-
-    /// Adds a fact, if both texts are not equal.
-    mutating func add(
-        _ fact: ChannelDifference.Fact, of transaction: TransactionID?, _ receipt: String?, _ server: String?,
-        explanation: ChannelDifference.Explanation? = nil
-    ) {
-        guard receipt != server else { return }
-        differences.append(
-            ChannelDifference(
-                originalTransactionID: originalTransactionID, transactionID: transaction, fact: fact,
-                verifyReceipt: receipt, serverAPI: server, explanation: explanation))
-    }
-
-    /// Adds a fact that a channel may leave unsaid, if both state it and differ.
-    mutating func addSaid(
-        _ fact: ChannelDifference.Fact, of transaction: TransactionID?, _ receipt: String?, _ server: String?
-    ) {
-        guard receipt != nil, server != nil else { return }
-        add(fact, of: transaction, receipt, server)
+        self.init(
+            compared: Set(subscriptions + purchases.map(\.originalTransactionID)).sorted(),
+            differences: differences.sorted { $0.originalTransactionID < $1.originalTransactionID })
     }
 }
 
@@ -127,134 +92,123 @@ package struct ChannelDifference: Sendable, Hashable {
     package var explanation: Explanation?
 }
 
-/// Compares what both channels state about one subscription.
-struct SubscriptionComparison {
-    private let receipt: SubscriptionFacts
-    private let server: SubscriptionFacts
+/// Collects what both channels state differently about one subscription or one-time purchase: what verifyReceipt states
+/// comes first.
+private struct DifferenceList {
+    let originalTransactionID: OriginalTransactionID
     /// Whether the receipt is of the form that is about its newest period only.
-    private let isOld: Bool
-    private var list: DifferenceList
+    let isOld: Bool
+    /// The transaction of the period or purchase that is compared; nil for the renewal.
+    var transactionID: TransactionID?
+    var differences: [ChannelDifference] = []
 
-    init(_ receipt: SubscriptionFacts, _ server: SubscriptionFacts, isOld: Bool) {
-        (self.receipt, self.server, self.isOld) = (receipt, server, isOld)
-        list = DifferenceList(of: receipt.originalTransactionID)
-        comparePeriods()
-        compareRenewals()
+    /// Adds a fact, if its texts are not equal.
+    mutating func add(
+        _ fact: ChannelDifference.Fact, _ receipt: String?, _ server: String?,
+        explanation: ChannelDifference.Explanation? = nil
+    ) {
+        guard receipt != server else { return }
+        differences.append(
+            ChannelDifference(
+                originalTransactionID: originalTransactionID, transactionID: transactionID, fact: fact,
+                verifyReceipt: receipt, serverAPI: server, explanation: explanation))
     }
 
-    /// What differs: periods by their start, then the renewal.
-    var differences: [ChannelDifference] { list.differences }
+    /// Adds a fact, if its texts are not equal.
+    mutating func add<Stated>(
+        _ fact: ChannelDifference.Fact, _ receipt: Stated, _ server: Stated, _ text: (Stated) -> String?
+    ) {
+        add(fact, text(receipt), text(server))
+    }
 
-    /// Compares the periods of both, each with the other channel's account of the same period.
-    private mutating func comparePeriods() {
+    /// Adds a fact that a channel may leave unsaid, if both state it and differ.
+    mutating func addSaid<Value>(
+        _ fact: ChannelDifference.Fact, _ receipt: Value?, _ server: Value?, _ text: (Value) -> String = { "\($0)" }
+    ) {
+        guard let receipt, let server else { return }
+        add(fact, text(receipt), text(server))
+    }
+
+    /// Compares the periods of both by their start, each with the other channel's account of the same period, then the
+    /// renewals, where both state one.
+    mutating func compare(_ receipt: SubscriptionFacts, _ server: SubscriptionFacts) {
         let (ours, theirs) = (PeriodMatch(receipt.periods), PeriodMatch(server.periods))
         for period in PeriodGrouping.grouped(receipt.periods + server.periods) {
             let left = ours.index(of: period).map { receipt.periods[$0] }
             let right = theirs.index(of: period).map { server.periods[$0] }
-            let transaction = period.transactionIDs.min()
-            guard let left, let right else {
-                let explanation: ChannelDifference.Explanation? = isOld && left == nil ? .oldReceipt : nil
-                list.add(.period, of: transaction, left?.summary, right?.summary, explanation: explanation)
-                continue
+            transactionID = period.transactionIDs.min()
+            if let left, let right {
+                compare(left, right)
+                compare(left.details, right.details)
+            } else {
+                add(.period, left?.summary, right?.summary, explanation: isOld && left == nil ? .oldReceipt : nil)
             }
-            compare(left, right, of: transaction)
         }
-    }
-
-    private mutating func compare(_ left: Period, _ right: Period, of transaction: TransactionID?) {
-        list.add(.productID, of: transaction, left.productID.text, right.productID.text)
-        list.add(.purchasedAt, of: transaction, left.purchasedAt.iso8601, right.purchasedAt.iso8601)
-        list.add(.expiresAt, of: transaction, left.expiresAt.iso8601, right.expiresAt.iso8601)
-        // verifyReceipt does not know the seats of a group.
-        if right.details.sale?.value.seats == nil {
-            list.add(.quantity, of: transaction, "\(left.terms.value.quantity)", "\(right.terms.value.quantity)")
-        }
-        list.add(.isUpgraded, of: transaction, "\(left.isUpgraded)", "\(right.isUpgraded)")
-        // A signed transaction that was upgraded leaves the date unsaid.
-        if !left.isUpgraded, !right.isUpgraded {
-            list.add(.cancelledAt, of: transaction, left.cancelledAt?.iso8601, right.cancelledAt?.iso8601)
-        }
-        compare(left.details, right.details, of: transaction)
-    }
-
-    private mutating func compare(_ left: PeriodDetails, _ right: PeriodDetails, of transaction: TransactionID?) {
-        func text<Value>(_ fact: Fact<Value>?) -> String? { fact.map { "\($0.value)" } }
-        list.addSaid(.isTrial, of: transaction, text(left.isTrial), text(right.isTrial))
-        list.addSaid(.isIntro, of: transaction, text(left.isIntro), text(right.isIntro))
-        list.addSaid(
-            .promotionalOfferID, of: transaction, text(left.promotionalOfferID), text(right.promotionalOfferID))
-        list.addSaid(.offerCodeRefName, of: transaction, text(left.offerCodeRefName), text(right.offerCodeRefName))
-        list.addSaid(.groupID, of: transaction, left.groupID?.value.text, right.groupID?.value.text)
-        list.addSaid(.ownership, of: transaction, left.ownership?.value.raw, right.ownership?.value.raw)
-        list.addSaid(
-            .appAccountToken, of: transaction, left.appAccountToken?.value.lowercased(),
-            right.appAccountToken?.value.lowercased())
-    }
-
-    /// Compares the renewals, where both channels state one.
-    private mutating func compareRenewals() {
+        transactionID = nil
         guard let left = receipt.renewal?.value, let right = server.renewal?.value else { return }
-        func text(_ flag: Bool?) -> String? { flag.map { "\($0)" } }
-        list.addSaid(.willRenew, of: nil, text(left.willRenew), text(right.willRenew))
-        list.addSaid(.renewsToProductID, of: nil, left.renewsToProductID?.text, right.renewsToProductID?.text)
-        list.add(.expirationIntent, of: nil, left.expirationIntent, right.expirationIntent)
-        list.add(.inBillingRetry, of: nil, "\(left.inBillingRetry ?? false)", "\(right.inBillingRetry ?? false)")
-        list.add(.priceIncreaseStatus, of: nil, left.priceIncreaseStatus, right.priceIncreaseStatus)
+        compare(left, right, at: min(receipt.asOf, server.asOf))
+    }
+
+    private mutating func compare(_ left: Period, _ right: Period) {
+        add(.productID, left, right) { $0.productID.text }
+        add(.purchasedAt, left, right) { $0.purchasedAt.iso8601 }
+        add(.expiresAt, left, right) { $0.expiresAt.iso8601 }
+        // verifyReceipt does not know the seats of a group.
+        if right.details.sale?.value.seats == nil { add(.quantity, left, right) { "\($0.terms.value.quantity)" } }
+        add(.isUpgraded, left, right) { "\($0.isUpgraded)" }
+        // A signed transaction that was upgraded leaves the date unsaid.
+        if !left.isUpgraded, !right.isUpgraded { add(.cancelledAt, left, right) { $0.cancelledAt?.iso8601 } }
+    }
+
+    private mutating func compare(_ left: PeriodDetails, _ right: PeriodDetails) {
+        addSaid(.isTrial, left.isTrial?.value, right.isTrial?.value)
+        addSaid(.isIntro, left.isIntro?.value, right.isIntro?.value)
+        addSaid(.promotionalOfferID, left.promotionalOfferID?.value, right.promotionalOfferID?.value)
+        addSaid(.offerCodeRefName, left.offerCodeRefName?.value, right.offerCodeRefName?.value)
+        addSaid(.groupID, left.groupID?.value, right.groupID?.value)
+        addSaid(.ownership, left.ownership?.value, right.ownership?.value, \.raw)
+        addSaid(.appAccountToken, left.appAccountToken?.value, right.appAccountToken?.value) { $0.lowercased() }
+    }
+
+    private mutating func compare(_ left: Renewal, _ right: Renewal, at now: Instant) {
+        addSaid(.willRenew, left.willRenew, right.willRenew)
+        addSaid(.renewsToProductID, left.renewsToProductID, right.renewsToProductID)
+        add(.expirationIntent, left.expirationIntent, right.expirationIntent)
+        add(.inBillingRetry, left, right) { "\($0.inBillingRetry ?? false)" }
+        add(.priceIncreaseStatus, left.priceIncreaseStatus, right.priceIncreaseStatus)
         // The date stays in Apple's data after grace is over.
-        let now = min(receipt.asOf, server.asOf)
-        func grace(_ renewal: Renewal) -> String? {
-            renewal.graceExpiresAt.flatMap { $0 > now ? $0.iso8601 : nil }
+        add(.graceExpiresAt, left, right) { $0.graceExpiresAt.flatMap { $0 > now ? $0.iso8601 : nil } }
+    }
+
+    /// Compares what both channels state of a one-time purchase.
+    mutating func compare(_ receipt: PurchaseFacts?, _ server: PurchaseFacts?, consumables: Set<TransactionID>) {
+        guard let left = receipt, let right = server else {
+            let transactions = receipt?.transactionIDs ?? server?.transactionIDs ?? []
+            let isConsumable = !transactions.isDisjoint(with: consumables)
+            let explanation: ChannelDifference.Explanation? =
+                receipt != nil ? nil : isConsumable ? .finishedConsumable : isOld ? .oldReceipt : nil
+            transactionID = transactions.min()
+            add(.purchase, receipt?.summary, server?.summary, explanation: explanation)
+            return
         }
-        list.add(.graceExpiresAt, of: nil, grace(left), grace(right))
+        transactionID = left.transactionIDs.union(right.transactionIDs).min()
+        let (ours, theirs) = (left.terms.value, right.terms.value)
+        add(
+            .purchasedAt, ours.purchasedAt.iso8601, theirs.purchasedAt.iso8601,
+            explanation: ours.purchasedAt > theirs.purchasedAt ? .restored : nil)
+        add(.quantity, ours, theirs) { "\($0.quantity)" }
+        // A device's receipt does not speak of a refund that came after it.
+        if left.revocation.origin != .unspoken {
+            add(.cancelledAt, left, right) { $0.revocation.value.cancelledAt?.iso8601 }
+        }
+        addSaid(.ownership, left.ownership?.value, right.ownership?.value, \.raw)
+        addSaid(.appAccountToken, left.appAccountToken?.value, right.appAccountToken?.value) { $0.lowercased() }
     }
 }
 
 extension Period {
     /// The period in a few words.
     fileprivate var summary: String { "\(productID.text) \(purchasedAt.iso8601) to \(expiresAt.iso8601)" }
-}
-
-/// Compares what both channels state about one one-time purchase.
-struct PurchaseComparison {
-    private var list: DifferenceList
-
-    init(
-        _ receipt: PurchaseFacts?, _ server: PurchaseFacts?, key: PurchaseKey, consumables: Set<TransactionID>,
-        isOld: Bool
-    ) {
-        list = DifferenceList(of: key.originalTransactionID)
-        guard let receipt, let server else {
-            let transactions = receipt?.transactionIDs ?? server?.transactionIDs ?? []
-            let isConsumable = !transactions.isDisjoint(with: consumables)
-            let explanation: ChannelDifference.Explanation? =
-                receipt != nil ? nil : isConsumable ? .finishedConsumable : isOld ? .oldReceipt : nil
-            list.add(
-                .purchase, of: transactions.min(), receipt?.summary, server?.summary, explanation: explanation)
-            return
-        }
-        compare(receipt, server, of: receipt.transactionIDs.union(server.transactionIDs).min())
-    }
-
-    /// What differs.
-    var differences: [ChannelDifference] { list.differences }
-
-    private mutating func compare(_ left: PurchaseFacts, _ right: PurchaseFacts, of transaction: TransactionID?) {
-        let (leftTerms, rightTerms) = (left.terms.value, right.terms.value)
-        list.add(
-            .purchasedAt, of: transaction, leftTerms.purchasedAt.iso8601, rightTerms.purchasedAt.iso8601,
-            explanation: leftTerms.purchasedAt > rightTerms.purchasedAt ? .restored : nil)
-        list.add(.quantity, of: transaction, "\(leftTerms.quantity)", "\(rightTerms.quantity)")
-        // A device's receipt does not speak of a refund that came after it.
-        if left.revocation.origin != .unspoken {
-            list.add(
-                .cancelledAt, of: transaction, left.revocation.value.cancelledAt?.iso8601,
-                right.revocation.value.cancelledAt?.iso8601)
-        }
-        list.addSaid(.ownership, of: transaction, left.ownership?.value.raw, right.ownership?.value.raw)
-        list.addSaid(
-            .appAccountToken, of: transaction, left.appAccountToken?.value.lowercased(),
-            right.appAccountToken?.value.lowercased())
-    }
 }
 
 extension PurchaseFacts {
