@@ -122,7 +122,7 @@ import Testing
         ])
     func checksBeforeAnEndAreSpreadAndMoreSoAtTheTurnOfAMonth(end: String, minutes: Double) throws {
         let end = try #require(Instant(iso8601: end))
-        let leads = leads(endingAt: end, spread: Policy.preCheckSpreadUsual)
+        let leads = leads(endingAt: end, spread: standardPolicy.preCheckSpread)
         #expect(leads.count == 300)
         #expect(leads.allSatisfy { (30...(30 + minutes)).contains($0) })
         #expect((leads.max() ?? 0) - (leads.min() ?? 0) > minutes * 0.9)

@@ -8,12 +8,9 @@ package struct Reconciled: Sendable, Hashable {
     package var changed: Bool
 }
 
-/// Merges one more answer into a subscription. A pure function without a clock: the evidence carries Apple's clock.
-///
-/// The same evidence again changes nothing and emits no event. docs/lifecycle.md lists the event of each change.
-package func reconcile(
-    _ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy
-) -> Reconciled {
+/// Merges one more answer into a subscription. A pure function without a clock: the evidence carries Apple's clock. The
+/// same evidence again changes nothing and emits no event. docs/lifecycle.md lists the event of each change.
+package func reconcile(_ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy) -> Reconciled {
     guard let stored, !stored.facts.periods.isEmpty else {
         let state = SubscriptionState(
             facts: SubscriptionFacts(slice), policy: policy, version: (stored?.version ?? 0) + 1)
@@ -21,19 +18,15 @@ package func reconcile(
     }
     let accepted = RetractionGuard.accept(slice, into: stored, policy: policy)
     let state = SubscriptionState(
-        facts: accepted.facts, policy: policy, version: stored.version,
-        retractions: accepted.retractions)
-    let change = StateChange(before: stored, after: state, saidAt: slice.asOf, policy: policy)
-    let events = change.events
-    let changed =
-        !events.isEmpty || stored.leeway != state.leeway || !stored.facts.sameMeaning(as: state.facts)
+        facts: accepted.facts, policy: policy, version: stored.version, retractions: accepted.retractions)
+    let events = StateChange(before: stored, after: state, saidAt: slice.asOf, policy: policy).events
+    let changed = !events.isEmpty || stored.leeway != state.leeway || !stored.facts.sameMeaning(as: state.facts)
     guard changed else { return Reconciled(state: state, events: [], changed: false) }
     return Reconciled(state: state.with(version: stored.version + 1), events: events, changed: true)
 }
 
-/// Merges one more answer likewise, with what is known of its line items under other original transaction ids.
-///
-/// A period that comes brings everything that is known of it, as if it had always been here: only what changed since it was
+/// Merges one more answer likewise, with what is known of its line items under other original transaction ids. A period
+/// that comes brings everything that is known of it, as if it had always been here: only what changed since it was
 /// known where it was is an event. A period that is elsewhere by a newer statement changes nothing.
 package func reconcile(
     _ stored: SubscriptionState?, with slice: SubscriptionEvidence, elsewhere: LineItemsElsewhere?, policy: Policy
@@ -70,9 +63,7 @@ package func reconcile(
 extension SubscriptionState {
     /// Returns the same with the clocks of the subscription itself, and with what its own answers said of the renewal of
     /// periods that came.
-    fileprivate func keeping(
-        _ own: SubscriptionState, of arrivals: [Period], policy: Policy
-    ) -> SubscriptionState {
+    fileprivate func keeping(_ own: SubscriptionState, of arrivals: [Period], policy: Policy) -> SubscriptionState {
         let periods = facts.periods.map { period in
             guard arrivals.contains(where: period.isCharge),
                 let said = own.facts.periods.first(where: period.isCharge)?.renewal
@@ -115,15 +106,7 @@ extension Period {
 extension SubscriptionFacts {
     /// Returns the same facts with other periods.
     func with(_ periods: [Period]) -> SubscriptionFacts {
-        SubscriptionFacts(
-            originalTransactionID: originalTransactionID, asOf: asOf, periods: periods, renewal: renewal)
-    }
-}
-
-extension SubscriptionState {
-    /// Returns the same state under another version.
-    func with(version: Int64) -> SubscriptionState {
-        SubscriptionState(copying: self, version: version)
+        SubscriptionFacts(originalTransactionID: originalTransactionID, asOf: asOf, periods: periods, renewal: renewal)
     }
 }
 

@@ -58,10 +58,6 @@ struct RetractionGuard {
         return (merged.with(standing.periods), standing.waiting)
     }
 
-    private init(stored: SubscriptionState, policy: Policy, periods: [Period]) {
-        (self.stored, self.policy, self.periods) = (stored, policy, periods)
-    }
-
     /// Keeps what one answer alone takes back: of what was known, or of what this answer states late.
     private mutating func decide<Value>(
         _ what: Retraction.What, of known: Period, _ fact: WritableKeyPath<Period, Fact<Value>>, at index: Int,
@@ -163,11 +159,7 @@ struct RetractionGuard {
     }
 
     private static func liveHead(of periods: [Period]) -> Period? {
-        periods.filter { !$0.isUpgraded && $0.cancelledAt == nil }
-            .reduce(nil) { known, period in
-                guard let known, known.endsAfter(period) else { return period }
-                return known
-            }
+        Period.indexOfHead(in: periods).map { periods[$0] }
     }
 }
 

@@ -192,8 +192,7 @@ extension StateChange {
         return [switched(kind, new.productID, detail)]
     }
 
-    /// Reports a replaced period as refunded only if Apple refunded the rest of its price: the cancellation date alone is
-    /// that of the replacement.
+    /// Reports a replaced period as refunded only if Apple refunded the rest of its price.
     private func revocationDrafts(_ old: Period?, _ period: Period, replacedAt: Instant?) -> [Draft] {
         var detail = period.eventDetail
         if let reason = period.revocation.value.reason ?? old?.revocation.value.reason {
@@ -291,12 +290,10 @@ extension Period {
         isUpgraded ? restRefundedAt(replacedAt: replacedAt) : cancelledAt
     }
 
-    /// The start of the period, or its refund if that came earlier: the charge had happened by then, and its event
-    /// precedes the refund's.
+    /// The start of the period, or its refund if that came earlier, because the charge precedes the refund.
     fileprivate var chargedBy: Instant { isRefunded ? min(purchasedAt, cancelledAt ?? purchasedAt) : purchasedAt }
 
-    /// Returns the time between two periods. A renewal counts from the expiry, even if the previous period was
-    /// refunded.
+    /// Returns the time between two periods. A renewal counts from the expiry, even after a refund.
     fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
         let renews = begins(after: previous, policy)
         return purchasedAt - (renews ? previous.expiresAt : previous.accessEnd)
@@ -304,10 +301,8 @@ extension Period {
 }
 
 extension StateChange {
-    /// Customer switches: renewal on and off, scheduled products, price consent.
-    ///
-    /// Empty if Apple reported the renewal for the first time, or reported nothing newer. The renewal of a period that moved
-    /// is reported where it is.
+    /// Customer switches: renewal on and off, scheduled products, price consent. Empty if Apple reported the renewal
+    /// for the first time, or nothing newer. The renewal of a period that moved is reported where it is.
     var renewalDrafts: [Draft] {
         guard let old = before.facts.currentRenewal, let new = after.facts.currentRenewal, new.asOf > old.asOf,
             after.lastPeriod?.movedTo == nil, let span = after.timeline.span(at: after.asOf)

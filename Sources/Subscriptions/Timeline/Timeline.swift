@@ -7,8 +7,6 @@ package struct Span: Sendable, Hashable {
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
-    /// Whether the customer has access.
-    package var entitled: Bool
     package var productID: ProductID
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant
@@ -22,12 +20,14 @@ package struct Span: Sendable, Hashable {
         self.to = to
         state = verdict.state
         reason = verdict.reason
-        entitled = verdict.entitled
         productID = verdict.productID
         expiresAt = verdict.expiresAt
         entitledUntil = verdict.entitledUntil
         flags = verdict.flags
     }
+
+    /// Whether the customer has access.
+    package var entitled: Bool { state.isEntitled }
 
     /// Returns whether the span contains the instant.
     package func contains(_ instant: Instant) -> Bool {
@@ -43,9 +43,8 @@ package struct Span: Sendable, Hashable {
     }
 }
 
-/// The whole life of a subscription, from its first period to infinity, assuming that nothing more is learnt.
-///
-/// Spans follow each other without a gap; the last has no end.
+/// The whole life of a subscription, from its first period to infinity, if nothing more is learnt. Spans follow each
+/// other without a gap; the last has no end.
 package struct Timeline: Sendable, Hashable {
     /// The spans, in order.
     package let spans: [Span]
@@ -72,15 +71,22 @@ package struct Timeline: Sendable, Hashable {
         index(at: instant).map { spans[$0] }
     }
 
-    /// Returns the index of the span that contains the instant, by bisection; nil before the first.
+    /// Returns the index of the span that contains the instant; nil before the first.
     func index(at instant: Instant) -> Int? {
-        var low = 0
-        var high = spans.count
+        let next = spans.endOfPrefix(where: { $0.from <= instant })
+        return next == 0 ? nil : next - 1
+    }
+}
+
+extension Array {
+    /// Returns the index after the elements that satisfy a condition, by bisection; all that satisfy it come first.
+    func endOfPrefix(where isBefore: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
         while low < high {
             let middle = (low + high) / 2
-            if spans[middle].from <= instant { low = middle + 1 } else { high = middle }
+            if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
         }
-        return low == 0 ? nil : low - 1
+        return low
     }
 }
 
@@ -91,7 +97,7 @@ package struct SubscriptionState: Sendable, Hashable {
     /// The meaning of the facts over time.
     package let timeline: Timeline
     /// The number of changes, from 1.
-    package let version: Int64
+    package private(set) var version: Int64
     /// The leeway used to make the timeline.
     package let leeway: Delay
     /// The end of access, and whether it waits for an answer.
@@ -118,9 +124,7 @@ package struct SubscriptionState: Sendable, Hashable {
     package var asOf: Instant { facts.asOf }
 
     /// Derives the state from the facts.
-    package init(
-        facts: SubscriptionFacts, policy: Policy, version: Int64, retractions: [Retraction] = []
-    ) {
+    package init(facts: SubscriptionFacts, policy: Policy, version: Int64, retractions: [Retraction] = []) {
         let table = DecisionTable(facts, policy: policy)
         let verdict = table.verdict(at: facts.asOf)
         self.facts = facts
@@ -144,20 +148,11 @@ package struct SubscriptionState: Sendable, Hashable {
             facts.periods.last { $0.expiresAt == verdict.expiresAt }?.purchasedAt ?? facts.startedAt ?? facts.asOf
     }
 
-    /// Copies a state under another version.
-    init(copying other: SubscriptionState, version: Int64) {
-        self.version = version
-        facts = other.facts
-        timeline = other.timeline
-        leeway = other.leeway
-        outageAllowance = other.outageAllowance
-        willRenew = other.willRenew
-        nextPayment = other.nextPayment
-        renewsToProductID = other.renewsToProductID
-        startedAt = other.startedAt
-        expiresAt = other.expiresAt
-        headStartsAt = other.headStartsAt
-        retractions = other.retractions
+    /// Returns the same state under another version.
+    func with(version: Int64) -> SubscriptionState {
+        var copy = self
+        copy.version = version
+        return copy
     }
 }
 
@@ -259,9 +254,7 @@ extension OutageAllowance {
     }
 
     /// Returns whether the outage allowance extends access at `now`: the timeline has ended it, but Apple has not been
-    /// asked since.
-    ///
-    /// Such a subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's clock at the newest answer.
+    /// asked since. Such a subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's newest clock.
     package func applies(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }
         return asOf < end && now >= end && now < end + policy.outageAllowance

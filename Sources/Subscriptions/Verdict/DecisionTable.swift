@@ -1,14 +1,11 @@
-/// Returns the verdict on a subscription at a single instant, by the one decision table, `DecisionTable`.
-///
-/// An instant before the first period yields `expired` with reason `unknown`, without access.
+/// Returns the verdict on a subscription at a single instant, by the one decision table, `DecisionTable`. An instant
+/// before the first period yields `expired` with reason `unknown`, without access.
 package func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Policy) -> Verdict {
     DecisionTable(facts, policy: policy).verdict(at: instant, explained: true)
 }
 
-/// The decision table over one subscription, prepared for many instants. docs/lifecycle.md shows it as a table.
-///
-/// At an instant before the newest answer, only periods that had begun exist. From the newest answer on all periods
-/// exist, including a renewal charged ahead of time.
+/// The decision table over one subscription, prepared for many instants. docs/lifecycle.md shows it as a table. Before
+/// the newest answer, only periods that had begun exist; from then on all, including a renewal charged ahead of time.
 struct DecisionTable {
     /// The values the table reads repeatedly, without reference counting.
     struct Stretch {
@@ -50,8 +47,7 @@ struct DecisionTable {
         return renewal?.graceEnds(orBy: period.expiresAt + policy.longestGrace(after: period))
     }
 
-    /// Every instant at which the verdict may change, starting at the first purchase or the newest answer, if that is
-    /// earlier.
+    /// Every instant at which the verdict may change, starting at the first purchase or an earlier newest answer.
     var boundaries: [Instant] {
         let start = min(stretches.first?.purchasedAt ?? facts.asOf, facts.asOf)
         var instants: Set<Instant> = [start, facts.asOf]
@@ -171,8 +167,7 @@ extension DecisionTable {
     private func decideReplaced(_ index: Int, at instant: Instant) -> Decision {
         let end = stretches[index].expiresAt
         if facts.periods[index].details.replacedBy != nil || facts.periods[index].movedTo != nil && end <= instant {
-            return Decision(
-                rule: .replacedElsewhere, subject: index, head: index, entitledUntil: nil, renewal: nil)
+            return Decision(rule: .replacedElsewhere, subject: index, head: index, entitledUntil: nil, renewal: nil)
         }
         guard end > instant else { return decideLapsed(index, at: instant) }
         return Decision(
@@ -349,9 +344,7 @@ extension DecisionTable {
         return Ground(rule: rule.rawValue, path: joined(fact.path, field), value: value)
     }
 
-    private func joined(_ path: String, _ field: String) -> String {
-        path.isEmpty ? field : "\(path).\(field)"
-    }
+    private func joined(_ path: String, _ field: String) -> String { path.isEmpty ? field : "\(path).\(field)" }
 }
 
 extension Renewal {
@@ -362,8 +355,7 @@ extension Renewal {
         return next
     }
 
-    /// Returns the plan that will follow, `upfront` or `monthly`; nil if it is the plan of the period, or if either is not
-    /// known.
+    /// Returns the plan that will follow, `upfront` or `monthly`; nil if it stays the same, or if either is not known.
     func planChange(from period: Period) -> String? {
         guard concerns(period.productID), let plan = term?.plan, let next = Sale.word(of: plan),
             let present = period.planWord
@@ -376,13 +368,11 @@ extension Renewal {
         change(from: period.productID) != nil || planChange(from: period) != nil
     }
 
-    /// Whether it is the renewal of the given product: Apple may still report that of a product which another one
-    /// replaced.
+    /// Whether it is the renewal of the product: Apple may still report that of a product which another one replaced.
     func concerns(_ product: ProductID) -> Bool { productID == product }
 }
 
 /// Follows the input of the decision table through time, so that a whole subscription life is decided in n log n.
-///
 /// Equivalent to `DecisionTable.view(at:)` for instants that never go back.
 struct DecisionSweep {
     private let table: DecisionTable

@@ -3,8 +3,6 @@ package struct Verdict: Sendable, Hashable {
     package var state: State
     /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
-    /// Whether the customer has access.
-    package var entitled: Bool
     /// The product of the running period, otherwise of the last one.
     package var productID: ProductID
     /// Apple's expiry of the last period charged; of the refunded period if revoked.
@@ -16,20 +14,8 @@ package struct Verdict: Sendable, Hashable {
     /// The fields that decided, in the order they were examined.
     package var because: [Ground]
 
-    /// Creates a verdict from its parts; access follows from the state.
-    package init(
-        state: State, reason: Reason?, productID: ProductID, expiresAt: Instant, entitledUntil: Instant?,
-        flags: [Flag], because: [Ground]
-    ) {
-        self.state = state
-        self.reason = reason
-        self.entitled = state.isEntitled
-        self.productID = productID
-        self.expiresAt = expiresAt
-        self.entitledUntil = entitledUntil
-        self.flags = flags
-        self.because = because
-    }
+    /// Whether the customer has access.
+    package var entitled: Bool { state.isEntitled }
 }
 
 /// One field that led to a verdict.
@@ -211,11 +197,8 @@ package struct Policy: Sendable, Hashable {
     package var outageAllowance: Delay
     /// The longest gap between two periods that still counts as a renewal.
     package var lateRenewalTolerance: Delay
-    /// The window over which the checks shortly before an end are spread, so that subscriptions ending together are not
-    /// checked at once; six times as long at the turn of a month.
-    package var preCheckSpread = Policy.preCheckSpreadUsual
-    /// The usual window: ten minutes.
-    package static let preCheckSpreadUsual = Delay.minutes(10)
+    /// The window over which checks shortly before ends are spread, six times as long at the turn of a month.
+    package var preCheckSpread = Delay.minutes(10)
     /// The divisor of every delay of the schedule; 1 in production use.
     package var speedup: Int
     /// The factor by which the interval between two refund checks grows; 1 unless another source reports refunds.
@@ -232,10 +215,8 @@ package struct Policy: Sendable, Hashable {
         self.sweepStretch = max(1, sweepStretch)
     }
 
-    /// Returns the defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10
-    /// min).
-    ///
-    /// The speedup divides all of them.
+    /// Returns the defaults, divided by the speedup: leeway 2 h (sandbox 5 min), outage allowance 30 days, late
+    /// renewals within 1 h (sandbox 10 min).
     package static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
         let divisor = max(1, speedup)
         let (leeway, tolerance): (Delay, Delay) =
@@ -258,7 +239,5 @@ package struct Policy: Sendable, Hashable {
 
 extension Delay {
     /// Returns a fraction of the delay, rounded down to the millisecond.
-    package func divided(by divisor: Int) -> Delay {
-        Delay(milliseconds: milliseconds / Int64(max(1, divisor)))
-    }
+    package func divided(by divisor: Int) -> Delay { Delay(milliseconds: milliseconds / Int64(max(1, divisor))) }
 }
