@@ -10,13 +10,9 @@ package struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStr
     package let text: String
 
     /// Creates an identifier with the given text.
-    package init(_ text: String) {
-        self.text = text
-    }
+    package init(_ text: String) { self.text = text }
 
-    package init(stringLiteral text: String) {
-        self.text = text
-    }
+    package init(stringLiteral text: String) { self.text = text }
 
     /// The name as given.
     package var description: String { text }
@@ -39,37 +35,30 @@ package struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStr
     }
 }
 
-/// Tags of `Identifier`.
+/// Tags of `Identifier`, which tell kinds of names apart.
 package enum IdentifierTag {
-    /// Names a product of App Store Connect.
     package enum Product {}
-    /// Names a delivery of a purchase; Apple may issue several for one purchase.
     package enum Transaction {}
-    /// Names a subscription across renewals, within one environment of one app.
     package enum OriginalTransaction {}
-    /// Names a billing period.
     package enum WebOrderLineItem {}
-    /// Names a subscription group.
     package enum SubscriptionGroup {}
-    /// Names an app.
     package enum Bundle {}
-    /// Names a customer of an app.
     package enum Customer {}
 }
 
-/// Apple's `product_id`.
+/// Apple's `product_id`, which names a product of App Store Connect.
 package typealias ProductID = Identifier<IdentifierTag.Product>
-/// Apple's `transaction_id`.
+/// Apple's `transaction_id`, which names a delivery of a purchase; Apple may issue several for one purchase.
 package typealias TransactionID = Identifier<IdentifierTag.Transaction>
-/// Apple's `original_transaction_id`.
+/// Apple's `original_transaction_id`, which names a subscription across renewals, within one environment of one app.
 package typealias OriginalTransactionID = Identifier<IdentifierTag.OriginalTransaction>
-/// Apple's `web_order_line_item_id`.
+/// Apple's `web_order_line_item_id`, which names a billing period.
 package typealias WebOrderLineItemID = Identifier<IdentifierTag.WebOrderLineItem>
 /// Apple's `subscription_group_identifier`.
 package typealias SubscriptionGroupID = Identifier<IdentifierTag.SubscriptionGroup>
-/// Apple's `bundle_id`.
+/// Apple's `bundle_id`, which names an app.
 package typealias BundleID = Identifier<IdentifierTag.Bundle>
-/// The operator's own id of a customer.
+/// The operator's own id of a customer of an app.
 package typealias AppCustomerID = Identifier<IdentifierTag.Customer>
 
 /// One of Apple's two stores, and the environment in which a receipt was made. They have separate namespaces of identifiers.

@@ -4,14 +4,10 @@ package struct Instant: Hashable, Comparable, Sendable {
     package let milliseconds: Int64
 
     /// Creates an instant from milliseconds since 1970-01-01T00:00:00Z.
-    package init(milliseconds: Int64) {
-        self.milliseconds = milliseconds
-    }
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// Returns whether `left` is earlier than `right`.
-    package static func < (left: Instant, right: Instant) -> Bool {
-        left.milliseconds < right.milliseconds
-    }
+    package static func < (left: Instant, right: Instant) -> Bool { left.milliseconds < right.milliseconds }
 
     /// Returns the instant `delay` later; saturates instead of overflowing.
     package static func + (instant: Instant, delay: Delay) -> Instant {
@@ -39,9 +35,7 @@ package struct Delay: Hashable, Comparable, Sendable {
     package let milliseconds: Int64
 
     /// Creates a length of time from milliseconds.
-    package init(milliseconds: Int64) {
-        self.milliseconds = milliseconds
-    }
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// A length of zero.
     package static let zero = Delay(milliseconds: 0)
@@ -55,15 +49,12 @@ package struct Delay: Hashable, Comparable, Sendable {
     package static func days(_ count: Int64) -> Delay { .hours(count * 24) }
 
     /// Returns whether `left` is shorter than `right`.
-    package static func < (left: Delay, right: Delay) -> Bool {
-        left.milliseconds < right.milliseconds
-    }
+    package static func < (left: Delay, right: Delay) -> Bool { left.milliseconds < right.milliseconds }
 }
 
 extension Instant {
-    /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
-    ///
-    /// Years outside 0–9999 are clamped to that range: Apple gives none, and other readers reject them.
+    /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`. Years outside 0–9999 are clamped to that
+    /// range: Apple gives none, and other readers reject them.
     package var iso8601: String {
         var text: [UInt8] = []
         writeISO8601(to: &text)
@@ -96,9 +87,8 @@ extension Instant {
         put(rest % 1000, upTo: 23)
     }
 
-    /// Creates an instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as
-    /// `+0300` or `-08:00`, or neither (UTC). Fractions of a second are truncated to milliseconds. Nil for anything
-    /// else.
+    /// Creates an instant from ISO 8601: a date (midnight UTC), or a date and time with `Z`, an offset such as `+0300`
+    /// or `-08:00`, or neither (UTC). Fractions beyond milliseconds are cut off. Nil for anything else.
     package init?(iso8601 text: String) {
         var reader = DateReader(text)
         guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
@@ -117,10 +107,8 @@ extension Instant {
 }
 
 extension Instant {
-    /// Whether the instant lies on the last or the first day of a month in UTC.
-    ///
-    /// If a month lacks the day of a renewal, Apple moves the renewal to the month's last day, so more renewals fall
-    /// there.
+    /// Whether the instant lies on the last or the first day of a month in UTC. More renewals fall there, because Apple
+    /// moves a renewal to a month's last day where the month lacks its day.
     var isAtTurnOfMonth: Bool {
         let day = milliseconds.flooredDivision(by: 86_400_000).quotient
         return CivilDate(daysSince1970: day).day == 1 || CivilDate(daysSince1970: day + 1).day == 1
@@ -200,27 +188,20 @@ private struct DateReader {
         guard let second = number(2), second < 60 else { return nil }
         milliseconds += second * 1000
         guard skip(".") || skip(",") else { return milliseconds }
-        guard var digit = number(1) else { return nil }
-        var weight: Int64 = 100
-        repeat {
-            milliseconds += digit * weight
+        var weight: Int64 = 1000
+        while let digit = number(1) {
             weight /= 10
-            guard let next = number(1) else { break }
-            digit = next
-        } while true
-        return milliseconds
+            milliseconds += digit * weight
+        }
+        return weight < 1000 ? milliseconds : nil
     }
 
     /// Reads an offset as milliseconds ahead of UTC.
     mutating func offset() -> Int64? {
         if isAtEnd || skip("Z") || skip("z") { return 0 }
-        let sign: Int64
-        if skip("+") {
-            sign = 1
-        } else {
-            guard skip("-") else { return nil }
-            sign = -1
-        }
+        let isAhead = skip("+")
+        guard isAhead || skip("-") else { return nil }
+        let sign: Int64 = isAhead ? 1 : -1
         guard let hours = number(2), hours < 24 else { return nil }
         if isAtEnd { return sign * hours * 3_600_000 }
         _ = skip(":")

@@ -6,8 +6,7 @@ package struct Evidence: Sendable {
     package var bundleID: BundleID?
     /// Apple's clock at the answer: `request_date`, or the database's clock if Apple's was too far ahead of it.
     package var asOf: Instant
-    /// When an answer arrived that has no clock of its own (legacy receipts): it speaks for some instant from `asOf` to
-    /// this one. Nil for every other answer.
+    /// When a legacy answer arrived, which has no clock: it speaks for an instant from `asOf` to this one. Else nil.
     package var arrivedAt: Instant?
     /// `receipt_creation_date`.
     package var receiptCreatedAt: Instant?
@@ -48,14 +47,11 @@ package struct Evidence: Sendable {
         }
     }
 
-    /// The subscriptions with rows in the answer, sorted. A row for which the answer gives no expiry is no
-    /// subscription.
+    /// The subscriptions with rows in the answer, sorted. A row without an expiry is no subscription.
     package var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
-    /// Returns the part of the answer about one subscription.
-    ///
-    /// An answer that was not understood in full does not show that no renewal came. Its evidence is dated just before
-    /// the last end it shows, so that the outage allowance applies as if Apple had not been asked since.
+    /// Returns the part of the answer about one subscription. One that was not understood in full does not show that no
+    /// renewal came: it is dated just before the last end it shows, as if Apple had not been asked since.
     package func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
         let rows = index.periods[subscription] ?? []
         let lastEnd = rows.lazy.compactMap(\.expiresAt).max()
@@ -197,9 +193,7 @@ package struct SubscriptionEvidence: Sendable, Hashable {
     /// What was known of its periods under another id before they moved here, to be folded again.
     var elsewhere: [Period] = []
 
-    /// Returns evidence of no news until an instant, to be settled when a subscription's outage allowance runs out.
-    ///
-    /// It moves the clock to the end of the allowance, so that the end of access is reported once.
+    /// Returns evidence of no news until the end of an outage allowance, so that the end of access is reported once.
     package static func silence(
         of subscription: OriginalTransactionID, until instant: Instant
     ) -> SubscriptionEvidence {
@@ -253,24 +247,23 @@ struct EvidenceIndex: Sendable {
     /// Returns the rows of a group that start at an instant or later.
     func rows(of group: SubscriptionGroupID, startingAt instant: Instant) -> ArraySlice<TransactionRow> {
         let rows = groups[group] ?? []
-        return rows[rows.firstIndex(startingAt: instant)...]
+        return rows[rows.endOfPrefix(where: { $0.purchasedAt < instant })...]
     }
 
     /// Returns the other subscription of the group that took over from the last upgraded row, by the first row that
     /// replaces it: see `replaces`. A row that was itself taken back since still counts as the replacement.
     func replacement(of subscription: OriginalTransactionID) -> OriginalTransactionID? {
         let upgraded = (periods[subscription] ?? []).filter(\.isUpgraded)
-        guard let replaced = upgraded.max(by: { $0.purchasedAt < $1.purchasedAt }),
-            let group = replaced.groupID, let rows = groups[group]
-        else { return nil }
-        return rows[rows.firstIndex(startingAt: replaced.replaceableFrom)...]
+        guard let replaced = upgraded.max(by: { $0.purchasedAt < $1.purchasedAt }), let group = replaced.groupID else {
+            return nil
+        }
+        return rows(of: group, startingAt: replaced.replaceableFrom)
             .first { $0.originalTransactionID != subscription && $0.replaces(replaced) }?.originalTransactionID
     }
 }
 
 extension TransactionRow {
-    /// How much earlier than the cancellation of the replaced row its replacement may start. Apple writes both at the
-    /// same moment, one to the second and the other to the millisecond.
+    /// How much earlier than the cancellation of the replaced row its replacement may start: Apple rounds one of them.
     private static let cancellationTolerance = Delay.minutes(1)
 
     /// The earliest start of a replacement of this upgraded row: its cancellation, or its start if Apple gives none.
@@ -280,8 +273,7 @@ extension TransactionRow {
     /// row would have ended.
     ///
     /// An upgraded row without a cancellation date (the sandbox sends such rows) does not say when it was replaced.
-    /// Then only a row of another product with the same payer (both bought, or both shared) replaces it. A row
-    /// with the other ownership, or a second subscription of the same product, exists beside it.
+    /// Then only another product with the same payer replaces it; anything else exists beside it.
     fileprivate func replaces(_ upgraded: TransactionRow) -> Bool {
         let end = expiresAt ?? purchasedAt
         let hasBegun = min(cancelledAt ?? end, end) >= purchasedAt
@@ -291,18 +283,6 @@ extension TransactionRow {
         return upgraded.cancelledAt != nil
             || productID != upgraded.productID
                 && (ownership?.isPayer ?? true) == (upgraded.ownership?.isPayer ?? true)
-    }
-}
-
-extension [TransactionRow] {
-    /// Returns the first index with a start at the instant or later, for rows in order of start.
-    fileprivate func firstIndex(startingAt instant: Instant) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if self[middle].purchasedAt < instant { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }
 
@@ -336,8 +316,7 @@ struct RowTwins {
         Self.keys(of: row).lazy.compactMap { expiries[$0] }.first
     }
 
-    /// Returns whether its product is sold as this subscription, so that it is a period even if no row gives its
-    /// expiry.
+    /// Returns whether its product is sold as this subscription: then it is a period, even if no row gives its expiry.
     func isPeriod(_ row: TransactionRow) -> Bool { expiries[Self.product(of: row)] != nil }
 
     /// Returns the keys of a row, the most reliable mark first.

@@ -91,9 +91,7 @@ package struct TransactionRow: Sendable, Hashable {
         self.expiryForm = expiryForm
         self.cancellationForm = cancellationForm
     }
-}
 
-extension TransactionRow {
     /// Whether the row states that the period is a free trial.
     package var isTrial: Bool { isTrialPeriod ?? false }
 
@@ -141,22 +139,6 @@ package struct RenewalRow: Sendable, Hashable {
         self.renewal = renewal
         self.graceForm = graceForm
     }
-
-    /// Creates a row from its fields.
-    package init(
-        path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, productID: ProductID,
-        renewsToProductID: ProductID? = nil, willRenew: Bool? = nil, expirationIntent: String? = nil,
-        inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil, priceConsentStatus: String? = nil,
-        priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil, offerCodeRefName: String? = nil
-    ) {
-        self.init(
-            path: path, asOf: asOf, originalTransactionID: originalTransactionID,
-            renewal: Renewal(
-                productID: productID, renewsToProductID: renewsToProductID, willRenew: willRenew,
-                expirationIntent: expirationIntent, inBillingRetry: inBillingRetry, graceExpiresAt: graceExpiresAt,
-                priceConsentStatus: priceConsentStatus, priceIncreaseStatus: priceIncreaseStatus,
-                promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName))
-    }
 }
 
 /// The notation of an instant in a field of an answer. It affects only the quotes in an explanation.
@@ -169,9 +151,7 @@ package enum InstantForm: Sendable, Hashable {
     case text
     /// `expires_date_formatted`, the same text in legacy answers.
     case formatted
-}
 
-extension InstantForm {
     /// Returns the field's whole name, such as `expires_date_ms` for `expires_date`.
     func field(_ name: String) -> String {
         switch self {

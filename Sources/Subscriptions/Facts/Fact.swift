@@ -1,7 +1,5 @@
-/// A value that a source can state for an instant.
-///
-/// If two sources of the same instant disagree, the value that does not yield is kept, so that merging does not depend
-/// on the order in which answers arrive.
+/// A value that a source can state for an instant. If two sources of one instant disagree, the value that does not
+/// yield is kept, so that merging does not depend on the order in which answers arrive.
 package protocol FactValue: Hashable, Sendable {
     /// Returns whether `other` is kept if both were stated for the same instant; a strict total order.
     func yields(to other: Self) -> Bool
@@ -42,9 +40,7 @@ package struct FactOrigin: Sendable {
         self.path = path
         self.form = form
     }
-}
 
-extension FactOrigin {
     /// Whether a text of the Server API stated it, also where the path begins with the number of an observation.
     var isOfServerAPI: Bool { path.contains("history[") || path.contains("statuses.") }
     /// Whether a notification stated it, which shows nothing.
@@ -90,15 +86,17 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
     /// Returns the fact if it was stated by an instant.
     func stated(by instant: Instant) -> Fact? { asOf <= instant ? self : nil }
 
-    /// Returns the newer fact; at the same instant the one whose value, then path, does not yield.
-    ///
-    /// Commutative, associative and idempotent.
+    /// Returns the newer fact; at the same instant the one whose value, then path, does not yield. Commutative,
+    /// associative and idempotent.
     package func merging(_ other: Fact) -> Fact {
         if asOf != other.asOf { return asOf < other.asOf ? other : self }
         if value != other.value { return value.yields(to: other.value) ? other : self }
         return path < other.path ? other : self
     }
 }
+
+/// Returns what stands for an optional value where texts order facts; a missing value comes first.
+func orderText<Value>(_ value: Value?) -> String { value.map { "=\($0)" } ?? "" }
 
 /// Returns the newer of two facts that may be missing.
 func newest<Value>(_ left: Fact<Value>?, _ right: Fact<Value>?) -> Fact<Value>? {
@@ -121,17 +119,18 @@ extension Period {
             details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
             details.price?.asOf, details.revocationPercentage?.asOf, details.sale?.asOf, details.arrival?.asOf,
         ]
-        return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
+        return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self)
+            + (renewal.map { [$0.asOf] + $0.standingClocks } ?? [])
     }
 }
 
 extension RenewalFacts {
-    fileprivate var clocks: [Instant] {
-        let said = [
+    /// The instants of what is known besides the newest row.
+    var standingClocks: [Instant] {
+        [
             renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf,
             graceByStatus?.asOf, term?.asOf, gaveUp?.asOf, gaveUpAt,
-        ]
-        return [asOf] + said.compactMap(\.self)
+        ].compactMap(\.self)
     }
 }
 
@@ -150,10 +149,7 @@ extension PurchaseEvidence {
 extension PurchaseFacts {
     /// The instants of all sources whose facts still count.
     package var clocks: Set<Instant> {
-        Set(
-            [asOf, terms.asOf, revocation.asOf]
-                + [
-                    ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf, refundShown?.asOf,
-                ].compactMap(\.self))
+        let said = [ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf, refundShown?.asOf]
+        return Set([asOf, terms.asOf, revocation.asOf] + said.compactMap(\.self))
     }
 }

@@ -10,10 +10,9 @@ package enum FoldStep: Sendable {
 
 extension Evidence {
     /// Folds the whole answer in the one order that settlements and explanations share: all that it names, with the
-    /// periods that it moves, then what took the place of replaced periods that moved.
-    ///
-    /// `known` gives what is known of the subscriptions that the answer is about, and of those that hold its line items,
-    /// at each moment. `take` folds one step in.
+    /// periods that it moves, then what took the place of replaced periods that moved. `take` folds one step in;
+    /// `known` gives what is then known of the subscriptions that the answer is about, and of those that hold its line
+    /// items.
     package func fold(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
         let before = known()
         let left = Dictionary(before.map { ($0.facts.originalTransactionID, $0.facts.successors) }) { first, _ in first
@@ -54,11 +53,10 @@ extension Evidence {
             }.map(\.originalTransactionID))
     }
 
-    /// Returns the answer as if it showed each line item under one id, where it shows one period under several.
-    ///
-    /// A line item is one charge. The smallest id counts, as of two statements of one instant, but one from which the
-    /// period moved away comes after all others, because an answer that shows it elsewhere, too, takes no move back. Under
-    /// the other ids the answer only shows where the period was, like the older receipt of a device.
+    /// Returns the answer as if it showed each line item under one id, where it shows one period under several, because
+    /// a line item is one charge. The smallest id counts, but one from which the period moved away comes last: an
+    /// answer that shows it elsewhere, too, takes no move back. Under the other ids the answer only shows where the
+    /// period was, like the older receipt of a device.
     package func showingLineItemsOnce(_ hasLeft: (LineItemPlace) -> Bool) -> Evidence {
         guard subscriptions.count > 1 else { return self }
         let shown = Dictionary(grouping: transactions.indices) { index -> WebOrderLineItemID? in

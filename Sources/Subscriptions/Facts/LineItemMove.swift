@@ -1,7 +1,6 @@
-/// A period that Apple shows under another original transaction id than before. A line item is one charge, so the period
-/// is one: it belongs to the subscription that the newest statement names.
-///
-/// A transaction that is one of several of a period tells no line item: there the transaction id is the charge's.
+/// A period that Apple shows under another original transaction id than before. A line item is one charge, so the
+/// period belongs to the subscription that the newest statement names. Where a period has several transactions, the
+/// transaction id tells the charge.
 ///
 /// In the subscription that lost it the period counts as replaced from its start on, with the successor in its reason.
 package struct LineItemMove: Sendable {
@@ -52,10 +51,8 @@ extension Evidence {
     }
 
     /// Returns the periods that this answer shows under another original transaction id than a subscription that holds
-    /// them; `known` is everything that is known together with this answer.
-    ///
-    /// Only rows that Apple states now move a period, only between purchases of one product with equal dates, and only to
-    /// a subscription from which it has not gone away.
+    /// them; `known` is everything that is known together with it. Only rows that Apple states now move a period, only
+    /// between purchases of one product with equal dates, and only to a subscription from which it has not gone away.
     func moves(among known: [SubscriptionFacts]) -> [LineItemMove] {
         guard known.count > 1 else { return [] }
         let statements = movableStatements
@@ -113,7 +110,7 @@ extension Evidence {
                 guard period.upgrade.origin != .unspoken, period.details.ownership?.value == .purchased else {
                     continue
                 }
-                let said = period.statement(under: holder.originalTransactionID)
+                let said = period.statement(under: holder.originalTransactionID, by: period.upgrade.origin)
                 newest[id] = newest[id].map { $0.isNewer(than: said) ? $0 : said } ?? said
             }
         }
@@ -211,10 +208,8 @@ package struct LineItemsElsewhere: Sendable {
     }
 
     /// Returns what is known of the subscription before an answer as if the periods that came had always been its own;
-    /// `stored` is its own state.
-    ///
-    /// One that had been here before comes back as it was known where it was. The first answer that showed it here again
-    /// also counts as the first one that took back what this one takes back.
+    /// `stored` is its own state. One that had been here before comes back as it was known where it was, and the first
+    /// answer that shows it here again counts as the first one that took back what this one takes back.
     func seed(
         of stored: SubscriptionState?, _ slice: SubscriptionEvidence, with arrivals: [Period], policy: Policy
     ) -> SubscriptionState {
@@ -304,8 +299,7 @@ extension Period {
 }
 
 extension TransactionRow {
-    /// What tells its charge under every original transaction id: its line item; its transaction, where it is one of
-    /// several of its period.
+    /// What tells its charge under every original transaction id: its line item, or one of several transactions.
     package var chargeKey: WebOrderLineItemID? {
         webOrderLineItemID ?? (sale?.isOneOfSeveral == true ? WebOrderLineItemID(of: transactionID) : nil)
     }
@@ -382,10 +376,10 @@ extension Period {
         return movedTo == nil && asOf == row.asOf ? row.originalTransactionID < holder : asOf < row.asOf
     }
 
-    /// Its newest statement by Apple itself, as a row.
-    fileprivate func statement(under subscription: OriginalTransactionID) -> TransactionRow {
+    /// A statement by Apple itself that it is under an original transaction id, as a row of this origin.
+    fileprivate func statement(under subscription: OriginalTransactionID, by origin: FactOrigin) -> TransactionRow {
         TransactionRow(
-            path: upgrade.path, source: .latestReceiptInfo, asOf: upgrade.asOf,
+            path: origin.path, source: .latestReceiptInfo, asOf: origin.asOf,
             transactionID: transactionIDs.min() ?? TransactionID(""), originalTransactionID: subscription,
             webOrderLineItemID: webOrderLineItemID, productID: productID, quantity: terms.value.quantity,
             purchasedAt: purchasedAt, expiresAt: expiresAt, sale: details.sale?.value)
@@ -395,7 +389,7 @@ extension Period {
     fileprivate func replaced(
         in subscription: OriginalTransactionID, by successor: OriginalTransactionID, at instant: Instant
     ) -> SubscriptionEvidence {
-        var row = statement(under: subscription)
+        var row = statement(under: subscription, by: upgrade.origin)
         row.takeRevocation(of: self)
         row.asOf = instant
         return SubscriptionEvidence(
@@ -420,10 +414,7 @@ extension Period {
     /// The statement by which the period moved, to be folded again; nil if it did not move.
     package func move(from subscription: OriginalTransactionID) -> SubscriptionEvidence? {
         guard let to = movedTo, let transaction = transactionIDs.min() else { return nil }
-        let row = TransactionRow(
-            path: revocation.path, source: .latestReceiptInfo, asOf: revocation.asOf, transactionID: transaction,
-            originalTransactionID: to, webOrderLineItemID: webOrderLineItemID, productID: productID,
-            quantity: terms.value.quantity, purchasedAt: purchasedAt, expiresAt: expiresAt, sale: details.sale?.value)
+        let row = statement(under: to, by: revocation.origin)
         return LineItemMove(from: subscription, row: row, transactionID: transaction)
             .evidence(keepsAccess: details.replacedBy == nil)
     }

@@ -1,6 +1,4 @@
-/// One period of a subscription, with a separate clock for every fact.
-///
-/// Its identity is resolved, not computed: see `PeriodGrouping`.
+/// One period of a subscription, with a separate clock for every fact. `PeriodGrouping` resolves its identity.
 package struct Period: Sendable {
     /// The ledger's key; nil while the period is not stored. Ignored by equality; merging keeps the known, smaller one.
     package var id: Int64?
@@ -21,9 +19,8 @@ package struct Period: Sendable {
 }
 
 extension Period {
-    /// Creates the period of one row; nil for a row without an expiry.
-    ///
-    /// `replacedBy` is the other subscription that took over, if the row is replaced and the answer shows one.
+    /// Creates the period of one row; nil for a row without an expiry. `replacedBy` is the other subscription that took
+    /// over, if the row is replaced and the answer shows one.
     package init?(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         guard let expiresAt = row.expiresAt else { return nil }
         let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.expiryForm)
@@ -140,9 +137,7 @@ extension Period {
     }
 
     /// Returns whether the period ends later, or starts later with the same end.
-    func endsAfter(_ other: Period) -> Bool {
-        (expiresAt, purchasedAt) > (other.expiresAt, other.purchasedAt)
-    }
+    func endsAfter(_ other: Period) -> Bool { (expiresAt, purchasedAt) > (other.expiresAt, other.purchasedAt) }
 
     /// Returns the index of the live period that ends last.
     static func indexOfHead(in periods: [Period]) -> Int? {
@@ -152,10 +147,8 @@ extension Period {
     }
 
     /// Returns the index of the period whose end the renewal information describes: the live period that ends last,
-    /// unless a refunded one follows it or one that waits for its replacement starts after it. Without any of these, it
-    /// is the replaced period that starts last.
-    ///
-    /// The decision table examines the same period once every known period has begun.
+    /// unless a refunded one follows it or one that waits for its replacement starts after it; without any of these the
+    /// replaced period that starts last. The decision table examines the same period once every known period has begun.
     static func indexOfLast(in periods: [Period]) -> Int? {
         let head = indexOfHead(in: periods)
         let replaced = periods.lastIndex(where: \.isUpgraded)
@@ -306,9 +299,6 @@ struct PeriodMatch {
             for id in period.transactionIDs where byTransaction[id] == nil { byTransaction[id] = index }
         }
     }
-
-    /// Returns the index of the period with a transaction; nil if none has it.
-    func index(ofTransaction id: TransactionID) -> Int? { byTransaction[id] }
 
     /// Returns the index of the period; nil if it is not among them.
     func index(of period: Period) -> Int? {

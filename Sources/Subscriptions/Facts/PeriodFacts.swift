@@ -104,9 +104,9 @@ package struct PeriodDetails: Hashable, Sendable {
     /// The row by which it came here from another subscription; what is older was stated there.
     package var arrival: FactOrigin?
 
-    /// Creates empty details.
-    package init() {}
+}
 
+extension PeriodDetails {
     /// Creates the details that one row states.
     package init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
@@ -164,8 +164,7 @@ package struct PeriodDetails: Hashable, Sendable {
         return rest
     }
 
-    /// Returns whether both state the same, regardless of source and instant; an offer denied equals an offer not
-    /// mentioned.
+    /// Returns whether both state the same, regardless of source and instant; an offer denied equals one not mentioned.
     package func sameMeaning(as other: PeriodDetails) -> Bool {
         originalPurchasedAt?.value == other.originalPurchasedAt?.value
             && isTrial?.value ?? false == other.isTrial?.value ?? false
@@ -178,41 +177,27 @@ package struct PeriodDetails: Hashable, Sendable {
     }
 }
 
-/// The stored form of a period: its values, and only the clocks that differ from the subscription's.
+/// The stored form of a period: the values of ``Period`` and ``PeriodDetails``, and only the clocks that differ from
+/// the subscription's, or for `ending` from that of its renewal. An answer that merely confirms known facts therefore
+/// moves two clocks of the subscription and writes no period.
 ///
-/// `asOf` nil means "the clock of the subscription"; a nil clock of `ending` means "the clock of the subscription's
-/// renewal". An answer that merely confirms known facts therefore moves two clocks of the subscription and writes no
-/// period. The form is exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
+/// The form is exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
 package struct PeriodRecord: Sendable, Hashable {
-    /// The facts of a period that can have a clock of their own; the names are stored.
+    /// The facts of ``Period`` and ``PeriodDetails`` that can have a clock of their own; the names are stored.
     package enum FactName: String, Sendable, Hashable, CaseIterable {
-        /// `cancellation_date` and `cancellation_reason`.
         case revocation
-        /// `is_upgraded`.
         case upgrade
-        /// `original_purchase_date`.
         case originalPurchasedAt = "original_purchased_at"
-        /// `is_trial_period`.
         case isTrial = "is_trial"
-        /// `is_in_intro_offer_period`.
         case isIntro = "is_intro"
-        /// `promotional_offer_id`.
         case promotionalOfferID = "promotional_offer_id"
-        /// `offer_code_ref_name`.
         case offerCodeRefName = "offer_code_ref_name"
-        /// `subscription_group_identifier`.
         case groupID = "group_id"
-        /// `in_app_ownership_type`.
         case ownership
-        /// `app_account_token`.
         case appAccountToken = "app_account_token"
-        /// The subscription that took over.
         case replacedBy = "replaced_by"
-        /// `price` and `currency`.
         case price
-        /// `revocationPercentage`.
         case revocationPercentage = "revocation_percentage"
-        /// Plan, payment, seats and the kind of a revocation.
         case sale
         /// The row by which it came from another subscription: no fact, only a source.
         case arrival
@@ -246,39 +231,24 @@ package struct PeriodRecord: Sendable, Hashable {
 
     /// The ledger's key; nil while the period is not stored.
     package var id: Int64?
-    /// `web_order_line_item_id`.
     package var webOrderLineItemID: WebOrderLineItemID?
-    /// Every delivery of the period seen so far.
     package var transactionIDs: Set<TransactionID>
-    /// Product, start, end and quantity.
     package var terms: Terms
-    /// Whether it was taken back.
     package var revocation: Revocation
-    /// `is_upgraded`.
     package var isUpgraded = false
-    /// `original_purchase_date`.
     package var originalPurchasedAt: Instant?
-    /// `is_trial_period`; false, with an unspoken origin in `olderFacts`, if no row mentioned it.
+    /// False, with an unspoken origin in `olderFacts`, if no row mentioned it.
     package var isTrial = false
-    /// `is_in_intro_offer_period`; likewise.
+    /// Likewise.
     package var isIntro = false
-    /// `promotional_offer_id`.
     package var promotionalOfferID: String?
-    /// `offer_code_ref_name`.
     package var offerCodeRefName: String?
-    /// `subscription_group_identifier`.
     package var groupID: SubscriptionGroupID?
-    /// `in_app_ownership_type`.
     package var ownership: Ownership?
-    /// `app_account_token`.
     package var appAccountToken: String?
-    /// The subscription that took over.
     package var replacedBy: OriginalTransactionID?
-    /// `price` and `currency`.
     package var price: Price?
-    /// `revocationPercentage`, in thousandths of a percent.
     package var revocationPercentage: Int?
-    /// What a signed transaction states of its sale.
     package var sale: Sale?
     /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?

@@ -12,8 +12,7 @@ package struct Renewal: Hashable, Sendable {
     package var inBillingRetry: Bool?
     /// `grace_period_expires_date`; it remains in the data after grace is over.
     package var graceExpiresAt: Instant?
-    /// What a status of the Server API says of grace without a date that is still ahead: true for grace, false for no
-    /// grace; nil where none is stated.
+    /// Whether a status of the Server API says grace without a date that is still ahead; nil where none is stated.
     package var isInGraceByStatus: Bool?
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
     package var priceConsentStatus: String?
@@ -55,17 +54,13 @@ package struct Renewal: Hashable, Sendable {
     package var wantedProductID: ProductID? { term?.productID ?? renewsToProductID }
 
     /// Whether nothing contradicts a renewal: not switched off, no intent, no billing retry.
-    package var isExpected: Bool {
-        willRenew != false && expirationIntent == nil && inBillingRetry != true
-    }
+    package var isExpected: Bool { willRenew != false && expirationIntent == nil && inBillingRetry != true }
 
     /// Whether Apple may still try to charge: it names a failed payment, and has not stated that it gave up.
     package var mayRecover: Bool { expirationIntent == "2" && inBillingRetry != false }
 
     /// Whether the customer was asked to agree to a higher price and has not.
-    package var awaitsPriceConsent: Bool {
-        priceConsentStatus == "0" || priceIncreaseStatus == "0"
-    }
+    package var awaitsPriceConsent: Bool { priceConsentStatus == "0" || priceIncreaseStatus == "0" }
 }
 
 extension Renewal: FactValue {
@@ -75,11 +70,11 @@ extension Renewal: FactValue {
     }
 
     private var orderedFields: [String] {
-        func text<Value>(_ value: Value?) -> String { value.map { "=\($0)" } ?? "" }
-        return [
-            text(graceExpiresAt?.milliseconds), text(willRenew), text(expirationIntent), text(inBillingRetry),
-            text(productID), text(renewsToProductID), text(priceConsentStatus), text(priceIncreaseStatus),
-            text(promotionalOfferID), text(offerCodeRefName), text(isInGraceByStatus), text(term),
+        [
+            orderText(graceExpiresAt?.milliseconds), orderText(willRenew), orderText(expirationIntent),
+            orderText(inBillingRetry), orderText(productID), orderText(renewsToProductID),
+            orderText(priceConsentStatus), orderText(priceIncreaseStatus), orderText(promotionalOfferID),
+            orderText(offerCodeRefName), orderText(isInGraceByStatus), orderText(term),
         ]
     }
 }
@@ -116,10 +111,9 @@ package struct RenewalFacts: Hashable, Sendable {
     package var term: Fact<TermWill>?
     /// A status of grace without a date of its end: true, with the newest row that had it.
     package var graceByStatus: Fact<Bool>?
-    /// What ends grace: true, with the newest such row after the end of the period. It has no date of grace that is still
-    /// ahead, and another status than that of grace, or it shows that Apple gave up: it gives the reason why the
-    /// subscription ended, and either states that Apple no longer tries to charge, or gives a reason other than a
-    /// failed payment.
+    /// What ends grace: true, with the newest row after the end of the period that has no date of grace still ahead,
+    /// and either another status than grace, or a reason for the end that is no failed payment or is final because
+    /// Apple no longer tries to charge.
     package var gaveUp: Fact<Bool>?
     /// The instant of the first such row.
     package var gaveUpAt: Instant?
@@ -142,8 +136,7 @@ package struct RenewalFacts: Hashable, Sendable {
     /// The instant of the newest row.
     package var asOf: Instant { row.asOf }
 
-    /// What decides: all fields combined as one row would state them now, with the origin of the newest row. A retry that
-    /// no longer counts is left out.
+    /// What decides: all fields combined as the newest row would state them now, without a retry that no longer counts.
     package var said: Fact<Renewal> {
         var said = stated
         if said.value.inBillingRetry == true, !retriesNow { said.value.inBillingRetry = nil }
@@ -185,8 +178,7 @@ package struct RenewalFacts: Hashable, Sendable {
         return merged
     }
 
-    /// Returns the facts that were stated by an instant; nil if none was. A newer row says itself what it says, so it is
-    /// only dated back.
+    /// Returns the facts that were stated by an instant; nil if none was. A newer row is only dated back.
     func stated(by instant: Instant) -> RenewalFacts? {
         func known<Value>(_ fact: Fact<Value>?) -> Fact<Value>? { fact?.stated(by: instant) }
         var rest = self
@@ -199,10 +191,7 @@ package struct RenewalFacts: Hashable, Sendable {
         rest.term = known(term)
         if let gaveUpAt, gaveUpAt > instant { rest.gaveUpAt = nil }
         rest.gaveUp = rest.gaveUpAt.map { known(gaveUp) ?? Fact(true, asOf: $0, path: "") }
-        let isKnown =
-            row.asOf <= instant || rest.gaveUpAt != nil || rest.graceExpiresAt != nil || rest.graceByStatus != nil
-            || rest.willRenew != nil || rest.renewsToProductID != nil || rest.inBillingRetry != nil || rest.term != nil
-        return isKnown ? rest : nil
+        return row.asOf > instant && rest.standingClocks.isEmpty ? nil : rest
     }
 
     /// Returns the facts as they are about the end of a period: without those that Apple stated before, and after the last
@@ -216,7 +205,7 @@ package struct RenewalFacts: Hashable, Sendable {
         let end = period.expiresAt
         let mayFailAt = period.isMonthly ? max(period.purchasedAt, end - .days(1)) : end
         if row.asOf < end, row.asOf < mayFailAt || row.value.expirationIntent != "2" {
-            facts.row = Fact(row.value.withoutIntent, origin: row.origin)
+            facts.row.value.expirationIntent = nil
         }
         if let said = inBillingRetry?.asOf, said < mayFailAt { facts.inBillingRetry = nil }
         if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
@@ -281,42 +270,24 @@ extension Renewal {
         return isInGraceByStatus.map { !$0 } ?? isGivenUp
     }
 
-    /// The same without the reason for an end.
-    fileprivate var withoutIntent: Renewal {
-        var rest = self
-        rest.expirationIntent = nil
-        return rest
-    }
-
     /// The fields whose absence is a denial, without those whose absence means nothing.
     var withoutStanding: Renewal {
-        var rest = self
-        rest.renewsToProductID = nil
-        rest.willRenew = nil
-        rest.inBillingRetry = nil
-        rest.graceExpiresAt = nil
-        rest.isInGraceByStatus = nil
-        rest.term = nil
-        return rest
+        Renewal(
+            productID: productID, expirationIntent: expirationIntent, priceConsentStatus: priceConsentStatus,
+            priceIncreaseStatus: priceIncreaseStatus, promotionalOfferID: promotionalOfferID,
+            offerCodeRefName: offerCodeRefName)
     }
 }
 
 extension PeriodRecord {
-    /// The fields of renewal information that can be older than its newest row; the names are stored.
+    /// The fields of ``RenewalFacts`` that can be older than the newest row; the names are stored.
     package enum RenewalField: String, Sendable, Hashable, CaseIterable {
-        /// `auto_renew_product_id`.
         case renewsToProductID = "renews_to_product_id"
-        /// `auto_renew_status`.
         case willRenew = "will_renew"
-        /// `is_in_billing_retry_period`.
         case inBillingRetry = "in_billing_retry"
-        /// `grace_period_expires_date`.
         case graceExpiresAt = "grace_expires_at"
-        /// A status of grace without a date.
         case graceByStatus = "grace_by_status"
-        /// What ends grace.
         case gaveUp = "gave_up"
-        /// `commitmentInfo`.
         case term
     }
 }

@@ -6,9 +6,7 @@
 /// same period replace none of it.
 enum Replacement {
     /// Returns, for every period, the instant at which another took its place; nil if none did, or if it is not
-    /// upgraded.
-    ///
-    /// `periods` must be in canonical order; takes one pass.
+    /// upgraded. `periods` must be in canonical order; takes one pass.
     static func instants(in periods: [Period]) -> [Instant?] {
         var instants = [Instant?](repeating: nil, count: periods.count)
         guard periods.contains(where: \.isUpgraded) else { return instants }
@@ -65,10 +63,8 @@ extension Period {
     /// The end of its access: its expiry, or earlier if it was taken back.
     var accessEnd: Instant { min(cancelledAt ?? expiresAt, expiresAt) }
 
-    /// When Apple refunded the rest of a replaced period's price; nil if it did not.
-    ///
-    /// The replacement brings a repayment of its own: Apple dates it as the replacement, and states its share. A refund
-    /// of the whole price with another date came beside it.
+    /// When Apple refunded the rest of a replaced period's price; nil if it did not. The replacement's own
+    /// repayment has its date and states a share; a refund of the whole price with another date came beside it.
     func restRefundedAt(replacedAt: Instant?) -> Instant? {
         guard isUpgraded, movedTo == nil, !neverBegan, !isShared, let cancelledAt,
             details.revocationPercentage?.value == Self.wholePricePercentage

@@ -85,7 +85,6 @@ extension Sale: FactValue {
     package func yields(to other: Sale) -> Bool { order.lexicographicallyPrecedes(other.order) }
 
     private var order: [String] {
-        func text<Value>(_ value: Value?) -> String { value.map { "=\($0)" } ?? "" }
         func number(_ value: Int64?) -> String {
             guard let value else { return "" }
             let digits = String(value)
@@ -94,8 +93,8 @@ extension Sale: FactValue {
         return [
             number(payment.map { Int64($0.number) }), number(seats.map { Int64($0.revoked) }),
             number(payment?.termEndsAt.milliseconds), number(payment.map { Int64($0.total) }),
-            number(payment?.termPrice), text(plan), number(seats.map { Int64($0.count) }),
-            isOneOfSeveral ? "=" : "", text(revocationType),
+            number(payment?.termPrice), orderText(plan), number(seats.map { Int64($0.count) }),
+            isOneOfSeveral ? "=" : "", orderText(revocationType),
         ]
     }
 }
@@ -120,7 +119,5 @@ extension TermWill: FactValue {
     /// Keeps a term that renews over one that does not; then any total order.
     package func yields(to other: TermWill) -> Bool { order.lexicographicallyPrecedes(other.order) }
 
-    private var order: [String] {
-        [renews.map { $0 ? "=1" : "=0" } ?? "", productID.map { "=\($0.text)" } ?? "", plan.map { "=\($0)" } ?? ""]
-    }
+    private var order: [String] { [orderText(renews), orderText(productID), orderText(plan)] }
 }

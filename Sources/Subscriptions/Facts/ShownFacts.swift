@@ -6,8 +6,7 @@ extension Fact<Revocation> {
         return cancelledAt - .seconds(1) <= date && date <= cancelledAt + .seconds(1)
     }
 
-    /// Returns whether it is the revocation that a text states, by date, and by the reason where a text of the same channel
-    /// gave it.
+    /// Returns whether a text states this revocation, by date, and by the reason where the same channel gave it.
     func shows(_ row: TransactionRow) -> Bool {
         guard isDated(row.cancelledAt) else { return false }
         guard origin.isOfServerAPI, let said = row.cancellationReason, let reason = value.reason else { return true }

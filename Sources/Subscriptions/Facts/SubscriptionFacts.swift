@@ -1,6 +1,5 @@
-/// Everything Apple has stated about one subscription, merged so that the newest source wins for each fact.
-///
-/// Merging is commutative, associative and idempotent: the order in which answers are settled does not matter.
+/// Everything Apple has stated about one subscription, merged so that the newest source wins for each fact. Merging is
+/// commutative, associative and idempotent: the order in which answers are settled does not matter.
 package struct SubscriptionFacts: Sendable, Hashable {
     /// The subscription.
     package let originalTransactionID: OriginalTransactionID
@@ -73,15 +72,12 @@ package struct SubscriptionFacts: Sendable, Hashable {
 }
 
 extension SubscriptionEvidence {
-    /// The evidence's rows as periods, not yet grouped.
-    ///
-    /// Another subscription that took over replaced the upgraded row that starts last; earlier upgraded rows had
-    /// successors of their own.
+    /// The evidence's rows as periods, not yet grouped. Another subscription that took over replaced the upgraded row
+    /// that starts last; earlier upgraded rows had successors of their own.
     var sightings: [Period] {
         let lastUpgrade = transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
         return transactions.compactMap { row in
-            Period(
-                row: row.yieldingToAnswer(at: asOf), replacedBy: row.purchasedAt == lastUpgrade ? replacedBy : nil)
+            Period(row: row.yieldingToAnswer(at: asOf), replacedBy: row.purchasedAt == lastUpgrade ? replacedBy : nil)
         }
     }
 }
@@ -102,10 +98,8 @@ extension SubscriptionFacts {
         periods.map { PeriodRecord($0, subscriptionAsOf: asOf, renewalAsOf: renewal?.asOf) }
     }
 
-    /// Returns the records to insert (`id` nil) or update if `stored` is already written.
-    ///
-    /// A record that differs from the stored one only in paths is not written again. Whether one is a renewal depends on
-    /// the other periods.
+    /// Returns the records to insert (`id` nil) or update if `stored` is already written. One that differs only in
+    /// paths is not written again. Whether one is a renewal depends on the other periods.
     package func recordsToWrite(since stored: SubscriptionFacts?, policy: Policy) -> [PeriodRecord] {
         var written: [Int64: PeriodRecord] = [:]
         for record in stored?.records(by: policy) ?? [] {
@@ -147,35 +141,27 @@ extension PeriodRecord {
     init(_ period: Period, subscriptionAsOf: Instant, renewalAsOf: Instant?) {
         let details = period.details
         var older: [FactName: FactOrigin] = [:]
-        func note<Value>(_ name: FactName, _ fact: Fact<Value>?) {
-            if let fact, fact.origin != period.terms.origin { older[name] = fact.origin }
-        }
-        note(.revocation, period.revocation)
-        note(.upgrade, period.upgrade)
-        note(.originalPurchasedAt, details.originalPurchasedAt)
-        note(.isTrial, details.isTrial ?? .unspoken)
-        note(.isIntro, details.isIntro ?? .unspoken)
-        note(.promotionalOfferID, details.promotionalOfferID)
-        note(.offerCodeRefName, details.offerCodeRefName)
-        note(.groupID, details.groupID)
-        note(.ownership, details.ownership)
-        note(.appAccountToken, details.appAccountToken)
-        note(.replacedBy, details.replacedBy)
-        note(.price, details.price)
-        note(.revocationPercentage, details.revocationPercentage)
-        note(.sale, details.sale)
         older[.arrival] = details.arrival
+        /// Returns the value of a fact, and keeps its source where that is not the newest row.
+        func value<Value>(_ name: FactName, _ fact: Fact<Value>) -> Value {
+            if fact.origin != period.terms.origin { older[name] = fact.origin }
+            return fact.value
+        }
+        func value<Value>(_ name: FactName, _ fact: Fact<Value>?) -> Value? { fact.map { value(name, $0) } }
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
-            terms: period.terms.value, revocation: period.revocation.value,
-            isUpgraded: period.upgrade.value,
-            originalPurchasedAt: details.originalPurchasedAt?.value, isTrial: details.isTrial?.value ?? false,
-            isIntro: details.isIntro?.value ?? false, promotionalOfferID: details.promotionalOfferID?.value,
-            offerCodeRefName: details.offerCodeRefName?.value, groupID: details.groupID?.value,
-            ownership: details.ownership?.value, appAccountToken: details.appAccountToken?.value,
-            replacedBy: details.replacedBy?.value, price: details.price?.value,
-            revocationPercentage: details.revocationPercentage?.value, sale: details.sale?.value,
-            asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
+            terms: period.terms.value, revocation: value(.revocation, period.revocation),
+            isUpgraded: value(.upgrade, period.upgrade),
+            originalPurchasedAt: value(.originalPurchasedAt, details.originalPurchasedAt),
+            isTrial: value(.isTrial, details.isTrial ?? .unspoken),
+            isIntro: value(.isIntro, details.isIntro ?? .unspoken),
+            promotionalOfferID: value(.promotionalOfferID, details.promotionalOfferID),
+            offerCodeRefName: value(.offerCodeRefName, details.offerCodeRefName),
+            groupID: value(.groupID, details.groupID), ownership: value(.ownership, details.ownership),
+            appAccountToken: value(.appAccountToken, details.appAccountToken),
+            replacedBy: value(.replacedBy, details.replacedBy), price: value(.price, details.price),
+            revocationPercentage: value(.revocationPercentage, details.revocationPercentage),
+            sale: value(.sale, details.sale), asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
             path: period.path, olderFacts: older,
             ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
     }
@@ -224,10 +210,9 @@ extension SubscriptionFacts {
     package var currentRenewal: Fact<Renewal>? { currentRenewalFacts?.said }
 
     /// The renewal information about the last period, or newer information about a period listed after it that is not
-    /// the deciding one.
-    ///
-    /// Information about an earlier period never ends a later one. The later period supersedes it, even if it starts at
-    /// the old expiry, long before Apple gave that information, and even if Apple repeats it while the later one runs.
+    /// the deciding one. Information about an earlier period never ends a later one: the later period supersedes it,
+    /// even if it starts at the old expiry, before Apple gave that information, and even if Apple repeats it while the
+    /// later one runs.
     var currentRenewalFacts: RenewalFacts? {
         guard let index = Period.indexOfLast(in: periods) else { return renewal.map(RenewalFacts.init) }
         let last = periods[index]

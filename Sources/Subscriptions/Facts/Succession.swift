@@ -1,9 +1,7 @@
 extension SubscriptionFacts {
     /// Returns for each period whether it is a renewal: Apple charged for it as it went on, without a purchase. A
-    /// renewal pays only the order that its token names, and its delivery says so.
-    ///
-    /// A first period, an upgrade, what begins while another period runs, and what follows a lapse were bought. Facts of
-    /// any order of arrival give the same result.
+    /// renewal pays only the order that its token names. A first period, an upgrade, what begins while another period
+    /// runs, and what follows a lapse were bought. Facts of any order of arrival give the same result.
     package func renewals(by policy: Policy) -> [Bool] {
         periods.indices.map { isRenewal($0, policy) }
     }
@@ -22,8 +20,7 @@ extension SubscriptionFacts {
         return gap <= previous.longestGap(before: period, knowing: renewal, policy)
     }
 
-    /// Returns the transaction that runs to the end of a period: of several the one that began last of those that were not
-    /// taken back.
+    /// Returns the transaction that runs to a period's end: of several the last to begin that was not taken back.
     func running(beside index: Int) -> Int {
         companions(of: index).last { periods[$0].isLive } ?? index
     }
@@ -69,8 +66,7 @@ extension Period {
     /// Whether the period was charged ahead of time and replaced before it began, so that nothing ever followed it.
     var gaveWay: Bool { isUpgraded && neverBegan }
 
-    /// Returns whether it begins the subscription, as far as its own rows tell. Another period was before it otherwise,
-    /// also where Apple does not list that one.
+    /// Returns whether it begins the subscription, as far as its own rows tell; Apple need not list a period before it.
     fileprivate func begins(_ subscription: OriginalTransactionID, _ policy: Policy) -> Bool {
         if transactionIDs.contains(where: { $0.text == subscription.text }) { return true }
         guard let first = details.originalPurchasedAt?.value else { return false }
@@ -82,8 +78,7 @@ extension Period {
         purchasedAt >= previous.expiresAt - previous.tolerance(policy)
     }
 
-    /// Returns the longest gap after it that is no lapse, knowing what follows it, and what Apple said last about its
-    /// renewal.
+    /// Returns the longest gap after it that is no lapse, by what follows it and what Apple said last of its renewal.
     func longestGap(before next: Period, knowing renewal: Renewal?, _ policy: Policy) -> Delay {
         if next.continuesTerm(of: self) { return policy.longestPaymentLapse }
         let isTermOver =

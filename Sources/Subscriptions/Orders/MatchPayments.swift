@@ -18,9 +18,7 @@ package struct PayableOrder: Sendable, Hashable {
     /// order needs no payment, and every other one comes before it.
     package var ownedBy: Set<PayingTransaction.Bought> = []
 
-    package init(
-        id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool
-    ) {
+    package init(id: String, customer: Int64, productID: ProductID, quantity: Int?, orderedAt: Instant, isOpen: Bool) {
         (self.id, self.customer, self.productID) = (id, customer, productID)
         (self.quantity, self.orderedAt, self.isOpen) = (quantity, orderedAt, isOpen)
     }
@@ -38,8 +36,7 @@ package struct PayingTransaction: Sendable, Hashable {
         /// The place among transactions of one instant.
         fileprivate var place: Int64 {
             switch self {
-            case .purchase(let id): id
-            case .period(let id, _): id
+            case .purchase(let id), .period(let id, _): id
             }
         }
     }
@@ -164,8 +161,7 @@ func matchPayments(
         seating.moveNearer()
         steps += seating.steps
         for pair in seating.pairs {
-            payments.append(
-                Payment(orderID: pair.order.id, bought: pair.transaction.bought, cause: pair.cause))
+            payments.append(Payment(orderID: pair.order.id, bought: pair.transaction.bought, cause: pair.cause))
             paid.insert(pair.order.id)
             spent.insert(pair.transaction.bought)
         }
@@ -363,9 +359,7 @@ private struct Pair: Comparable {
     }
 
     /// Milliseconds between both: an order near the purchase comes first.
-    private var distance: UInt64 {
-        (order.orderedAt - transaction.purchasedAt).milliseconds.magnitude
-    }
+    private var distance: UInt64 { (order.orderedAt - transaction.purchasedAt).milliseconds.magnitude }
 
     static func < (left: Pair, right: Pair) -> Bool {
         let (first, second) = (left.transaction, right.transaction)

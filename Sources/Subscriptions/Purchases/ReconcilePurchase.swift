@@ -1,8 +1,6 @@
 /// Merges one more answer into a one-time purchase. A pure function, without a clock. Evidence without rows confirms
-/// what is stored. A refund that is gone counts as in a subscription, see ``RetractionGuard``, and only on the word of a
-/// channel that can see it.
-///
-/// Returns nil if the evidence has no rows and nothing is stored.
+/// what is stored; nil if nothing is. A refund that is gone counts as in a subscription, see ``RetractionGuard``, and
+/// only on the word of a channel that can see it.
 package func reconcilePurchase(
     _ stored: PurchaseState?, with evidence: PurchaseEvidence, policy: Policy = .standard(for: .production)
 ) -> ReconciledPurchase? {
@@ -20,33 +18,25 @@ package func reconcilePurchase(
     return ReconciledPurchase(state: state, events: events, changed: changed)
 }
 
-/// Returns both a purchase and a refund for a purchase refunded when first seen, so that sums over events stay correct. The
-/// end of what another customer paid for is no refund.
+/// Returns both a purchase and a refund for one refunded when first seen, so that sums over events stay correct.
 private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Event] {
     let terms = new.terms.value
     var detail: [String: DetailValue] = [
         "transaction_id": .text(terms.transactionID.text), "quantity": .integer(Int64(terms.quantity)),
     ]
-    var events: [Event] = []
-    if old == nil {
-        events.append(
-            Event(
-                kind: .purchaseMade, productID: new.key.productID, occurredAt: min(terms.purchasedAt, new.asOf),
-                detail: detail))
+    func event(_ kind: EventKind, at instant: Instant) -> Event {
+        Event(kind: kind, productID: new.key.productID, occurredAt: min(instant, new.asOf), detail: detail)
     }
+    var events: [Event] = []
+    if old == nil { events.append(event(.purchaseMade, at: terms.purchasedAt)) }
     let (was, isNow) = (old?.revocation.value.cancelledAt, new.revocation.value.cancelledAt)
     if let reason = new.revocation.value.reason ?? old?.revocation.value.reason { detail["reason"] = .text(reason) }
     if let isNow, was == nil {
-        events.append(
-            Event(
-                kind: new.isShared ? .familyRevoked : .purchaseRefunded, productID: new.key.productID,
-                occurredAt: min(isNow, new.asOf),
-                detail: detail))
+        events.append(event(new.isShared ? .familyRevoked : .purchaseRefunded, at: isNow))
     }
     if let old, was != nil, isNow == nil {
         detail["not_before"] = .text(old.asOf.iso8601)
-        events.append(
-            Event(kind: .refundReversed, productID: new.key.productID, occurredAt: new.asOf, detail: detail))
+        events.append(event(.refundReversed, at: new.asOf))
     }
     return events
 }
@@ -96,8 +86,7 @@ extension Fact<Revocation> {
 }
 
 extension PurchaseFacts {
-    /// Keeps a refund that only one answer takes back, the known one or one that is stated late. Returns the instant of that
-    /// answer.
+    /// Keeps a refund, known or stated late, that only one answer takes back. Returns the instant of that answer.
     fileprivate mutating func keepRefund(of stored: PurchaseState, _ said: PurchaseFacts?, policy: Policy) -> Instant? {
         let (known, earlier) = (stored.facts.revocation, stored.refundRetractedAt)
         if revocation.value.cancelledAt != nil {
@@ -198,13 +187,12 @@ package struct PurchaseFacts: Sendable, Hashable {
     /// Creates the facts that one row states, in an answer of `asOf`.
     init(_ row: TransactionRow, key: PurchaseKey, asOf: Instant) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
-        let share = row.revocationPercentage.map { Fact($0, origin: origin) }
+        func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
+        let share = said(row.revocationPercentage)
         self.init(
             key: key, asOf: asOf, transactionIDs: [row.transactionID],
-            terms: Fact(PurchaseTerms(row: row), origin: origin),
-            revocation: Fact(revocationOf: row), ownership: row.ownership.map { Fact($0, origin: origin) },
-            appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) },
-            price: row.price.map { Fact($0, origin: origin) },
+            terms: Fact(PurchaseTerms(row: row), origin: origin), revocation: Fact(revocationOf: row),
+            ownership: said(row.ownership), appAccountToken: said(row.appAccountToken), price: said(row.price),
             revocationPercentage: share, refundShown: origin.isOfNotification ? nil : share)
     }
 

@@ -1,8 +1,6 @@
 /// Returns the age that the newest answer about a subscription reaches before Apple is asked again, while Apple and the
-/// app's rate limit allow; a lease comes on top. Nil if no check is planned before a new receipt or a hint.
-///
-/// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table
-/// are in docs/schedule.md.
+/// app's rate limit allow; a lease comes on top. Nil if no check is planned before a new receipt or a hint. It follows
+/// from the constants of `nextCheck`, which never plans a check later; docs/schedule.md has the rows of the table.
 package func ageLimit(of input: FreshnessInput, environment: StoreEnvironment, policy: Policy) -> Delay? {
     let limits = AgeLimits(input: input, policy: policy)
     let limit: Delay? =

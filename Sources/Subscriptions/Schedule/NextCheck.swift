@@ -7,8 +7,7 @@ package func nextCheck(
     for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
 ) -> CheckPlan {
-    let moments = CheckMoments(
-        environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
+    let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
     let inputs = states.compactMap { ScheduleInput(of: $0, at: now, policy: policy) }
     switch outcome {
     case .verified:
@@ -31,8 +30,7 @@ package func nextCheck(
     for inputs: [ScheduleInput], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant,
     seed: UInt64, policy: Policy
 ) -> CheckPlan {
-    let moments = CheckMoments(
-        environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
+    let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
     return moments.plan(moments.next(inputs, purchasedAt: purchasedAt))
 }
 
@@ -64,15 +62,12 @@ struct CheckMoments {
     }
 
     /// Returns the check of a receipt without purchases: taken too early, or never to hold any.
-    func empty(attempts: Int) -> Instant? {
-        step(PollingIntervals.emptySteps, attempts: attempts)
-    }
+    func empty(attempts: Int) -> Instant? { step(PollingIntervals.emptySteps, attempts: attempts) }
 
     /// Returns the check after a refusal: three tries in 24 hours. For a receipt Apple vouched for before, or an
-    /// account that is gone, it is daily until three equal refusals over 72 hours.
-    ///
-    /// A refused secret does not count as an attempt of the receipt. About one that Apple never vouched for, which may be
-    /// another app's, Apple is asked less often the longer ago it was first sent (`since`).
+    /// account that is gone, it is daily until three equal refusals over 72 hours. A refused secret does not count as
+    /// an attempt: about a receipt that Apple never vouched for, which may be another app's, Apple is asked less often
+    /// the longer ago it was first sent (`since`).
     func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
         switch kind {
         case .wrongSecret where wasVerified:
@@ -113,9 +108,7 @@ struct CheckMoments {
     }
 
     /// Returns the next refund check: less often the older the newest charge is, stretched by the policy's factor.
-    func sweep(_ charge: Instant) -> Instant {
-        after(PollingIntervals.sweep(age: now - charge, policy), from: now)
-    }
+    func sweep(_ charge: Instant) -> Instant { after(PollingIntervals.sweep(age: now - charge, policy), from: now) }
 
     /// Returns the next refund check, or another check that is due anyway. The other check serves for both if it comes
     /// at most half a delay, and at most four days, after it.
@@ -181,9 +174,7 @@ extension CheckMoments {
             if input.isInOutageAllowance {
                 return min(unknownOutcome(since: end), now + scaled(PollingIntervals.inOutageAllowance))
             }
-            guard now - end < retryEnds(input), let soon = whileOpen(input) else {
-                return expired(at: end)
-            }
+            guard now - end < retryEnds(input), let soon = whileOpen(input) else { return expired(at: end) }
             return min(soon, expired(at: end) ?? .distantFuture)
         }
     }
@@ -256,10 +247,9 @@ extension CheckMoments {
 
     /// Returns the check after an expiry: after 1, 7, 30, 60, 90 days, then monthly up to a year.
     private func expired(at end: Instant) -> Instant? {
-        PollingIntervals.expiredDays.lazy.map {
-            end + scaled(.days($0) + jitter(PollingIntervals.expiredSpread, at: $0))
-        }
-        .first { $0 > now }
+        PollingIntervals.expiredDays.lazy
+            .map { end + scaled(.days($0) + jitter(PollingIntervals.expiredSpread, at: $0)) }
+            .first { $0 > now }
     }
 
     /// Returns the check in the sandbox: after 15 s, 1, 2, 5, 15 and 60 minutes, then daily for a week.
@@ -339,8 +329,7 @@ package struct ScheduleInput: Sendable, Hashable {
         self.mayRecover = mayRecover
     }
 
-    /// Creates the input of a subscription at an instant, but not before Apple's own clock; nil before its first
-    /// period.
+    /// Creates the input of a subscription at an instant, at the earliest Apple's clock; nil before its first period.
     package init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
         guard let span = subscription.timeline.span(at: max(now, subscription.asOf)) else { return nil }
         self.init(

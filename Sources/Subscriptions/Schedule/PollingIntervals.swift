@@ -1,11 +1,8 @@
-/// The constants of the schedule. `nextCheck` plans checks with them, and `ageLimit` derives its limits from them.
-///
-/// Operators differ in leeway, outage allowance, the spread of checks before an end and the frequency of the refund
-/// sweep; those are per app, in `Policy`. The rest is Apple's rhythm and the same for every app. The speedup divides
-/// all of them.
+/// The constants of the schedule. `nextCheck` plans checks with them, and `ageLimit` derives its limits from them. They
+/// are Apple's rhythm, the same for every app; `Policy` has what operators set for each app. The speedup divides all of
+/// them.
 enum PollingIntervals {
-    /// Before an end: how long before it an expected renewal usually shows, and the divisor of the period that caps
-    /// this lead.
+    /// Before an end: how long before it an expected renewal usually shows, at most this part of the period.
     static let lead = Delay.minutes(30)
     static let leadPartsMin = 10
     /// The factor by which the spread of checks before an end grows when more ends than usual fall together.
@@ -100,7 +97,6 @@ enum PollingIntervals {
 }
 
 /// Returns the wait after the n-th consecutive failed call (1 is the first): full jitter, deterministic by seed and n.
-///
 /// The limit doubles from 2 s to 5 min for a new receipt that a customer waits for, and from 30 s to 1 h for others.
 /// The policy's speedup divides it; never under 250 ms.
 package func retryDelay(afterFailures count: Int, new: Bool, seed: UInt64, policy: Policy) -> Delay {
@@ -127,9 +123,8 @@ package func setAsideDelay(afterCalls count: Int, policy: Policy) -> Delay {
     return max(delay.divided(by: policy.speedup), shortestDelay)
 }
 
-/// Spreads checks so that receipts due at the same moment are not checked at once.
-///
-/// The same receipt, moment and purpose always give the same spread: a repeated settlement plans the same check.
+/// Spreads checks so that receipts due at the same moment are not checked at once. The same receipt, moment and purpose
+/// always give the same spread: a repeated settlement plans the same check.
 struct Jitter {
     /// The receipt's own number.
     let seed: UInt64

@@ -62,9 +62,9 @@ struct Answer: Sendable {
             renewals: [
                 RenewalRow(
                     path: "pending_renewal_info[0]", asOf: asOf, originalTransactionID: subscription,
-                    productID: product,
-                    renewsToProductID: product, willRenew: willRenew, expirationIntent: intent, inBillingRetry: inRetry,
-                    graceExpiresAt: graceUntil)
+                    renewal: Renewal(
+                        productID: product, renewsToProductID: product, willRenew: willRenew, expirationIntent: intent,
+                        inBillingRetry: inRetry, graceExpiresAt: graceUntil))
             ])
     }
 

@@ -80,8 +80,9 @@ struct RenewalOrderTests {
         }
         let renewal = RenewalRow(
             path: "pending_renewal_info[0]", asOf: asOf, originalTransactionID: OriginalTransactionID(name),
-            productID: "monthly", willRenew: chain.parts[last].end != .off, expirationIntent: isRetried ? "2" : nil,
-            inBillingRetry: isRetried ? true : nil)
+            renewal: Renewal(
+                productID: "monthly", willRenew: chain.parts[last].end != .off, expirationIntent: isRetried ? "2" : nil,
+                inBillingRetry: isRetried ? true : nil))
         return .verified(
             Evidence(
                 environment: .production, bundleID: "com.example.app", asOf: asOf, transactions: rows,

@@ -108,8 +108,10 @@ struct PretendAccount: Sendable {
             if isOver { (intent, inRetry) = ("2", !isRefunded && asOf < last.end + Self.retryLasts) }
         }
         return RenewalRow(
-            path: "pending_renewal_info[0]", asOf: asOf, originalTransactionID: id, productID: "monthly",
-            renewsToProductID: "monthly", willRenew: willRenew, expirationIntent: intent, inBillingRetry: inRetry)
+            path: "pending_renewal_info[0]", asOf: asOf, originalTransactionID: id,
+            renewal: Renewal(
+                productID: "monthly", renewsToProductID: "monthly", willRenew: willRenew, expirationIntent: intent,
+                inBillingRetry: inRetry))
     }
 }
 
