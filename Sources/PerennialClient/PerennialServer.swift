@@ -14,7 +14,7 @@ public import Foundation
 ///     let kim = try await server.entitlements(of: "kim")
 ///
 /// Every call throws a ``PerennialError``, which says what to do, or `CancellationError`.
-public struct PerennialServer: Sendable {
+public struct PerennialServer: Sendable, CustomStringConvertible {
     /// The address, such as `https://perennial.example.com`, with the path of a proxy where there is one.
     public let url: URL
     /// The bundle id of the app.
@@ -43,9 +43,7 @@ public struct PerennialServer: Sendable {
     public static let uploadSeconds: Double = 60
     /// The largest answer that is read, in bytes.
     public static let answerBytesMax = 64 << 20
-}
 
-extension PerennialServer: CustomStringConvertible {
     /// The address and the app, without the key.
     public var description: String { "\(app) at \(url.absoluteString)" }
 }

@@ -7,7 +7,7 @@ public import Foundation
 #endif
 
 /// What a device has of its purchases, on its way to the server, with what its sender asks.
-public struct Upload: Sendable, Hashable, Codable, Identifiable {
+public struct Upload: Sendable, Hashable, Codable, Identifiable, CustomStringConvertible {
     /// Why a device sends a receipt.
     public enum Purpose: String, Sendable, Hashable, Codable {
         /// It has just bought something and waits for it.
@@ -135,9 +135,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
             throw PerennialError(.invalid, "A purchase names its order or its transaction.")
         }
     }
-}
 
-extension Upload: CustomStringConvertible {
     /// Its name and whom it is about, without what the device has and the proof.
     public var description: String {
         "upload \(id.prefix(12)) of " + (order.map { "order \($0)" } ?? customer.map { "customer \($0)" } ?? "nothing")
