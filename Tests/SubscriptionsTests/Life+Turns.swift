@@ -39,7 +39,9 @@ extension Life {
         product == head.productID ? kind : "product.changed \(kind)"
     }
 
-    private func renewalKind(_ kind: String) -> String { head.isTrial && !isFamily ? "trial.converted" : kind }
+    private func renewalKind(_ kind: String) -> String {
+        head.isTrialPeriod == true && !isFamily ? "trial.converted" : kind
+    }
 
     /// An upgrade, or a crossgrade of the same length; the old row loses its value with or without a date.
     private mutating func replaceAtOnce(at moment: Double, using random: inout Seeded) {

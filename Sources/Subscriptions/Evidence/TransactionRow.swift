@@ -92,12 +92,6 @@ package struct TransactionRow: Sendable, Hashable {
         self.cancellationForm = cancellationForm
     }
 
-    /// Whether the row states that the period is a free trial.
-    package var isTrial: Bool { isTrialPeriod ?? false }
-
-    /// Whether the row states that the period has an introductory price.
-    package var isIntro: Bool { isInIntroOfferPeriod ?? false }
-
     /// Returns the row as it counts in an answer. A device's snapshot of the same instant as the answer yields to
     /// Apple's own statement, as if it were a millisecond older.
     func yieldingToAnswer(at answer: Instant) -> TransactionRow {

@@ -29,11 +29,6 @@ package struct Span: Sendable, Hashable {
     /// Whether the customer has access.
     package var entitled: Bool { state.isEntitled }
 
-    /// Returns whether the span contains the instant.
-    package func contains(_ instant: Instant) -> Bool {
-        from <= instant && to.map { instant < $0 } ?? true
-    }
-
     /// Returns whether both are equal apart from their start and end.
     package func saysTheSame(as other: Span) -> Bool {
         var moved = other
@@ -102,8 +97,7 @@ package struct SubscriptionState: Sendable, Hashable {
     package let leeway: Delay
     /// The end of access, and whether it waits for an answer.
     package let outageAllowance: OutageAllowance
-    /// Whether the customer wants it to renew: Apple's `auto_renew_status`, within a term of payments that of the term; nil
-    /// if unknown.
+    /// Whether the customer wants it to renew: Apple's `auto_renew_status`, or that of the term; nil if unknown.
     package let willRenew: Bool?
     /// Whether Apple will try the next payment; nil if unknown. Access and the schedule rest on it.
     package let nextPayment: Bool?
@@ -217,37 +211,17 @@ extension OutageAllowance {
             return
         }
         let renewal = facts.currentRenewal?.value
-        let expected: Bool
-        switch (end.last.state, end.next?.state) {
-        case (_, .revoked):
-            expected = false
-        case _ where facts.periods.contains { $0.movedTo != nil && $0.expiresAt == end.last.to }:
-            expected = false
-        case (.gracePeriod, _):
-            let intent = renewal?.expirationIntent
-            expected = renewal?.willRenew != false && (intent == nil || intent == "2")
-        case (.active, _), (.awaitingRenewal, _), (.billingRetry, _), (.expired, _), (.revoked, _):
-            expected = renewal?.isExpected ?? true
-        }
+        let expected =
+            switch (end.last.state, end.next?.state) {
+            case (_, .revoked): false
+            case _ where facts.periods.contains { $0.movedTo != nil && $0.expiresAt == end.last.to }: false
+            case (.gracePeriod, _): renewal?.willRenew != false && [nil, "2"].contains(renewal?.expirationIntent)
+            case (.active, _), (.awaitingRenewal, _), (.billingRetry, _), (.expired, _), (.revoked, _):
+                renewal?.isExpected ?? true
+            }
         self.init(expected: expected, accessEndsAt: end.last.to)
     }
-}
 
-extension Timeline {
-    /// Returns the last span of the run of entitled spans that contains, or else last precedes, the instant, and the
-    /// span after it.
-    func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
-        guard var index = index(at: instant) else { return nil }
-        while !spans[index].entitled {
-            guard index > 0 else { return nil }
-            index -= 1
-        }
-        while index + 1 < spans.count, spans[index + 1].entitled { index += 1 }
-        return (spans[index], index + 1 < spans.count ? spans[index + 1] : nil)
-    }
-}
-
-extension OutageAllowance {
     /// Returns when the outage allowance ends; nil if access ends for certain, so that no allowance follows.
     package func allowanceEnd(policy: Policy) -> Instant? {
         expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
@@ -258,5 +232,18 @@ extension OutageAllowance {
     package func applies(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }
         return asOf < end && now >= end && now < end + policy.outageAllowance
+    }
+}
+
+extension Timeline {
+    /// Returns the last span of the entitled run at the instant, or of the last one before it, and the span after it.
+    func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
+        guard var index = index(at: instant) else { return nil }
+        while !spans[index].entitled {
+            guard index > 0 else { return nil }
+            index -= 1
+        }
+        while index + 1 < spans.count, spans[index + 1].entitled { index += 1 }
+        return (spans[index], index + 1 < spans.count ? spans[index + 1] : nil)
     }
 }
