@@ -1,7 +1,12 @@
 /// The result of merging one more answer into a subscription.
-package struct Reconciled: Sendable, Hashable {
+package typealias Reconciled = Reconciliation<SubscriptionState>
+/// The result of merging one more answer into a one-time purchase.
+package typealias ReconciledPurchase = Reconciliation<PurchaseState>
+
+/// The result of merging one more answer into what is known.
+package struct Reconciliation<Known: Sendable & Hashable>: Sendable, Hashable {
     /// The new state; its version is one higher if `changed`.
-    package var state: SubscriptionState
+    package var state: Known
     /// The events, in order.
     package var events: [Event]
     /// Whether anything besides clocks and paths differs, or an event happened.

@@ -247,16 +247,6 @@ package struct PurchaseState: Sendable, Hashable {
     package var asOf: Instant { facts.asOf }
 }
 
-/// The result of merging one more answer into a one-time purchase.
-package struct ReconciledPurchase: Sendable, Hashable {
-    /// The new state; its version is one higher if `changed`.
-    package var state: PurchaseState
-    /// The events, in order.
-    package var events: [Event]
-    /// Whether anything besides clocks and paths differs.
-    package var changed: Bool
-}
-
 /// The key of a one-time purchase within one environment of one app. Transaction ids are its aliases.
 package struct PurchaseKey: Sendable, Hashable, Comparable {
     package let originalTransactionID: OriginalTransactionID
