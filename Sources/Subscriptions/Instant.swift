@@ -104,9 +104,7 @@ extension Instant {
         guard reader.isAtEnd else { return nil }
         self.init(milliseconds: milliseconds)
     }
-}
 
-extension Instant {
     /// Whether the instant lies on the last or the first day of a month in UTC. More renewals fall there, because Apple
     /// moves a renewal to a month's last day where the month lacks its day.
     var isAtTurnOfMonth: Bool {

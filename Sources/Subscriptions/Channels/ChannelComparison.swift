@@ -92,8 +92,7 @@ package struct ChannelDifference: Sendable, Hashable {
     package var explanation: Explanation?
 }
 
-/// Collects what both channels state differently about one subscription or one-time purchase: what verifyReceipt states
-/// comes first.
+/// Collects what both channels state differently about one subscription or purchase, verifyReceipt's word first.
 private struct DifferenceList {
     let originalTransactionID: OriginalTransactionID
     /// Whether the receipt is of the form that is about its newest period only.
@@ -129,8 +128,7 @@ private struct DifferenceList {
         add(fact, text(receipt), text(server))
     }
 
-    /// Compares the periods of both by their start, each with the other channel's account of the same period, then the
-    /// renewals, where both state one.
+    /// Compares the periods by their start, each with the other's account of it, then the renewals that both state.
     mutating func compare(_ receipt: SubscriptionFacts, _ server: SubscriptionFacts) {
         let (ours, theirs) = (PeriodMatch(receipt.periods), PeriodMatch(server.periods))
         for period in PeriodGrouping.grouped(receipt.periods + server.periods) {

@@ -47,8 +47,7 @@ struct StateChange {
 }
 
 extension StateChange {
-    /// Ends and failures: the difference between the new and the old timeline at the instant of the previous answer,
-    /// and every boundary since then.
+    /// Ends and failures: where both timelines differ at the previous answer, and every boundary since then.
     var spanDrafts: [Draft] {
         let spans = after.timeline.spans
         let first = after.timeline.index(at: before.asOf) ?? 0
@@ -99,8 +98,7 @@ extension StateChange {
     private func transition(from old: State, to span: Span, isRevision: Bool) -> [Draft] {
         let detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
         switch span.state {
-        case .active, .awaitingRenewal, .revoked:
-            return []
+        case .active, .awaitingRenewal, .revoked: return []
         case .gracePeriod:
             guard old != .gracePeriod else { return [] }
             let until = span.entitledUntil.map { ["grace_expires_at": DetailValue.text($0.iso8601)] } ?? [:]
@@ -112,8 +110,7 @@ extension StateChange {
             case .active, .awaitingRenewal, .expired, .revoked:
                 return [draft(.billingRetryEntered, span.productID, at: span.expiresAt, detail)]
             }
-        case .expired:
-            return old == .expired ? [] : expired(from: old, span, isRevision: isRevision)
+        case .expired: return old == .expired ? [] : expired(from: old, span, isRevision: isRevision)
         }
     }
 

@@ -79,8 +79,7 @@ extension Evidence {
         }
     }
 
-    /// Returns, for each subscription of the answer, what is known of its line items under other ids; `known` is all that
-    /// was known before the answer.
+    /// Returns what was known, before the answer, of each of its subscriptions' line items under other ids.
     func lineItemsElsewhere(among known: [SubscriptionState]) -> [OriginalTransactionID: LineItemsElsewhere] {
         let named = subscriptions
         guard named.count > 1 || known.contains(where: { $0.facts.originalTransactionID != named.first }) else {
@@ -125,8 +124,7 @@ extension Evidence {
         return elsewhere
     }
 
-    /// Returns what this answer shows of replaced periods that moved before it was read: the subscription from which they
-    /// moved holds what took their place.
+    /// Returns what this answer shows of replaced periods that moved earlier, away from what took their place.
     func replacementsElsewhere(among known: [SubscriptionFacts]) -> [SubscriptionEvidence] {
         let items = Set(movableRows.compactMap(\.chargeKey))
         return known.compactMap { facts in

@@ -49,8 +49,7 @@ package struct Revocation: Hashable, Sendable, FactValue {
 
 /// The price of the whole quantity of a transaction (Apple: "JWSTransactionDecodedPayload").
 package struct Price: Hashable, Sendable, FactValue {
-    /// `price`, in thousandths of the currency's unit; nil where one is stated that cannot be read, so that no other may take
-    /// its place.
+    /// `price`, in thousandths of the currency's unit; nil for one that cannot be read, whose place no other may take.
     package var milliunits: Int64?
     /// `currency`, such as `EUR`; empty where it cannot be read.
     package var currency: String

@@ -1,5 +1,5 @@
 /// Apple's information about the renewal of a subscription: the meaning of one row of `pending_renewal_info`.
-package struct Renewal: Hashable, Sendable {
+package struct Renewal: Hashable, Sendable, FactValue {
     /// `product_id`: the current product.
     package var productID: ProductID
     /// `auto_renew_product_id`: the product that will renew.
@@ -61,9 +61,7 @@ package struct Renewal: Hashable, Sendable {
 
     /// Whether the customer was asked to agree to a higher price and has not.
     package var awaitsPriceConsent: Bool { priceConsentStatus == "0" || priceIncreaseStatus == "0" }
-}
 
-extension Renewal: FactValue {
     /// Orders renewals. Any total order suffices: no two different renewals of one instant are known to occur.
     package func yields(to other: Renewal) -> Bool {
         orderedFields.lexicographicallyPrecedes(other.orderedFields)
@@ -257,8 +255,7 @@ func merged(_ left: RenewalFacts?, _ right: RenewalFacts?) -> RenewalFacts? {
 }
 
 extension Renewal {
-    /// Whether it states why the subscription ended for good: retry counts only beside intent 2, as in the decision
-    /// table.
+    /// Whether it states why the subscription ended for good. Retry counts only beside intent 2, as in the table.
     var isGivenUp: Bool {
         guard let expirationIntent else { return false }
         return expirationIntent != "2" || inBillingRetry == false

@@ -1,6 +1,6 @@
 /// What a signed transaction states of its sale beyond a row of verifyReceipt (Apple: "JWSTransactionDecodedPayload"), taken
 /// from one text as a whole. Unknown words stay raw.
-package struct Sale: Hashable, Sendable {
+package struct Sale: Hashable, Sendable, FactValue {
     /// One payment of a term of payments (Apple: "commitmentInfo").
     package struct Payment: Hashable, Sendable {
         /// Its number in the term, from 1.
@@ -78,9 +78,7 @@ package struct Sale: Hashable, Sendable {
 
     /// Whether it is paid month by month.
     package var isMonthly: Bool { plan == Self.monthly }
-}
 
-extension Sale: FactValue {
     /// Keeps the sale with the later payment, the more refunded seats, then any total order.
     package func yields(to other: Sale) -> Bool { order.lexicographicallyPrecedes(other.order) }
 
@@ -101,7 +99,7 @@ extension Sale: FactValue {
 
 /// What a customer wants for the time after a term of payments (Apple: "commitmentInfo" of the renewal information). Texts
 /// outside of a term have none.
-package struct TermWill: Hashable, Sendable {
+package struct TermWill: Hashable, Sendable, FactValue {
     /// `commitmentAutoRenewStatus`: whether the term renews.
     package var renews: Bool?
     /// `commitmentAutoRenewProductId`: the product after the term.
@@ -113,9 +111,7 @@ package struct TermWill: Hashable, Sendable {
     package init(renews: Bool? = nil, productID: ProductID? = nil, plan: String? = nil) {
         (self.renews, self.productID, self.plan) = (renews, productID, plan)
     }
-}
 
-extension TermWill: FactValue {
     /// Keeps a term that renews over one that does not; then any total order.
     package func yields(to other: TermWill) -> Bool { order.lexicographicallyPrecedes(other.order) }
 

@@ -1,6 +1,5 @@
 extension Fact<Revocation> {
-    /// Returns whether it is the revocation of a date. Where one of the channels gives whole seconds only, both are a second apart
-    /// at the most.
+    /// Returns whether it is the revocation of a date, give or take a second, because one channel may give whole ones.
     func isDated(_ date: Instant?) -> Bool {
         guard let date, let cancelledAt = value.cancelledAt else { return false }
         return cancelledAt - .seconds(1) <= date && date <= cancelledAt + .seconds(1)
@@ -31,8 +30,7 @@ extension Fact<Revocation> {
         return shown
     }
 
-    /// Returns the share of the price that counts beside this revocation, where another one was known before: a share goes
-    /// with the date of its refund.
+    /// Returns the share of the price that counts beside this revocation: a share goes with the date of its refund.
     func share(_ share: Fact<Int>?, knownBeside before: Fact, _ shareBefore: Fact<Int>?) -> Fact<Int>? {
         guard before.value.cancelledAt != nil, share == shareBefore else { return share }
         return isDated(before.value.cancelledAt) ? share : nil

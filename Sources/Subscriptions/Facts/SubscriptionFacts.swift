@@ -210,9 +210,8 @@ extension SubscriptionFacts {
     package var currentRenewal: Fact<Renewal>? { currentRenewalFacts?.said }
 
     /// The renewal information about the last period, or newer information about a period listed after it that is not
-    /// the deciding one. Information about an earlier period never ends a later one: the later period supersedes it,
-    /// even if it starts at the old expiry, before Apple gave that information, and even if Apple repeats it while the
-    /// later one runs.
+    /// the deciding one. Information about an earlier period never ends a later one, even if the later one starts at
+    /// the old expiry, before Apple gave that information, and even if Apple repeats it while the later one runs.
     var currentRenewalFacts: RenewalFacts? {
         guard let index = Period.indexOfLast(in: periods) else { return renewal.map(RenewalFacts.init) }
         let last = periods[index]

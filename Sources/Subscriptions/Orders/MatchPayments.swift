@@ -11,8 +11,7 @@ package struct PayableOrder: Sendable, Hashable {
     package let orderedAt: Instant
     /// Whether it waits for its payment, or did when it was paid.
     package let isOpen: Bool
-    /// The transaction that the caller named last, if Apple does not list it yet: nothing else pays the order meanwhile,
-    /// except by a token or by another name.
+    /// The transaction that the caller named last, while Apple does not list it: only a token or a name pays meanwhile.
     package var awaits: TransactionID?
     /// What its customer owns of the product, where Apple sells that for good. If some of it cannot pay the order, the
     /// order needs no payment, and every other one comes before it.
@@ -112,8 +111,7 @@ package struct Payment: Sendable, Hashable {
         }
     }
 
-    /// How long after a purchase its order may have been placed: the clocks of a device, of Apple and of the database
-    /// differ.
+    /// How long after a purchase its order may be placed, because the clocks of device, Apple and database differ.
     package static let orderedLate = Delay.seconds(600)
 
     package let orderID: String

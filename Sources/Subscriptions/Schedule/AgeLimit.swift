@@ -17,8 +17,7 @@ private struct AgeLimits {
 
     var production: Delay? {
         switch input.state {
-        case .active:
-            return earlier(sweep, untilKnown)
+        case .active: return earlier(sweep, untilKnown)
         case .awaitingRenewal:
             // A replacement is usually awaited since Apple reported it, a renewal since an end that the clock brought.
             guard input.reason != .replacement else { return longest(scaled(PollingIntervals.longestStep), untilKnown) }
@@ -36,10 +35,8 @@ private struct AgeLimits {
         case .billingRetry:
             guard let end = input.expiresAt else { return longest(retrying, expired) }
             return input.answeredAt - end < scaled(PollingIntervals.retryEnds) ? retrying : expired
-        case .revoked:
-            return earlier(revoked, nextCharge)
-        case .expired:
-            return expired
+        case .revoked: return earlier(revoked, nextCharge)
+        case .expired: return expired
         }
     }
 
@@ -50,8 +47,7 @@ private struct AgeLimits {
         }
     }
 
-    /// Returns the next step. Steps grow with the elapsed time, because each is longer than the previous one by a fixed
-    /// ratio.
+    /// Returns the next step. Each is longer than the one before by a fixed ratio, so steps grow with the elapsed time.
     private func unknownOutcome(after elapsed: Delay) -> Delay {
         let growth = Delay(milliseconds: elapsed.milliseconds * (PollingIntervals.stepGrowthTenths - 10) / 10)
         return min(scaled(PollingIntervals.firstStep) + growth, scaled(PollingIntervals.longestStep))

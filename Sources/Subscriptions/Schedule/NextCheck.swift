@@ -15,8 +15,7 @@ package func nextCheck(
         return moments.plan(moments.next(inputs, purchasedAt: purchases.map(\.purchasedAt)))
     case .rejected(let kind, let since, let wasVerified):
         return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
-    case .refusedApp:
-        return moments.plan(moments.after(PollingIntervals.wrongSecret, from: now))
+    case .refusedApp: return moments.plan(moments.after(PollingIntervals.wrongSecret, from: now))
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
         let isInOutageAllowance = inputs.contains(where: \.isInOutageAllowance)
@@ -24,8 +23,7 @@ package func nextCheck(
     }
 }
 
-/// Returns when to ask Apple again about a verified receipt that polls subscriptions with these inputs and holds
-/// one-time purchases made at these instants.
+/// Returns the same for a verified receipt, by the inputs of its subscriptions and the instants of its purchases.
 package func nextCheck(
     for inputs: [ScheduleInput], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant,
     seed: UInt64, policy: Policy
@@ -78,8 +76,7 @@ struct CheckMoments {
                 min(
                     max(age.divided(by: PollingIntervals.wrongSecretPart), PollingIntervals.wrongSecret),
                     PollingIntervals.wrongSecretLongest), from: now)
-        case .accountGone:
-            return daily(attempts: attempts, since: since)
+        case .accountGone: return daily(attempts: attempts, since: since)
         case .unknownTransaction:
             return wasVerified
                 ? daily(attempts: attempts, since: since) : step(PollingIntervals.unknownSteps, attempts: attempts)
@@ -152,8 +149,7 @@ extension CheckMoments {
     private func production(_ input: ScheduleInput) -> Instant? {
         let end = input.expiresAt
         switch input.state {
-        case .active:
-            return sweep(input.headStartsAt, orBy: beforeEnd(input))
+        case .active: return sweep(input.headStartsAt, orBy: beforeEnd(input))
         case .awaitingRenewal:
             guard input.reason == .replacement else { return unknownOutcome(since: end) }
             // What was to be replaced may end before its replacement shows.
@@ -164,8 +160,7 @@ extension CheckMoments {
             }
             let known = min(retrying(since: end), afterGrace ?? now + scaled(PollingIntervals.retryShortest))
             return input.isGraceAssumed ? min(known, now + scaled(PollingIntervals.assumedGrace)) : known
-        case .billingRetry:
-            return now - end < retryEnds(input) ? retrying(since: end) : expired(at: end)
+        case .billingRetry: return now - end < retryEnds(input) ? retrying(since: end) : expired(at: end)
         case .revoked:
             let isYoung = now - input.since < scaled(PollingIntervals.revokedIsYoung)
             let routine = isYoung ? after(PollingIntervals.revoked, from: now) : expired(at: end)
@@ -179,8 +174,7 @@ extension CheckMoments {
         }
     }
 
-    /// Returns the check of an expired subscription that may go on: Apple merely said nothing, or named a failed payment
-    /// and did not say that it gave up.
+    /// Returns the check of an expired subscription that may go on: Apple said nothing, or may still try to charge.
     private func whileOpen(_ input: ScheduleInput) -> Instant? {
         switch input.reason {
         case .unknown where input.renewalExpected: after(PollingIntervals.expiredUnsaid, from: now)
@@ -206,8 +200,7 @@ extension CheckMoments {
         return early > now ? early : end + scaled(PollingIntervals.afterEnd)
     }
 
-    /// Returns the check after an end without news: after 90 seconds, then in steps growing by 1.7 from 3 minutes to 6
-    /// hours.
+    /// Returns the check after an end without news: after 90 seconds, then in steps growing by 1.7 from 3 min to 6 h.
     private func unknownOutcome(since end: Instant) -> Instant {
         var moment = end + scaled(PollingIntervals.afterEnd)
         var step = PollingIntervals.firstStep

@@ -1,6 +1,5 @@
 /// The constants of the schedule. `nextCheck` plans checks with them, and `ageLimit` derives its limits from them. They
-/// are Apple's rhythm, the same for every app; `Policy` has what operators set for each app. The speedup divides all of
-/// them.
+/// are Apple's rhythm, the same for every app; `Policy` has what is set per app. The speedup divides all of them.
 enum PollingIntervals {
     /// Before an end: how long before it an expected renewal usually shows, at most this part of the period.
     static let lead = Delay.minutes(30)
@@ -59,8 +58,7 @@ enum PollingIntervals {
         return usual.times(Int64(policy.sweepStretch))
     }
 
-    /// A check that is due anyway serves as a refund check if it comes at most this part of a delay, and this much,
-    /// after it.
+    /// A check that is due anyway serves as a refund check if it comes after it by at most this part, and this much.
     static let sweepPatiencePart = 2
     static let sweepPatience = Delay.days(4)
 
@@ -78,8 +76,7 @@ enum PollingIntervals {
         [.seconds(15)] + [1, 2, 5, 15, 60].map { .minutes($0) } + (1...7).map { .days($0) }
     static let sandboxSpreadPart = 20
 
-    /// Without knowledge: an answer without purchases, a refusal of a receipt never vouched for, a refusal of one that
-    /// was.
+    /// Without knowledge: an answer without purchases, a refusal of a receipt never vouched for and of one that was.
     static let emptySteps: [Delay] = [.hours(1), .days(1), .days(7)]
     static let refusedSteps: [Delay] = [.hours(4), .hours(19)]
     /// After an answer that a transaction is not known, which Apple's servers may say of a purchase of the last minutes.

@@ -62,8 +62,7 @@ package enum Reason: String, Sendable, Hashable, CaseIterable {
     case priceIncrease = "price_increase"
     /// Expired: the product was not for sale at renewal.
     case productUnavailable = "product_unavailable"
-    /// Expired: Apple gives another reason, or another subscription of the group took over. Revoked: in words of Apple's
-    /// that are not known.
+    /// Expired: another reason, or another subscription of the group took over. Revoked: in words that are not known.
     case other
     /// Expired: Apple gives no reason.
     case unknown
