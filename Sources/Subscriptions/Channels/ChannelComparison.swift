@@ -137,7 +137,7 @@ private struct DifferenceList {
             transactionID = period.transactionIDs.min()
             if let left, let right {
                 compare(left, right)
-                compare(left.details, right.details)
+                compareDetails(left.details, right.details)
             } else {
                 add(.period, left?.summary, right?.summary, explanation: isOld && left == nil ? .oldReceipt : nil)
             }
@@ -158,14 +158,12 @@ private struct DifferenceList {
         if !left.isUpgraded, !right.isUpgraded { add(.cancelledAt, left, right) { $0.cancelledAt?.iso8601 } }
     }
 
-    private mutating func compare(_ left: PeriodDetails, _ right: PeriodDetails) {
-        addSaid(.isTrial, left.isTrial?.value, right.isTrial?.value)
-        addSaid(.isIntro, left.isIntro?.value, right.isIntro?.value)
-        addSaid(.promotionalOfferID, left.promotionalOfferID?.value, right.promotionalOfferID?.value)
-        addSaid(.offerCodeRefName, left.offerCodeRefName?.value, right.offerCodeRefName?.value)
-        addSaid(.groupID, left.groupID?.value, right.groupID?.value)
-        addSaid(.ownership, left.ownership?.value, right.ownership?.value, \.raw)
-        addSaid(.appAccountToken, left.appAccountToken?.value, right.appAccountToken?.value) { $0.lowercased() }
+    /// Compares the details that both state.
+    private mutating func compareDetails<Facts: FactGroup>(_ left: Facts, _ right: Facts)
+    where Facts.Name: RawRepresentable<String> {
+        var step = DetailComparison<Facts.Name>(list: self)
+        left.each(beside: right, &step)
+        self = step.list
     }
 
     private mutating func compare(_ left: Renewal, _ right: Renewal, at now: Instant) {
@@ -199,8 +197,21 @@ private struct DifferenceList {
         if left.revocation.origin != .unspoken {
             add(.cancelledAt, left, right) { $0.revocation.value.cancelledAt?.iso8601 }
         }
-        addSaid(.ownership, left.ownership?.value, right.ownership?.value, \.raw)
-        addSaid(.appAccountToken, left.appAccountToken?.value, right.appAccountToken?.value) { $0.lowercased() }
+        compareDetails(left, right)
+    }
+}
+
+/// Compares one detail after another, by the names that differences have.
+private struct DetailComparison<Name: Hashable & RawRepresentable<String>>: FactStep {
+    var list: DifferenceList
+
+    mutating func fact<Value>(_ name: Name, _ left: Fact<Value>?, _ right: Fact<Value>?) -> Fact<Value>? {
+        if let fact = ChannelDifference.Fact(rawValue: name.rawValue) {
+            list.addSaid(fact, left?.value, right?.value) {
+                fact == .appAccountToken ? $0.words.lowercased() : $0.words
+            }
+        }
+        return nil
     }
 }
 

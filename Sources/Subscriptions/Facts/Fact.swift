@@ -3,6 +3,17 @@
 package protocol FactValue: Hashable, Sendable {
     /// Returns whether `other` is kept if both were stated for the same instant; a strict total order.
     func yields(to other: Self) -> Bool
+
+    /// The value that a fact which no source states is equal to; nil for most.
+    static var unstated: Self? { get }
+
+    /// The value for a reader.
+    var words: String { get }
+}
+
+extension FactValue {
+    package static var unstated: Self? { nil }
+    package var words: String { "\(self)" }
 }
 
 extension FactValue where Self: Comparable {
@@ -10,7 +21,10 @@ extension FactValue where Self: Comparable {
     package func yields(to other: Self) -> Bool { self < other }
 }
 
-extension Instant: FactValue {}
+extension Instant: FactValue {
+    package var words: String { iso8601 }
+}
+
 extension Int: FactValue {}
 extension String: FactValue {}
 extension Identifier: FactValue {}
@@ -18,11 +32,16 @@ extension Identifier: FactValue {}
 extension Bool: FactValue {
     /// Keeps `true`.
     package func yields(to other: Bool) -> Bool { !self && other }
+
+    /// An offer that no row mentions is an offer denied.
+    package static var unstated: Bool? { false }
 }
 
 extension Ownership: FactValue {
     /// Keeps the greater of Apple's words.
     package func yields(to other: Ownership) -> Bool { raw < other.raw }
+
+    package var words: String { raw }
 }
 
 /// The source of a fact: its instant, and its place in the answer.
@@ -40,6 +59,12 @@ package struct FactOrigin: Sendable {
         self.path = path
         self.form = form
     }
+
+    /// The origin of a fact that no source has stated yet: older than every source.
+    package static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
+
+    /// In the stored form of a period: the newest row about it.
+    package static let newestRow = FactOrigin(asOf: Instant(milliseconds: .max), path: "")
 
     /// Whether a text of the Server API stated it, also where the path begins with the number of an observation.
     var isOfServerAPI: Bool { path.contains("history[") || path.contains("statuses.") }
@@ -83,8 +108,13 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
         self.init(value, origin: FactOrigin(asOf: asOf, path: path))
     }
 
-    /// Returns the fact if it was stated by an instant.
-    func stated(by instant: Instant) -> Fact? { asOf <= instant ? self : nil }
+    /// Returns the same value, with another origin if it has the given one.
+    func replacing(_ origin: FactOrigin, by other: FactOrigin) -> Fact {
+        self.origin == origin ? Fact(value, origin: other) : self
+    }
+
+    /// The same fact without its place in the answer.
+    var withoutPath: Fact { Fact(value, origin: FactOrigin(asOf: asOf, path: "")) }
 
     /// Returns the newer fact; at the same instant the one whose value, then path, does not yield. Commutative,
     /// associative and idempotent.
@@ -113,25 +143,13 @@ extension SubscriptionFacts {
 
 extension Period {
     fileprivate var clocks: [Instant] {
-        let said = [
-            details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
-            details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
-            details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
-            details.price?.asOf, details.revocationPercentage?.asOf, details.sale?.asOf, details.arrival?.asOf,
-        ]
-        return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self)
-            + (renewal.map { [$0.asOf] + $0.standingClocks } ?? [])
+        [terms.asOf, revocation.asOf, upgrade.asOf] + details.factClocks + (renewal?.clocks ?? [])
+            + [details.arrival?.asOf].compactMap(\.self)
     }
 }
 
 extension RenewalFacts {
-    /// The instants of what is known besides the newest row.
-    var standingClocks: [Instant] {
-        [
-            renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf,
-            graceByStatus?.asOf, term?.asOf, gaveUp?.asOf, gaveUpAt,
-        ].compactMap(\.self)
-    }
+    fileprivate var clocks: [Instant] { [asOf] + factClocks + [gaveUpAt].compactMap(\.self) }
 }
 
 extension SubscriptionEvidence {
@@ -148,8 +166,5 @@ extension PurchaseEvidence {
 
 extension PurchaseFacts {
     /// The instants of all sources whose facts still count.
-    package var clocks: Set<Instant> {
-        let said = [ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf, refundShown?.asOf]
-        return Set([asOf, terms.asOf, revocation.asOf] + said.compactMap(\.self))
-    }
+    package var clocks: Set<Instant> { Set([asOf, terms.asOf, revocation.asOf] + factClocks) }
 }

@@ -403,7 +403,7 @@ extension Period {
         if terms.asOf > asOf { known.terms.origin = FactOrigin(asOf: asOf, path: "") }
         if revocation.asOf > asOf { known.revocation = Fact(Revocation(), origin: .unspoken) }
         if upgrade.asOf > asOf { known.upgrade = Fact(false, origin: .unspoken) }
-        known.details = details.stated(by: asOf)
+        known.details = details.only(statedBy: asOf)
         known.renewal = renewal?.stated(by: asOf)
         return SubscriptionEvidence(
             originalTransactionID: subscription, asOf: asOf, transactions: [], elsewhere: [known])

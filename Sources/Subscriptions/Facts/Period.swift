@@ -117,7 +117,7 @@ extension Period: Hashable {
         webOrderLineItemID == other.webOrderLineItemID && transactionIDs == other.transactionIDs
             && terms.value == other.terms.value && revocation.value == other.revocation.value
             && upgrade.value == other.upgrade.value
-            && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value
+            && details.statesSame(as: other.details) && ending?.value == other.ending?.value
             && renewal?.graceEndedAt == other.renewal?.graceEndedAt
             && renewal?.isGraceAssumed == other.renewal?.isGraceAssumed
     }

@@ -61,17 +61,12 @@ package struct Price: Hashable, Sendable, FactValue {
     }
 
     /// Amount and currency in one text.
-    package var text: String { "\(milliunits.map { "\($0)" } ?? "unreadable") \(currency)" }
+    package var words: String { "\(milliunits.map { "\($0)" } ?? "unreadable") \(currency)" }
 
     /// Keeps the greater price, then the greater currency.
     package func yields(to other: Price) -> Bool {
         (milliunits ?? -1, currency) < (other.milliunits ?? -1, other.currency)
     }
-}
-
-extension FactOrigin {
-    /// The origin of a fact that no source has stated yet: older than every source.
-    package static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
 }
 
 /// The optional details of a period, besides its terms. A row without a detail does not remove it.
@@ -126,53 +121,33 @@ extension PeriodDetails {
 
     /// Merges both and keeps the newer of each detail.
     package func merging(_ other: PeriodDetails) -> PeriodDetails {
-        var merged = PeriodDetails()
-        merged.originalPurchasedAt = newest(originalPurchasedAt, other.originalPurchasedAt)
-        merged.isTrial = newest(isTrial, other.isTrial)
-        merged.isIntro = newest(isIntro, other.isIntro)
-        merged.promotionalOfferID = newest(promotionalOfferID, other.promotionalOfferID)
-        merged.offerCodeRefName = newest(offerCodeRefName, other.offerCodeRefName)
-        merged.groupID = newest(groupID, other.groupID)
-        merged.ownership = newest(ownership, other.ownership)
-        merged.appAccountToken = newest(appAccountToken, other.appAccountToken)
-        merged.price = newest(price, other.price)
-        merged.revocationPercentage = newest(revocationPercentage, other.revocationPercentage)
-        merged.sale = newest(sale, other.sale)
-        merged.replacedBy = newest(replacedBy, other.replacedBy)
+        var merged = updated(by: other)
         merged.arrival = [arrival, other.arrival].compactMap(\.self)
             .max { ($0.asOf, $0.path) < ($1.asOf, $1.path) }
         return merged
     }
+}
 
-    /// Returns the details that were stated by an instant.
-    func stated(by instant: Instant) -> PeriodDetails {
-        func known<Value>(_ fact: Fact<Value>?) -> Fact<Value>? { fact?.stated(by: instant) }
-        var rest = self
-        rest.originalPurchasedAt = known(originalPurchasedAt)
-        rest.isTrial = known(isTrial)
-        rest.isIntro = known(isIntro)
-        rest.promotionalOfferID = known(promotionalOfferID)
-        rest.offerCodeRefName = known(offerCodeRefName)
-        rest.groupID = known(groupID)
-        rest.ownership = known(ownership)
-        rest.appAccountToken = known(appAccountToken)
-        rest.price = known(price)
-        rest.revocationPercentage = known(revocationPercentage)
-        rest.sale = known(sale)
-        rest.replacedBy = known(replacedBy)
-        return rest
-    }
+extension PeriodDetails: FactGroup {
+    package typealias Name = PeriodRecord.FactName
 
-    /// Returns whether both state the same, regardless of source and instant; an offer denied equals one not mentioned.
-    package func sameMeaning(as other: PeriodDetails) -> Bool {
-        originalPurchasedAt?.value == other.originalPurchasedAt?.value
-            && isTrial?.value ?? false == other.isTrial?.value ?? false
-            && isIntro?.value ?? false == other.isIntro?.value ?? false && groupID?.value == other.groupID?.value
-            && promotionalOfferID?.value == other.promotionalOfferID?.value
-            && offerCodeRefName?.value == other.offerCodeRefName?.value
-            && ownership?.value == other.ownership?.value && appAccountToken?.value == other.appAccountToken?.value
-            && replacedBy?.value == other.replacedBy?.value && price?.value == other.price?.value
-            && revocationPercentage?.value == other.revocationPercentage?.value && sale?.value == other.sale?.value
+    @discardableResult
+    package func each(beside other: PeriodDetails, _ step: inout some FactStep<Name>) -> PeriodDetails {
+        var made = PeriodDetails()
+        made.originalPurchasedAt = step.fact(.originalPurchasedAt, originalPurchasedAt, other.originalPurchasedAt)
+        made.isTrial = step.fact(.isTrial, isTrial, other.isTrial)
+        made.isIntro = step.fact(.isIntro, isIntro, other.isIntro)
+        made.promotionalOfferID = step.fact(.promotionalOfferID, promotionalOfferID, other.promotionalOfferID)
+        made.offerCodeRefName = step.fact(.offerCodeRefName, offerCodeRefName, other.offerCodeRefName)
+        made.groupID = step.fact(.groupID, groupID, other.groupID)
+        made.ownership = step.fact(.ownership, ownership, other.ownership)
+        made.appAccountToken = step.fact(.appAccountToken, appAccountToken, other.appAccountToken)
+        made.replacedBy = step.fact(.replacedBy, replacedBy, other.replacedBy)
+        made.price = step.fact(.price, price, other.price)
+        made.revocationPercentage = step.fact(.revocationPercentage, revocationPercentage, other.revocationPercentage)
+        made.sale = step.fact(.sale, sale, other.sale)
+        made.arrival = arrival
+        return made
     }
 }
 
@@ -180,7 +155,8 @@ extension PeriodDetails {
 /// the subscription's, or for `ending` from that of its renewal. An answer that merely confirms known facts therefore
 /// moves two clocks of the subscription and writes no period.
 ///
-/// The form is exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
+/// `asOf` nil means "the clock of the subscription", and a fact from the newest row has the origin `newestRow`. The form is
+/// exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
 package struct PeriodRecord: Sendable, Hashable {
     /// The facts of ``Period`` and ``PeriodDetails`` that can have a clock of their own; the names are stored.
     package enum FactName: String, Sendable, Hashable, CaseIterable {
@@ -233,37 +209,39 @@ package struct PeriodRecord: Sendable, Hashable {
     package var webOrderLineItemID: WebOrderLineItemID?
     package var transactionIDs: Set<TransactionID>
     package var terms: Terms
-    package var revocation: Revocation
-    package var isUpgraded = false
-    package var originalPurchasedAt: Instant?
-    /// False, with an unspoken origin in `olderFacts`, if no row mentioned it.
-    package var isTrial = false
-    /// Likewise.
-    package var isIntro = false
-    package var promotionalOfferID: String?
-    package var offerCodeRefName: String?
-    package var groupID: SubscriptionGroupID?
-    package var ownership: Ownership?
-    package var appAccountToken: String?
-    package var replacedBy: OriginalTransactionID?
-    package var price: Price?
-    package var revocationPercentage: Int?
-    package var sale: Sale?
+    package var revocation: Fact<Revocation>
+    package var upgrade: Fact<Bool>
+    package var details: PeriodDetails
     /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?
     /// The place of that row in its answer.
     package var path: String
-    /// Facts whose source is not the newest row.
-    package var olderFacts: [FactName: FactOrigin] = [:]
     /// Apple's information about the renewal that follows the period.
     package var ending: Ending?
     /// Whether it is a renewal, in a record to write: see ``SubscriptionFacts/renewals(by:)``.
     package var isRenewal = false
+
+    /// The origins that differ from the newest row. A flag that no row mentioned has one of its own, because it is stored as
+    /// false.
+    package var olderFacts: [FactName: FactOrigin] {
+        var older = details.origins(apartFrom: .newestRow)
+        if details.isTrial == nil { older[.isTrial] = .unspoken }
+        if details.isIntro == nil { older[.isIntro] = .unspoken }
+        if revocation.origin != .newestRow { older[.revocation] = revocation.origin }
+        if upgrade.origin != .newestRow { older[.upgrade] = upgrade.origin }
+        older[.arrival] = details.arrival
+        return older
+    }
 }
 
 extension PeriodRecord {
     /// Creates a record of what every period has; the rest is set afterwards.
-    package init(transactionIDs: Set<TransactionID>, terms: Terms, revocation: Revocation, path: String) {
-        self.init(id: nil, transactionIDs: transactionIDs, terms: terms, revocation: revocation, path: path)
+    package init(
+        transactionIDs: Set<TransactionID>, terms: Terms, revocation: Fact<Revocation>, upgrade: Fact<Bool>,
+        details: PeriodDetails, path: String
+    ) {
+        self.init(
+            id: nil, transactionIDs: transactionIDs, terms: terms, revocation: revocation, upgrade: upgrade,
+            details: details, path: path)
     }
 }

@@ -163,33 +163,19 @@ package struct RenewalFacts: Hashable, Sendable {
 
     /// Returns the facts of both, with every field from its newest source.
     package func merging(_ other: RenewalFacts) -> RenewalFacts {
-        var merged = self
+        var merged = updated(by: other)
         merged.row = row.merging(other.row)
-        merged.renewsToProductID = newest(renewsToProductID, other.renewsToProductID)
-        merged.willRenew = newest(willRenew, other.willRenew)
-        merged.inBillingRetry = newest(inBillingRetry, other.inBillingRetry)
-        merged.graceExpiresAt = newest(graceExpiresAt, other.graceExpiresAt)
-        merged.term = newest(term, other.term)
-        merged.graceByStatus = newest(graceByStatus, other.graceByStatus)
-        merged.gaveUp = newest(gaveUp, other.gaveUp)
         merged.gaveUpAt = [gaveUpAt, other.gaveUpAt].compactMap(\.self).min()
         return merged
     }
 
     /// Returns the facts that were stated by an instant; nil if none was. A newer row is only dated back.
     func stated(by instant: Instant) -> RenewalFacts? {
-        func known<Value>(_ fact: Fact<Value>?) -> Fact<Value>? { fact?.stated(by: instant) }
-        var rest = self
+        var rest = only(statedBy: instant)
         if row.asOf > instant { rest.row.origin = FactOrigin(asOf: instant, path: "") }
-        rest.renewsToProductID = known(renewsToProductID)
-        rest.willRenew = known(willRenew)
-        rest.inBillingRetry = known(inBillingRetry)
-        rest.graceExpiresAt = known(graceExpiresAt)
-        rest.graceByStatus = known(graceByStatus)
-        rest.term = known(term)
         if let gaveUpAt, gaveUpAt > instant { rest.gaveUpAt = nil }
-        rest.gaveUp = rest.gaveUpAt.map { known(gaveUp) ?? Fact(true, asOf: $0, path: "") }
-        return row.asOf > instant && rest.standingClocks.isEmpty ? nil : rest
+        rest.gaveUp = rest.gaveUpAt.map { rest.gaveUp ?? Fact(true, asOf: $0, path: "") }
+        return row.asOf > instant && rest.factClocks.isEmpty ? nil : rest
     }
 
     /// Returns the facts as they are about the end of a period: without those that Apple stated before, and after the last
@@ -248,6 +234,23 @@ package struct RenewalFacts: Hashable, Sendable {
     var isGraceAssumed: Bool { graceByStatus != nil && graceDate == nil }
 }
 
+extension RenewalFacts: FactGroup {
+    package typealias Name = PeriodRecord.RenewalField
+
+    @discardableResult
+    package func each(beside other: RenewalFacts, _ step: inout some FactStep<Name>) -> RenewalFacts {
+        var made = self
+        made.renewsToProductID = step.fact(.renewsToProductID, renewsToProductID, other.renewsToProductID)
+        made.willRenew = step.fact(.willRenew, willRenew, other.willRenew)
+        made.inBillingRetry = step.fact(.inBillingRetry, inBillingRetry, other.inBillingRetry)
+        made.graceExpiresAt = step.fact(.graceExpiresAt, graceExpiresAt, other.graceExpiresAt)
+        made.graceByStatus = step.fact(.graceByStatus, graceByStatus, other.graceByStatus)
+        made.gaveUp = step.fact(.gaveUp, gaveUp, other.gaveUp)
+        made.term = step.fact(.term, term, other.term)
+        return made
+    }
+}
+
 /// Merges renewal information that may be missing.
 func merged(_ left: RenewalFacts?, _ right: RenewalFacts?) -> RenewalFacts? {
     guard let left, let right else { return left ?? right }
@@ -292,20 +295,9 @@ extension PeriodRecord {
 extension PeriodRecord.Ending {
     /// Creates an ending with the clocks that differ from those of the subscription's renewal and of the newest row.
     init(_ facts: RenewalFacts, renewalAsOf: Instant?) {
-        var older: [PeriodRecord.RenewalField: FactOrigin] = [:]
-        func note<Value>(_ field: PeriodRecord.RenewalField, _ fact: Fact<Value>?) {
-            if let fact, fact.origin != facts.row.origin { older[field] = fact.origin }
-        }
-        note(.renewsToProductID, facts.renewsToProductID)
-        note(.willRenew, facts.willRenew)
-        note(.inBillingRetry, facts.inBillingRetry)
-        note(.graceExpiresAt, facts.graceExpiresAt)
-        note(.graceByStatus, facts.graceByStatus)
-        note(.gaveUp, facts.gaveUp)
-        note(.term, facts.term)
         self.init(
             renewal: facts.stated.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
-            olderFields: older, gaveUpAt: facts.gaveUpAt)
+            olderFields: facts.origins(apartFrom: facts.row.origin), gaveUpAt: facts.gaveUpAt)
     }
 }
 

@@ -131,38 +131,24 @@ extension PeriodRecord {
     package var withoutPaths: PeriodRecord {
         var copy = self
         copy.path = ""
+        copy.revocation = revocation.withoutPath
+        copy.upgrade = upgrade.withoutPath
+        copy.details = details.withoutPaths
+        copy.details.arrival?.path = ""
         copy.ending?.path = ""
         copy.ending?.olderFields = (ending?.olderFields ?? [:]).mapValues { FactOrigin(asOf: $0.asOf, path: "") }
-        copy.olderFacts = olderFacts.mapValues { FactOrigin(asOf: $0.asOf, path: "") }
         return copy
     }
 
     /// Creates the record of a period, with the clocks that differ from the subscription's.
     init(_ period: Period, subscriptionAsOf: Instant, renewalAsOf: Instant?) {
-        let details = period.details
-        var older: [FactName: FactOrigin] = [:]
-        older[.arrival] = details.arrival
-        /// Returns the value of a fact, and keeps its source where that is not the newest row.
-        func value<Value>(_ name: FactName, _ fact: Fact<Value>) -> Value {
-            if fact.origin != period.terms.origin { older[name] = fact.origin }
-            return fact.value
-        }
-        func value<Value>(_ name: FactName, _ fact: Fact<Value>?) -> Value? { fact.map { value(name, $0) } }
+        let newest = period.terms.origin
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
-            terms: period.terms.value, revocation: value(.revocation, period.revocation),
-            isUpgraded: value(.upgrade, period.upgrade),
-            originalPurchasedAt: value(.originalPurchasedAt, details.originalPurchasedAt),
-            isTrial: value(.isTrial, details.isTrial ?? .unspoken),
-            isIntro: value(.isIntro, details.isIntro ?? .unspoken),
-            promotionalOfferID: value(.promotionalOfferID, details.promotionalOfferID),
-            offerCodeRefName: value(.offerCodeRefName, details.offerCodeRefName),
-            groupID: value(.groupID, details.groupID), ownership: value(.ownership, details.ownership),
-            appAccountToken: value(.appAccountToken, details.appAccountToken),
-            replacedBy: value(.replacedBy, details.replacedBy), price: value(.price, details.price),
-            revocationPercentage: value(.revocationPercentage, details.revocationPercentage),
-            sale: value(.sale, details.sale), asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
-            path: period.path, olderFacts: older,
+            terms: period.terms.value, revocation: period.revocation.replacing(newest, by: .newestRow),
+            upgrade: period.upgrade.replacing(newest, by: .newestRow),
+            details: period.details.replacing(newest, by: .newestRow),
+            asOf: period.asOf == subscriptionAsOf ? nil : period.asOf, path: period.path,
             ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
     }
 }
@@ -170,39 +156,14 @@ extension PeriodRecord {
 extension Period {
     /// Restores the period from which a record was made.
     init(_ record: PeriodRecord, subscriptionAsOf: Instant, renewalAsOf: Instant) {
-        let common = FactOrigin(asOf: record.asOf ?? subscriptionAsOf, path: record.path)
-        func fact<Value>(_ name: PeriodRecord.FactName, _ value: Value) -> Fact<Value> {
-            Fact(value, origin: record.olderFacts[name] ?? common)
-        }
-        var details = PeriodDetails()
-        details.originalPurchasedAt = record.originalPurchasedAt.map { fact(.originalPurchasedAt, $0) }
-        details.isTrial = fact(.isTrial, record.isTrial).ifSpoken
-        details.isIntro = fact(.isIntro, record.isIntro).ifSpoken
-        details.promotionalOfferID = record.promotionalOfferID.map { fact(.promotionalOfferID, $0) }
-        details.offerCodeRefName = record.offerCodeRefName.map { fact(.offerCodeRefName, $0) }
-        details.groupID = record.groupID.map { fact(.groupID, $0) }
-        details.ownership = record.ownership.map { fact(.ownership, $0) }
-        details.appAccountToken = record.appAccountToken.map { fact(.appAccountToken, $0) }
-        details.replacedBy = record.replacedBy.map { fact(.replacedBy, $0) }
-        details.price = record.price.map { fact(.price, $0) }
-        details.revocationPercentage = record.revocationPercentage.map { fact(.revocationPercentage, $0) }
-        details.sale = record.sale.map { fact(.sale, $0) }
-        details.arrival = record.olderFacts[.arrival]
+        let newest = FactOrigin(asOf: record.asOf ?? subscriptionAsOf, path: record.path)
         self.init(
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
-            terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),
-            upgrade: fact(.upgrade, record.isUpgraded),
-            details: details,
+            terms: Fact(record.terms, origin: newest), revocation: record.revocation.replacing(.newestRow, by: newest),
+            upgrade: record.upgrade.replacing(.newestRow, by: newest),
+            details: record.details.replacing(.newestRow, by: newest),
             renewal: record.ending.map { RenewalFacts($0, renewalAsOf: renewalAsOf) })
     }
-}
-
-extension Fact<Bool> {
-    /// The stored form of a flag that no row mentioned.
-    fileprivate static var unspoken: Fact { Fact(false, origin: .unspoken) }
-
-    /// The flag, nil if no row mentioned it.
-    fileprivate var ifSpoken: Fact? { origin == .unspoken ? nil : self }
 }
 
 extension SubscriptionFacts {

@@ -199,24 +199,45 @@ package struct PurchaseFacts: Sendable, Hashable {
     /// Returns the facts of both, each from its newest source, the terms by their earliest date, and whether it was taken back by
     /// the channel that can see it, with the share of that refund; `asOf` is the later one.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
+        var merged = updated(by: other)
+        merged.asOf = max(asOf, other.asOf)
+        merged.transactionIDs = transactionIDs.union(other.transactionIDs)
+        merged.terms = terms.earliest(other.terms)
         let revocation = revocation.outranking(other.revocation)
-        return PurchaseFacts(
-            key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
-            terms: terms.earliest(other.terms), revocation: revocation,
-            ownership: newest(ownership, other.ownership),
-            appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
-            revocationPercentage: newest(
-                share(revocationPercentage, of: revocation), other.share(other.revocationPercentage, of: revocation)),
-            refundShown: newest(share(refundShown, of: revocation), other.share(other.refundShown, of: revocation)))
+        merged.revocation = revocation
+        merged.revocationPercentage = newest(
+            share(revocationPercentage, of: revocation), other.share(other.revocationPercentage, of: revocation))
+        merged.refundShown = newest(
+            share(refundShown, of: revocation), other.share(other.refundShown, of: revocation))
+        return merged
     }
 
     /// Returns whether both state the same, regardless of source and instant.
     package func sameMeaning(as other: PurchaseFacts) -> Bool {
         transactionIDs == other.transactionIDs && terms.value == other.terms.value
-            && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
-            && appAccountToken?.value == other.appAccountToken?.value && price?.value == other.price?.value
-            && revocationPercentage?.value == other.revocationPercentage?.value
-            && refundShown?.value == other.refundShown?.value
+            && revocation.value == other.revocation.value && statesSame(as: other)
+    }
+}
+
+extension PurchaseFacts: FactGroup {
+    /// The facts that a row may leave out.
+    package enum Name: String, Hashable {
+        case ownership
+        case appAccountToken = "app_account_token"
+        case price
+        case revocationPercentage = "revocation_percentage"
+        case refundShown = "refund_shown"
+    }
+
+    @discardableResult
+    package func each(beside other: PurchaseFacts, _ step: inout some FactStep<Name>) -> PurchaseFacts {
+        var made = self
+        made.ownership = step.fact(.ownership, ownership, other.ownership)
+        made.appAccountToken = step.fact(.appAccountToken, appAccountToken, other.appAccountToken)
+        made.price = step.fact(.price, price, other.price)
+        made.revocationPercentage = step.fact(.revocationPercentage, revocationPercentage, other.revocationPercentage)
+        made.refundShown = step.fact(.refundShown, refundShown, other.refundShown)
+        return made
     }
 }
 

@@ -161,21 +161,12 @@ extension FactSnapshot {
         self["\(name).quantity"] = "\(period.terms.quantity)"
         self["\(name).purchased_at"] = period.terms.purchasedAt.iso8601
         self["\(name).expires_at"] = period.terms.expiresAt.iso8601
-        self["\(name).cancelled_at"] = period.revocation.cancelledAt?.iso8601
-        self["\(name).cancellation_reason"] = period.revocation.reason
-        self["\(name).is_upgraded"] = "\(period.isUpgraded)"
-        self["\(name).original_purchased_at"] = period.originalPurchasedAt?.iso8601
-        self["\(name).is_trial"] = "\(period.isTrial)"
-        self["\(name).is_intro"] = "\(period.isIntro)"
-        self["\(name).promotional_offer_id"] = period.promotionalOfferID
-        self["\(name).offer_code_ref_name"] = period.offerCodeRefName
-        self["\(name).group_id"] = period.groupID?.text
-        self["\(name).ownership"] = period.ownership?.raw
-        self["\(name).app_account_token"] = period.appAccountToken
-        self["\(name).replaced_by"] = period.replacedBy?.text
-        self["\(name).price"] = period.price.map(\.text)
-        self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
-        self["\(name).sale"] = period.sale?.json.rendered()
+        self["\(name).cancelled_at"] = period.revocation.value.cancelledAt?.iso8601
+        self["\(name).cancellation_reason"] = period.revocation.value.reason
+        self["\(name).is_upgraded"] = "\(period.upgrade.value)"
+        var details = FactWords<PeriodRecord.FactName>()
+        period.details.each(beside: period.details, &details)
+        for (fact, words) in details.words { self["\(name).\(fact.rawValue)"] = words }
         self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
         self["\(name).ending"] = period.ending?.renewal.json.rendered()
     }
@@ -223,11 +214,20 @@ extension FactSnapshot {
         self["facts.purchased_at"] = facts.terms.value.purchasedAt.iso8601
         self["facts.revoked_at"] = facts.revocation.value.cancelledAt?.iso8601
         self["facts.revocation_reason"] = facts.revocation.value.reason
-        self["facts.ownership"] = facts.ownership?.value.raw
-        self["facts.app_account_token"] = facts.appAccountToken?.value
-        self["facts.price"] = facts.price?.value.text
-        self["facts.revocation_percentage"] = facts.revocationPercentage.map { "\($0.value)" }
-        self["facts.refund_shown"] = facts.refundShown.map { "\($0.value)" }
+        var details = FactWords<PurchaseFacts.Name>()
+        facts.each(beside: facts, &details)
+        for (fact, words) in details.words { self["facts.\(fact.rawValue)"] = words }
         self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
+    }
+}
+
+/// The values of facts as a reader sees them; a flag that no source states is one denied.
+private struct FactWords<Name: Hashable>: FactStep {
+    var words: [Name: String] = [:]
+
+    mutating func fact<Value>(_ name: Name, _ fact: Fact<Value>?, _: Fact<Value>?) -> Fact<Value>? {
+        let value = fact?.value ?? Value.unstated
+        words[name] = (value as? Sale).map { $0.json.rendered() } ?? value?.words
+        return nil
     }
 }

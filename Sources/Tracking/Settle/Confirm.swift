@@ -273,7 +273,7 @@ struct Meaning: Hashable, Sendable {
         var rest: [String?] = [
             String(row.quantity), row.cancellationReason, String(row.isUpgraded),
             row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
-            row.offerCodeRefName, row.price.map(\.text),
+            row.offerCodeRefName, row.price.map(\.words),
             row.revocationPercentage.map(String.init),
         ]
         if let sale = row.sale { rest.append(text(sale)) }

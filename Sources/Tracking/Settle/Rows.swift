@@ -73,32 +73,45 @@ extension Transaction {
 extension PeriodRecord {
     /// Reads a period's record from its row.
     init(row: Row) throws {
+        let older = try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin](stored: $0) } ?? [:]
+        func fact<Value>(_ name: FactName, _ value: Value) -> Fact<Value> {
+            Fact(value, origin: older[name] ?? .newestRow)
+        }
+        func flag(_ name: FactName) throws -> Fact<Bool>? {
+            let flag = fact(name, try row.bool(name.rawValue))
+            return flag.origin == .unspoken ? nil : flag
+        }
+        func word(_ name: FactName) throws -> String? { try row.textIfPresent(name.rawValue) }
+        var details = PeriodDetails()
+        details.originalPurchasedAt = try row.instantIfPresent(FactName.originalPurchasedAt.rawValue)
+            .map { fact(.originalPurchasedAt, $0) }
+        details.isTrial = try flag(.isTrial)
+        details.isIntro = try flag(.isIntro)
+        details.promotionalOfferID = try word(.promotionalOfferID).map { fact(.promotionalOfferID, $0) }
+        details.offerCodeRefName = try word(.offerCodeRefName).map { fact(.offerCodeRefName, $0) }
+        details.groupID = try word(.groupID).map { fact(.groupID, SubscriptionGroupID($0)) }
+        details.ownership = try word(.ownership).map { fact(.ownership, Ownership(raw: $0)) }
+        details.appAccountToken = try word(.appAccountToken).map { fact(.appAccountToken, $0) }
+        details.replacedBy = try word(.replacedBy).map { fact(.replacedBy, OriginalTransactionID($0)) }
+        details.price = try Price(row: row).map { fact(.price, $0) }
+        details.revocationPercentage = try row.intIfPresent(FactName.revocationPercentage.rawValue)
+            .map { fact(.revocationPercentage, $0) }
+        details.sale = try row.jsonIfPresent(FactName.sale.rawValue).map { fact(.sale, try Sale($0)) }
+        details.arrival = older[.arrival]
         self.init(
             transactionIDs: Set(try row.texts("transaction_ids").map { TransactionID($0) }),
             terms: Terms(
                 productID: ProductID(try row.text("product_id")), purchasedAt: try row.instant("purchased_at"),
                 expiresAt: try row.instant("expires_at"), quantity: Int(try row.int4("quantity"))),
-            revocation: Revocation(
-                cancelledAt: try row.instantIfPresent("cancelled_at"),
-                reason: try row.textIfPresent("cancellation_reason")),
-            path: try row.text("path"))
+            revocation: fact(
+                .revocation,
+                Revocation(
+                    cancelledAt: try row.instantIfPresent("cancelled_at"),
+                    reason: try row.textIfPresent("cancellation_reason"))),
+            upgrade: fact(.upgrade, try row.bool("is_upgraded")), details: details, path: try row.text("path"))
         id = try row.int8("period_id")
         webOrderLineItemID = try row.textIfPresent("web_order_line_item_id").map { WebOrderLineItemID($0) }
-        isUpgraded = try row.bool("is_upgraded")
-        originalPurchasedAt = try row.instantIfPresent("original_purchased_at")
-        isTrial = try row.bool("is_trial")
-        isIntro = try row.bool("is_intro")
-        promotionalOfferID = try row.textIfPresent("promotional_offer_id")
-        offerCodeRefName = try row.textIfPresent("offer_code_ref_name")
-        groupID = try row.textIfPresent("group_id").map { SubscriptionGroupID($0) }
-        ownership = try row.textIfPresent("ownership").map(Ownership.init(raw:))
-        appAccountToken = try row.textIfPresent("app_account_token")
-        replacedBy = try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) }
-        price = try Price(row: row)
-        revocationPercentage = try row.intIfPresent("revocation_percentage")
-        sale = try row.jsonIfPresent("sale").map { try Sale($0) }
         asOf = try row.instantIfPresent("as_of")
-        olderFacts = try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin](stored: $0) } ?? [:]
         ending = try row.jsonIfPresent("ending").map { try Ending($0) }
     }
 }
@@ -142,22 +155,22 @@ extension PeriodWrite: ColumnarRow {
         .int4("quantity") { Int32(clamping: $0.record.terms.quantity) },
         .instant("purchased_at", \.record.terms.purchasedAt),
         .instant("expires_at", \.record.terms.expiresAt),
-        .instant("original_purchased_at", \.record.originalPurchasedAt),
-        .instant("cancelled_at", \.record.revocation.cancelledAt),
-        .text("cancellation_reason", \.record.revocation.reason),
-        .bool("is_upgraded", \.record.isUpgraded),
-        .bool("is_trial", \.record.isTrial),
-        .bool("is_intro", \.record.isIntro),
-        .text("promotional_offer_id", \.record.promotionalOfferID),
-        .text("offer_code_ref_name", \.record.offerCodeRefName),
-        .text("group_id", \.record.groupID?.text),
-        .text("ownership", \.record.ownership?.raw),
-        .text("app_account_token", \.record.appAccountToken),
-        .text("replaced_by", \.record.replacedBy?.text),
-        .int8("price_milliunits", \.record.price?.milliunits),
-        .text("price_currency", \.record.price?.currency),
-        .int4("revocation_percentage") { $0.record.revocationPercentage.map(Int32.init(clamping:)) },
-        .jsonb("sale", \.record.sale?.json),
+        .instant("original_purchased_at", \.record.details.originalPurchasedAt?.value),
+        .instant("cancelled_at", \.record.revocation.value.cancelledAt),
+        .text("cancellation_reason", \.record.revocation.value.reason),
+        .bool("is_upgraded", \.record.upgrade.value),
+        .bool("is_trial") { $0.record.details.isTrial?.value ?? false },
+        .bool("is_intro") { $0.record.details.isIntro?.value ?? false },
+        .text("promotional_offer_id", \.record.details.promotionalOfferID?.value),
+        .text("offer_code_ref_name", \.record.details.offerCodeRefName?.value),
+        .text("group_id", \.record.details.groupID?.value.text),
+        .text("ownership", \.record.details.ownership?.value.raw),
+        .text("app_account_token", \.record.details.appAccountToken?.value),
+        .text("replaced_by", \.record.details.replacedBy?.value.text),
+        .int8("price_milliunits", \.record.details.price?.value.milliunits),
+        .text("price_currency", \.record.details.price?.value.currency),
+        .int4("revocation_percentage") { ($0.record.details.revocationPercentage?.value).map(Int32.init(clamping:)) },
+        .jsonb("sale", \.record.details.sale?.value.json),
         .jsonb("ending", \.record.ending?.json),
         .instant("as_of", \.record.asOf),
         .text("path", \.record.path),
