@@ -118,3 +118,34 @@ private struct Origins<Name: Hashable>: FactStep {
         return nil
     }
 }
+
+/// A value in memory of its own, so that a copy of what holds it costs one reference. It is copied when it changes.
+@propertyWrapper package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
+    private final class Box: @unchecked Sendable {
+        var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private var box: Box
+
+    /// Puts a value into memory of its own.
+    package init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+    /// The value.
+    package var wrappedValue: Value {
+        _read { yield box.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+            yield &box.value
+        }
+    }
+
+    /// Returns whether both hold the same or equal values.
+    package static func == (left: Boxed, right: Boxed) -> Bool {
+        left.box === right.box || left.box.value == right.box.value
+    }
+
+    /// Hashes the value.
+    package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
+}

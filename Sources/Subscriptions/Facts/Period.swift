@@ -13,7 +13,7 @@ package struct Period: Sendable {
     /// `is_upgraded`: whether another row replaced it; `FactOrigin.unspoken` in the same case.
     package var upgrade: Fact<Bool>
     /// Optional fields of rows; absence never removes them.
-    package var details = PeriodDetails()
+    @Boxed package var details = PeriodDetails()
     /// Apple's information about the renewal that follows the period.
     package var renewal: RenewalFacts?
 }

@@ -211,7 +211,7 @@ package struct PeriodRecord: Sendable, Hashable {
     package var terms: Terms
     package var revocation: Fact<Revocation>
     package var upgrade: Fact<Bool>
-    package var details: PeriodDetails
+    @Boxed package var details: PeriodDetails
     /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?
     /// The place of that row in its answer.
