@@ -255,6 +255,36 @@ struct UploadQueueTests {
             #expect(said == ["answered succeeded", "failing alarm", "answered succeeded"])
         }
     }
+
+    @Test("An upload is not sent again while the handler learns that the storage failed")
+    func storageFailsSlowly() async throws {
+        try await withFolder { folder in
+            let (isBroken, handled) = (Mutex(true), Mutex(0))
+            var storage = UploadStorage.folder(folder)
+            let remove = storage.remove
+            storage.remove = { id in
+                if isBroken.withLock({ $0 }) { throw CocoaError(.fileWriteOutOfSpace) }
+                try await remove(id)
+            }
+            let queue = try await queue(storage)
+            try await queue.add(launch)
+            store.say(.upload(), .upload())
+            let said = try await reports(of: queue) { _, report in
+                let others = handled.withLock { count in
+                    count += 1
+                    return count - 1
+                }
+                #expect(others == 0, "another report came during this one")
+                if case .failing = report {
+                    await queue.retryNow()
+                    try await Task.sleep(for: .milliseconds(50))
+                    isBroken.withLock { $0 = false }
+                }
+                handled.withLock { $0 -= 1 }
+            }
+            #expect(said == ["answered succeeded", "failing alarm", "answered succeeded"])
+        }
+    }
 }
 
 /// What was said, in order.

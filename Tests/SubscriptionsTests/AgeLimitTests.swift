@@ -75,6 +75,28 @@ import Testing
         return [all, little]
     }
 
+    /// Apple tries a payment of a term for longer, which lookups do not know.
+    @Test(
+        "No check after an end is planned later than stated, whether a payment of a term failed or another one",
+        arguments: [State.billingRetry, .expired, .revoked], [false, true])
+    func noCheckAfterAnEndIsPlannedLaterThanStated(state: State, isMonthly: Bool) throws {
+        let policy = standardPolicy
+        for quarter in 0..<520 {
+            let now = day(Double(quarter) / 4)
+            let input = ScheduleInput(
+                state: state, reason: state == .revoked ? .refund : .billingError, since: day(0), until: nil,
+                accessEndsAt: nil, expiresAt: day(0), headStartsAt: day(-30), renewalExpected: false, mayRecover: true,
+                isMonthly: isMonthly)
+            let plan = nextCheck(for: [input], environment: .production, now: now, seed: 7, policy: policy)
+            guard case .at(let next) = plan else { continue }
+            let known = FreshnessInput(
+                state: state, reason: input.reason, answeredAt: now, expiresAt: input.expiresAt, since: input.since,
+                chargedAt: input.headStartsAt, isRenewalOff: false)
+            guard let limit = ageLimit(of: known, environment: .production, policy: policy) else { continue }
+            #expect(next - now <= limit, "day \(Double(quarter) / 4)")
+        }
+    }
+
     @Test("Each state has its bound")
     func aBoundForEachState() {
         let (now, policy) = (day(100), standardPolicy)

@@ -196,11 +196,13 @@ extension UploadQueue {
     }
 
     private func remove(_ id: String) async throws {
+        // It may be sent again only where it may have been before: not while the handler learns of a failure.
+        let before = entries[id]?.phase ?? .waiting
         entries[id]?.phase = .removing
         do {
             try await Self.storing { [storage] in try await storage.remove(id) }
         } catch {
-            entries[id]?.phase = .waiting
+            entries[id]?.phase = before
             throw error
         }
         entries[id] = nil

@@ -34,7 +34,11 @@ private struct AgeLimits {
             return earlier(retrying, afterGrace)
         case .billingRetry:
             guard let end = input.expiresAt else { return longest(retrying, expired) }
-            return input.answeredAt - end < scaled(PollingIntervals.retryEnds) ? retrying : expired
+            let elapsed = input.answeredAt - end
+            if elapsed < scaled(PollingIntervals.retryEnds) { return retrying }
+            // It may be a payment of a term, which Apple tries for longer.
+            guard elapsed < scaled(PollingIntervals.paymentRetryEnds) else { return expired }
+            return expired.map { max($0, retrying ?? $0) }
         case .revoked: return earlier(revoked, nextCharge)
         case .expired: return expired
         }
