@@ -2,14 +2,14 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
+/// A field that a form sends unseen.
+struct HiddenField {
+    let name: String
+    let value: String
+}
+
 /// `/admin/customer/act`: the form of an action, its confirmation, and the action itself.
 struct ActionPage {
-    /// A field that the form sends unseen.
-    struct Hidden {
-        let name: String
-        let value: String
-    }
-
     /// The most receipts that one *Ask Apple now* asks about.
     static let receiptsMax = 5
     static let path = "/admin/customer/act"
@@ -21,7 +21,7 @@ struct ActionPage {
     let sentence: String?
     /// Who decides and why, for the confirmation.
     let decision: String?
-    let hidden: [Hidden]
+    let hidden: [HiddenField]
     let button: String
     let needsEntitlement: Bool
     let needsInto: Bool
@@ -49,7 +49,6 @@ struct ActionPage {
         // The form asks for the rest.
         let isFixed = confirming || action == .check
         hidden = request.fields.filter { isFixed || ["action", "app", "id"].contains($0.name) || action == .revoke }
-            .map { Hidden(name: $0.name, value: $0.value) }
         button = confirming ? "Yes: \(action.title.lowercasedFirst)" : "Continue"
         needsEntitlement = !isFixed && action == .grant
         needsInto = !isFixed && action == .merge
@@ -74,17 +73,13 @@ extension AdminSite {
         try await requireKnown(asked)
         guard form["confirmed"] == "yes" else { return try page(of: asked, context, confirming: true) }
         let (customer, result) = try await perform(asked, by: .key(context.session.keyID))
-        let path = address(
-            "/admin/customer", ["app": asked.app.text, "id": customer, "result": result])
-        return Response.redirect(to: path)
+        return .redirect(to: address("/admin/customer", ["app": asked.app.text, "id": customer, "result": result]))
     }
 
     private func page(of asked: ActionRequest, _ context: AdminContext, confirming: Bool) throws -> Response {
-        try AdminPage(
-            title: "\(asked.action.title): \(asked.customer)", template: "act",
-            content: ActionPage(asked, formToken: context.session.formToken, confirming: confirming),
-            session: context.session
-        ).response()
+        try context.page(
+            "\(asked.action.title): \(asked.customer)", "act",
+            ActionPage(asked, formToken: context.session.formToken, confirming: confirming))
     }
 
     private func requireKnown(_ asked: ActionRequest) async throws {
@@ -119,8 +114,7 @@ extension AdminSite {
 
     /// Asks Apple about the receipts that poll the customer's subscriptions. Returns the result for the query.
     private func checkReceipts(of asked: ActionRequest, by person: Actor) async throws -> String {
-        let explanation = try await CustomerExplanation(
-            in: tracker.ledger, app: asked.app, customer: asked.customer)
+        let explanation = try await CustomerExplanation(in: tracker.ledger, app: asked.app, customer: asked.customer)
         let polled = Set(explanation.subscriptions.compactMap(\.polledBy))
         let receipts = polled.isEmpty ? Set(explanation.reasons.receipts.map(\.id)) : polled
         var results: Set<ReceiptPage.CheckResult> = []
@@ -214,9 +208,7 @@ struct ActionRequest {
     }
 
     /// The decision. Throws `invalid` without a person or a reason.
-    var decision: ManualDecision {
-        get throws { try ManualDecision(by: actor, because: reason) }
-    }
+    var decision: ManualDecision { get throws { try ManualDecision(by: actor, because: reason) } }
 
     /// What will be done, in one sentence for the confirmation. Throws for what cannot be done.
     var sentence: String {
@@ -233,11 +225,11 @@ struct ActionRequest {
     }
 
     /// The fields, for the form and for the confirmation.
-    var fields: [(name: String, value: String)] {
+    var fields: [HiddenField] {
         [
             ("action", action.rawValue), ("app", app.text), ("id", customer), ("entitlement", entitlement),
             ("into", into), ("until", lastDay), ("actor", actor), ("reason", reason),
-        ].filter { !$0.value.isEmpty }
+        ].map(HiddenField.init).filter { !$0.value.isEmpty }
     }
 
     /// Throws where a field is missing or wrong, before anything is confirmed.

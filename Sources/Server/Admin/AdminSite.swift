@@ -15,8 +15,9 @@ struct AdminSite: Sendable {
     /// Adds every path of the pages. Only the files and the sign-in need no session.
     func addRoutes(to routes: RouterGroup<CallerContext>) {
         let site = routes.group().add(middleware: PageProblemMiddleware())
-        for file in [AdminFile.style, .icon] { file.addRoute(to: site) }
-        site.get("/", use: front)
+        site.addFile("/admin/style.css", type: "text/css; charset=utf-8", EmbeddedFiles.styleCss, cachedSeconds: 300)
+        site.addFile("/admin/icon.svg", type: "image/svg+xml", EmbeddedFiles.iconSvg, cachedSeconds: 300)
+        site.get("/") { _, _ in try AdminPage(title: "Perennial", template: "front", content: ()).response() }
         site.get(RouterPath(SignIn.path), use: signInForm)
         site.post("/admin/session", use: signIn)
         let pages = site.group().add(middleware: AdminAuthenticator(ledger: tracker.ledger))
@@ -40,13 +41,6 @@ struct AdminSite: Sendable {
         pages.get("/admin/webhooks", use: webhooks)
         pages.get("/admin/webhooks/{id}", use: webhook)
         pages.post("/admin/webhooks/{id}", use: changeWebhook)
-    }
-}
-
-extension AdminSite {
-    /// `GET /`: where to go from here.
-    private func front(_: Request, _: CallerContext) async throws -> Response {
-        try AdminPage(title: "Perennial", template: "front", content: ()).response()
     }
 }
 
@@ -78,12 +72,10 @@ final class AdminVisit: Sendable {
     }
 }
 
-/// The context of a request with a running session.
+/// The context of a request with a running session, and with the form if it sent one.
 struct AdminContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The session of the signed-in key.
     let session: AdminSession
-    /// The form that the request sent, with the session's token; nil for a request without one.
     let form: AdminForm?
 
     /// Creates the context of a request that `AdminAuthenticator` passed. Throws a problem for any other.
@@ -93,10 +85,14 @@ struct AdminContext: ChildRequestContext {
         session = visit.session
         form = visit.form
     }
+
+    /// Returns a page of the session as a response. A notice is the result of the last action, in one sentence.
+    func page(_ title: String, _ template: String, _ content: Any, notice: String? = nil) throws -> Response {
+        try AdminPage(title: title, template: template, content: content, session: session, notice: notice).response()
+    }
 }
 
-/// Middleware that admits a request with a running session, and notes the session in the context. It redirects any
-/// other to the sign-in.
+/// Middleware that admits a request with a running session, and notes it in the context; others get the sign-in.
 ///
 /// It accepts a form only from our own pages, with the session's own token. An error's page has the session's menu.
 struct AdminAuthenticator: RouterMiddleware {
@@ -145,7 +141,6 @@ struct AdminPage {
     /// The result of the visitor's last action, in one sentence.
     var notice: String?
 
-    /// The values for the frame.
     private struct Frame {
         let title: String
         let content: String
@@ -186,19 +181,13 @@ struct AdminPage {
 }
 
 /// The templates, which are embedded in the program.
-enum AdminTemplates {
-    /// All templates, or an error when one of them cannot be read.
+private enum AdminTemplates {
     static let library = Result {
         MustacheLibrary(templates: try EmbeddedFiles.templates.mapValues { try MustacheTemplate(string: $0) })
     }
 }
 
 extension AdminPage {
-    /// The error of a page, in one sentence.
-    private struct PageError {
-        let sentence: String
-    }
-
     /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
     static func response(telling error: any Error, session: AdminSession?, _ context: CallerContext) throws -> Response
     {
@@ -212,32 +201,10 @@ extension AdminPage {
     /// Returns the page that shows a problem, with its headers.
     static func response(telling problem: Problem, session: AdminSession? = nil) throws -> Response {
         var page = try AdminPage(
-            title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail),
-            session: session
+            title: problem.kind.title, template: "error", content: ["sentence": problem.detail], session: session
         ).response(status: problem.kind.status)
         for field in problem.headers where page.headers[field.name] == nil { page.headers.append(field) }
         return page
-    }
-}
-
-/// A file for the pages, embedded in the program.
-struct AdminFile: Sendable {
-    let path: String
-    let type: String
-    let bytes: [UInt8]
-
-    static let style = AdminFile(
-        path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: Array(EmbeddedFiles.styleCss.utf8))
-    static let icon = AdminFile(
-        path: "/admin/icon.svg", type: "image/svg+xml", bytes: Array(EmbeddedFiles.iconSvg.utf8))
-
-    /// Adds the route of the file, which a browser may cache for five minutes.
-    func addRoute(to routes: RouterGroup<CallerContext>) {
-        routes.get(RouterPath(path)) { _, _ in
-            Response(
-                status: .ok, headers: [.contentType: type, .cacheControl: "public, max-age=300"],
-                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
-        }
     }
 }
 
@@ -253,9 +220,7 @@ struct AdminForm: Sendable {
     /// Reads the form of a request. Throws a problem for one that a page of another site sent.
     init(_ request: Request) async throws {
         try request.requireOwnPage()
-        var limits = ServerLimits()
-        limits.bodyBytesMax = Self.bytesMax
-        limits.bodySecondsMax = Self.secondsMax
+        let limits = ServerLimits().narrowed(bytesMax: Self.bytesMax, secondsMax: Self.secondsMax)
         let body = try await limits.body(of: request)
         fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
     }
@@ -289,45 +254,34 @@ extension Response {
         return page
     }
 
-    private static let adminHeaders: HTTPFields = {
-        var headers: HTTPFields = [
-            .contentSecurityPolicy:
-                "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-                + "base-uri 'none'",
-            .xContentTypeOptions: "nosniff",
-            .cacheControl: "no-store",
-        ]
+    private static let adminHeaders: HTTPFields = [
+        .contentSecurityPolicy:
+            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+            + "base-uri 'none'",
+        .xContentTypeOptions: "nosniff",
+        .cacheControl: "no-store",
         // With `no-referrer`, a browser would hide from us that our own page sent a form.
-        if let name = AdminHeader.referrerPolicy { headers[name] = "same-origin" }
-        return headers
-    }()
-}
-
-/// The names of headers that the library does not define.
-enum AdminHeader {
-    static let referrerPolicy = HTTPFields.Element.Name("Referrer-Policy")
-    static let fetchSite = HTTPFields.Element.Name("Sec-Fetch-Site")
-    static let forwardedProtocol = HTTPFields.Element.Name("X-Forwarded-Proto")
+        .referrerPolicy: "same-origin",
+    ]
 }
 
 extension Request {
     /// Throws a problem for a form that a page of another site sent.
     func requireOwnPage() throws {
-        let isOwn: Bool
-        if let site = AdminHeader.fetchSite.flatMap({ headers[$0] }) {
-            isOwn = site == "same-origin" || site == "none"
-        } else if let origin = headers[.origin] {
-            isOwn = head.authority.map { origin == "http://\($0)" || origin == "https://\($0)" } ?? false
-        } else {
-            isOwn = true
-        }
+        let isOwn =
+            if let site = headers[.fetchSite] {
+                site == "same-origin" || site == "none"
+            } else if let origin = headers[.origin] {
+                head.authority.map { origin == "http://\($0)" || origin == "https://\($0)" } ?? false
+            } else {
+                true
+            }
         guard isOwn else { throw Problem(.forbidden, "The form was sent by the page of another site.") }
     }
 
     /// Whether the browser connects to this machine itself, without TLS.
     var isLoopback: Bool {
-        let proxied = AdminHeader.forwardedProtocol.flatMap { headers[$0] }?.lowercased()
-        guard proxied != "https", let authority = head.authority else { return false }
+        guard headers[.forwardedProtocol]?.lowercased() != "https", let authority = head.authority else { return false }
         let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
         return ["localhost", "127.0.0.1", "[::1]"].contains(String(host))
     }

@@ -5,10 +5,12 @@ import Subscriptions
 struct AdminTable {
     let caption: String
     let columns: [Column]
-    /// One cell for each column.
-    var rows: [Row]
+    let rows: [Row]
     /// The sentence for a table without rows.
     let empty: String
+    let isEmpty: Bool
+    /// Whether each row becomes a card on a phone.
+    let isStacked: Bool
 
     /// A column with its heading.
     struct Column {
@@ -23,7 +25,6 @@ struct AdminTable {
         let cells: [Cell]
     }
 
-    /// A cell.
     struct Cell {
         let text: String
         /// The target of the link.
@@ -64,11 +65,7 @@ struct AdminTable {
         }
     }
 
-    /// Whether there are no rows.
-    let isEmpty: Bool
-    /// Whether each row becomes a card on a phone.
-    let isStacked: Bool
-
+    /// Creates a table whose rows have one cell for each column.
     init(
         _ caption: String, _ columns: [String], empty: String = "None.", isStacked: Bool = false, _ rows: [[Cell]]
     ) {
@@ -84,6 +81,11 @@ struct AdminTable {
             return labelled.first.map { Row(heading: $0, cells: Array(labelled.dropFirst())) }
         }
         isEmpty = rows.isEmpty
+    }
+
+    /// Creates a table of facts with their names.
+    init(_ caption: String, facts: [(String, Cell)]) {
+        self.init(caption, ["Fact", "Value"], facts.map { [.text($0), $1] })
     }
 }
 
@@ -170,8 +172,13 @@ func amountText(_ milliunits: Int64) -> String {
 
 /// Returns the address of a page with values in its query.
 func address(_ path: String, _ values: KeyValuePairs<String, String>) -> String {
-    var allowed = CharacterSet.alphanumerics
-    allowed.insert(charactersIn: "-._~")
-    let query = values.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: allowed) ?? "")" }
-    return path + "?" + query.joined(separator: "&")
+    path + "?" + values.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
+}
+
+extension String {
+    /// The text for a part of an address: all but letters, digits and `-._~` is percent-encoded.
+    var percentEncoded: String {
+        let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-._~"))
+        return addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+    }
 }

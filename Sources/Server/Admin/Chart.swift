@@ -13,8 +13,7 @@ struct Chart {
 
     /// The points of one line.
     struct Line {
-        let style: String
-        let points: String
+        let style, points: String
     }
 
     /// A bar of one bucket and series.
@@ -30,12 +29,6 @@ struct Chart {
     /// The place of one bucket, which shows its figures while a pointer is on it.
     struct Spot {
         let x, width, text: String
-    }
-
-    /// An entry of the legend.
-    struct Entry {
-        let name: String
-        let style: String
     }
 
     static let width = 640.0
@@ -56,7 +49,7 @@ struct Chart {
     let grid: [String]
     let labels: [Label]
     let spots: [Spot]
-    let legend: [Entry]
+    let legend: [Series]
     /// The figures; nil where the page has them beside the chart.
     let table: AdminTable?
 
@@ -69,7 +62,7 @@ struct Chart {
         self.title = title
         self.description = description
         self.table = table
-        legend = series.map { Entry(name: $0.name, style: $0.style) }
+        legend = series
         let totals = buckets.indices.map { bucket in series.reduce(0) { $0 + $1.values[bucket] } }
         let highest = (asBars ? totals : series.flatMap(\.values)).max() ?? 0
         let scale = Scale(highest: highest, buckets: buckets.count)
@@ -77,9 +70,7 @@ struct Chart {
         bars = asBars ? scale.bars(of: series) : []
         grid = scale.grid
         labels = scale.labels(buckets: buckets, format: format)
-        spots = scale.spots(of: buckets) { index in
-            series.map { "\($0.name): \(format($0.values[index]))" }
-        }
+        spots = scale.spots(of: buckets) { index in series.map { "\($0.name): \(format($0.values[index]))" } }
     }
 }
 
@@ -193,26 +184,19 @@ struct Buckets {
     private let days: [Range<Int>]
 
     init(_ dates: [String]) {
-        guard dates.count > Self.daysMax else {
-            names = Self.marked(dates)
-            days = dates.indices.map { $0..<($0 + 1) }
-            return
-        }
+        let isByMonth = dates.count > Self.daysMax
         var (names, days): ([String], [Range<Int>]) = ([], [])
         for (index, date) in dates.enumerated() {
-            let month = String(date.prefix(7))
-            if names.last == month, let last = days.popLast() {
+            let name = isByMonth ? String(date.prefix(7)) : date
+            if names.last == name, let last = days.popLast() {
                 days.append(last.lowerBound..<(index + 1))
             } else {
-                names.append(month)
+                names.append(name)
                 days.append(index..<(index + 1))
             }
         }
-        (self.names, self.days) = (Self.marked(names), days)
-    }
-
-    private static func marked(_ names: [String]) -> [String] {
-        names.dropLast() + names.suffix(1).map { "\($0) so far" }
+        self.names = names.dropLast() + names.suffix(1).map { "\($0) so far" }
+        self.days = days
     }
 
     /// Returns the value at each bucket's end.
@@ -238,9 +222,7 @@ struct OverviewCharts {
             id: "mrr-\(position)", title: "Monthly recurring revenue in \(revenue.currency)",
             description: "Now it is \(amountText(amounts.last ?? 0)) \(revenue.currency).",
             buckets: buckets.names,
-            series: [
-                Chart.Series(name: revenue.currency, values: amounts.map { Double($0) / 1_000 }, style: "first")
-            ],
+            series: [.init(name: revenue.currency, values: amounts.map { Double($0) / 1_000 }, style: "first")],
             asBars: false,
             table: AdminTable(
                 "Monthly recurring revenue in \(revenue.currency)", ["Period", revenue.currency],

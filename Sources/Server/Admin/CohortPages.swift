@@ -2,67 +2,32 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
-/// `/admin/retention`, `/admin/cohorts` and `/admin/trials`: what became of the subscriptions that began in each month.
-struct FiguresPage {
-    let path: String
-    let explanation: String
-    let note: String
-    let apps: [OverviewPage.Choice]
-    let environments: [OverviewPage.Choice]
-    var charts: [Chart] = []
-    let tables: [AdminTable]
-
-    private static let summaries =
-        "From the rows that workers keep of each subscription; the overview says how current they are."
-
-    fileprivate init(
-        path: String, explanation: String, choice: FiguresChoice, charts: [Chart] = [], tables: [AdminTable]
-    ) {
-        self.path = path
-        self.explanation = explanation
-        note = Self.summaries
-        (apps, environments) = (choice.apps, choice.environments)
-        self.charts = charts
-        self.tables = tables
-    }
-}
-
 /// The app and the environment that a page of figures is about.
-private struct FiguresChoice {
+struct FiguresChoice {
     let app: BundleID?
     let environment: StoreEnvironment
-    let apps: [OverviewPage.Choice]
-    let environments: [OverviewPage.Choice]
+    let apps: [Choice]
+    let environments: [Choice]
 
     init(_ request: Request, apps: [App]) throws {
-        let chosen = try request.app(of: apps)?.bundleID
-        let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
-        app = chosen
-        self.environment = environment
-        self.apps =
-            [OverviewPage.Choice(value: "", title: "Every app", isChosen: chosen == nil)]
-            + apps.map {
-                OverviewPage.Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == chosen)
-            }
-        environments = StoreEnvironment.allCases.map {
-            OverviewPage.Choice(value: $0.rawValue, title: $0.rawValue, isChosen: $0 == environment)
-        }
+        app = try request.app(of: apps)?.bundleID
+        environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+        self.apps = Choice.list(apps.map { ($0.bundleID.text, $0.name) }, chosen: app?.text, none: "Every app")
+        environments = Choice.list(StoreEnvironment.allCases.map(\.rawValue), chosen: environment.rawValue)
     }
 }
 
+/// `/admin/retention`, `/admin/cohorts` and `/admin/trials`: what became of the subscriptions that began in each month.
 extension AdminSite {
     /// `GET /admin/retention`
     func retention(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.retention(app: choice.app, environment: choice.environment)
         return try figures(
-            "Retention",
-            FiguresPage(
-                path: "/admin/retention",
-                explanation: "The subscriptions that began to pay in each month, and the share of them that paid some "
-                    + "months later: of those whose anniversary has come, with a day for late renewals. One that lapsed "
-                    + "and came back is retained again. M1 is the first anniversary.",
-                choice: choice, tables: [Self.table(of: cohorts)]), context)
+            "Retention", choice, table: Self.table(of: cohorts),
+            explanation: "The subscriptions that began to pay in each month, and the share of them that paid some "
+                + "months later: of those whose anniversary has come, with a day for late renewals. One that lapsed "
+                + "and came back is retained again. M1 is the first anniversary.", context)
     }
 
     /// `GET /admin/cohorts`
@@ -70,12 +35,9 @@ extension AdminSite {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.cohorts(app: choice.app, environment: choice.environment)
         return try figures(
-            "Cohorts",
-            FiguresPage(
-                path: "/admin/cohorts",
-                explanation: "The subscriptions that were first charged in each month, those of them that pay now, and "
-                    + "their revenue so far less refunds, before Apple's commission.",
-                choice: choice, tables: [Self.table(of: cohorts)]), context)
+            "Cohorts", choice, table: Self.table(of: cohorts),
+            explanation: "The subscriptions that were first charged in each month, those of them that pay now, and "
+                + "their revenue so far less refunds, before Apple's commission.", context)
     }
 
     /// `GET /admin/trials`
@@ -85,16 +47,21 @@ extension AdminSite {
             app: choice.app, environment: choice.environment, days: 365)
         let months = TrialMonths(overview)
         return try figures(
-            "Trials",
-            FiguresPage(
-                path: "/admin/trials",
-                explanation: "Trials by the month of each event: when they began, when the first charge followed, and "
-                    + "when they were finally over. The conversion is of the trials decided in the month.",
-                choice: choice, charts: [months.chart], tables: [months.table]), context)
+            "Trials", choice, charts: [months.chart], table: months.table,
+            explanation: "Trials by the month of each event: when they began, when the first charge followed, and "
+                + "when they were finally over. The conversion is of the trials decided in the month.", context)
     }
 
-    private func figures(_ title: String, _ page: FiguresPage, _ context: AdminContext) throws -> Response {
-        try AdminPage(title: title, template: "figures", content: page, session: context.session).response()
+    private func figures(
+        _ title: String, _ choice: FiguresChoice, charts: [Chart] = [], table: AdminTable, explanation: String,
+        _ context: AdminContext
+    ) throws -> Response {
+        let content: [String: Any] = [
+            "path": "/admin/\(title.lowercased())", "apps": choice.apps, "environments": choice.environments,
+            "explanation": explanation, "charts": charts, "tables": [table],
+            "note": "From the rows that workers keep of each subscription; the overview says how current they are.",
+        ]
+        return try context.page(title, "figures", content)
     }
 
     private static func table(of cohorts: [RetentionCohort]) -> AdminTable {
@@ -153,9 +120,8 @@ struct TrialMonths {
         let started = buckets.sum(of: overview.days.map(\.trialsStarted))
         let converted = buckets.sum(of: overview.days.map(\.trialsConverted))
         let lost = buckets.sum(of: overview.days.map(\.trialsLost))
-        months = buckets.names.indices.map { index in
-            Month(
-                name: buckets.names[index], started: started[index], converted: converted[index], lost: lost[index])
+        months = buckets.names.enumerated().map { index, name in
+            Month(name: name, started: started[index], converted: converted[index], lost: lost[index])
         }
     }
 

@@ -104,9 +104,7 @@ struct CustomerPage {
                 ]
             })
     }
-}
 
-extension CustomerPage {
     private static func grants(_ explanation: CustomerExplanation) -> AdminTable? {
         let reasons = explanation.reasons
         let running = reasons.sources.filter { $0.isByHand && $0.granted }
@@ -151,11 +149,11 @@ extension AdminSite {
             history: try await ledger.customers.purchaseHistory(
                 of: name, in: bundleID, limit: Int32(PurchaseTables.rowsMax)),
             receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
-            bodies: try await ledger.admin.bodies(of: explanation.observations))
-        return try AdminPage(
-            title: "Customer \(name)", template: "customer", content: content, session: context.session,
-            notice: request.query("result").flatMap(CustomerPage.sentence(for:))
-        ).response()
+            bodies: try await ledger.admin.bodies(
+                of: Set(explanation.things.flatMap(\.steps).compactMap { $0.observation?.id })))
+        return try context.page(
+            "Customer \(name)", "customer", content,
+            notice: request.query("result").flatMap(CustomerPage.sentence(for:)))
     }
 }
 
@@ -220,24 +218,15 @@ struct ReasonViews {
 
 extension ReasonViews.Step {
     fileprivate init(_ step: CustomerExplanation.Step, _ bodies: [Int64: [UInt8]]) {
+        let seen = step.observation
         sentence = step.sentence.withReadableInstants
         field = "\(step.path) = \(step.value)"
-        guard let seen = step.observation else {
-            source = "In an answer that is no longer kept."
-            (json, link, linkTitle) = (nil, nil, nil)
-            return
-        }
-        source = "In an answer seen from \(readable(seen.firstAsOf)) to \(readable(seen.lastAsOf))."
-        json = bodies[seen.id].flatMap { AnswerJSON(body: $0)?.row(of: step.path) }
-        link = ReceiptPage.path(of: seen.receiptID)
-        linkTitle = "Receipt \(seen.receiptID)"
-    }
-}
-
-extension CustomerExplanation {
-    /// The numbers of the answers that decided.
-    var observations: Set<Int64> {
-        Set(things.flatMap(\.steps).compactMap { $0.observation?.id })
+        source =
+            seen.map { "In an answer seen from \(readable($0.firstAsOf)) to \(readable($0.lastAsOf))." }
+            ?? "In an answer that is no longer kept."
+        json = seen.flatMap { bodies[$0.id] }.flatMap { AnswerJSON(body: $0)?.row(of: step.path) }
+        link = seen.map { ReceiptPage.path(of: $0.receiptID) }
+        linkTitle = seen.map { "Receipt \($0.receiptID)" }
     }
 }
 
@@ -260,7 +249,6 @@ struct PurchaseTables {
     let balances: AdminTable
     let hasMoreOrders: Bool
     let hasMoreDeliveries: Bool
-    /// The most rows, for the sentence below a table that was cut.
     let rowsMax = Self.rowsMax
 
     init(_ history: PurchaseHistory) {
@@ -273,9 +261,7 @@ struct PurchaseTables {
             history.deliveries.map(Self.row(of:)))
         balances = AdminTable(
             "Credits: what acknowledged deliveries gave, less what they took back", ["Credit", "Environment", "Units"],
-            history.balances.map { one in
-                [.text(one.credit), .text(one.environment.rawValue), .text(grouped(one.units))]
-            })
+            history.balances.map { [.text($0.credit), .text($0.environment.rawValue), .text(grouped($0.units))] })
         hasMoreOrders = history.hasMoreOrders
         hasMoreDeliveries = history.hasMoreDeliveries
     }
@@ -311,9 +297,8 @@ extension AdminTable.Cell {
     /// Returns the log of an order, which a reader opens.
     fileprivate static func log(of changes: [PurchaseHistory.Change]) -> AdminTable.Cell {
         let lines = changes.map { change in
-            AdminTable.Line(
-                change.code.map { "\(change.state.rawValue) (\(change.cause), code \($0))" }
-                    ?? "\(change.state.rawValue) (\(change.cause))", at: change.at)
+            let code = change.code.map { ", code \($0)" } ?? ""
+            return AdminTable.Line("\(change.state.rawValue) (\(change.cause)\(code))", at: change.at)
         }
         let isCut = lines.count >= PurchaseTables.rowsMax
         let summary = isCut ? "the newest \(lines.count)" : lines.count == 1 ? "1 change" : "\(lines.count) changes"

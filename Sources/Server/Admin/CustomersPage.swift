@@ -21,10 +21,10 @@ struct CustomerListView {
     /// The amounts to choose from, in units of a currency.
     static let amounts: [Int64] = [1, 10, 50, 100, 500]
 
-    let apps: [OverviewPage.Choice]
-    let states: [OverviewPage.Choice]
-    let products: [OverviewPage.Choice]
-    let spendings: [OverviewPage.Choice]
+    let apps: [Choice]
+    let states: [Choice]
+    let products: [Choice]
+    let spendings: [Choice]
     let customers: AdminTable
     /// The address of the next page; nil at the end.
     let next: String?
@@ -34,13 +34,11 @@ struct CustomerListView {
         _ page: CustomerListPage, of bundleID: BundleID, filter: CustomerFilter, apps: [App],
         products: [CatalogProduct]
     ) {
-        self.apps = apps.map {
-            OverviewPage.Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == bundleID)
-        }
-        states = Self.choices(State.allCases.map { ($0.rawValue, $0.rawValue) }, chosen: filter.state?.rawValue)
-        self.products = Self.choices(products.map { ($0.id.text, $0.id.text) }, chosen: filter.product)
+        self.apps = Choice.list(apps.map { ($0.bundleID.text, $0.name) }, chosen: bundleID.text)
+        states = Choice.list(State.allCases.map(\.rawValue), chosen: filter.state?.rawValue, none: "any")
+        self.products = Choice.list(products.map(\.id.text), chosen: filter.product, none: "any")
         let spent = filter.spentMilliunits.map { String($0 / 1_000) }
-        spendings = Self.choices(Self.amounts.map { (String($0), "at least \($0)") }, chosen: spent)
+        spendings = Choice.list(Self.amounts.map { ("\($0)", "at least \($0)") }, chosen: spent, none: "any")
         customers = AdminTable(
             "Customers", ["Customer", "Subscriptions", "Products", "Expires", "Spent", "Known since"],
             empty: page.next == nil ? "No customer fits." : "None of these customers fits; look further.",
@@ -68,11 +66,6 @@ struct CustomerListView {
             .instant(one.createdAt, toMinute: true),
         ]
     }
-
-    private static func choices(_ values: [(String, String)], chosen: String?) -> [OverviewPage.Choice] {
-        [OverviewPage.Choice(value: "", title: "any", isChosen: chosen == nil)]
-            + values.map { OverviewPage.Choice(value: $0.0, title: $0.1, isChosen: $0.0 == chosen) }
-    }
 }
 
 extension AdminSite {
@@ -93,13 +86,10 @@ extension AdminSite {
                     ]
                 })
         }
-        return try AdminPage(
-            title: "Customers", template: "customers",
-            content: CustomersPage(
-                text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax,
-                listing: found == nil ? try await customerList(request) : nil),
-            session: context.session
-        ).response()
+        let content = CustomersPage(
+            text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax,
+            listing: found == nil ? try await customerList(request) : nil)
+        return try context.page("Customers", "customers", content)
     }
 
     /// Returns the list that the query asks for, of the first app where it names none.

@@ -8,7 +8,6 @@ struct DeliveryPage {
     enum SkipResult: String, CaseIterable {
         case skipped, before
 
-        /// The result in a sentence.
         var sentence: String {
             switch self {
             case .skipped: "The delivery is skipped. The audit has who did it, and why."
@@ -23,7 +22,6 @@ struct DeliveryPage {
     let isDue: Bool
     /// What a skip means.
     let consequence: String
-    /// The longest reason, in characters.
     let reasonCharactersMax = ManualDecision.reasonCharactersMax
     let formToken: String
 
@@ -39,26 +37,23 @@ struct DeliveryPage {
                 + "as delivered."
         self.formToken = formToken
         facts = AdminTable(
-            "The delivery", ["Fact", "Value"],
-            [
-                [
-                    .text("Customer"),
-                    .text(delivery.customer, link: CustomerPage.path(of: delivery.customer, in: bundleID)),
-                ],
-                [.text("App"), .text(bundleID.text)],
-                [.text("Environment"), .text(delivery.environment.rawValue)],
-                [.text("State"), .text(delivery.state.rawValue)],
-                [.text("What"), .text("\(delivery.action) (turn \(delivery.turn))")],
-                [.text("Reason"), .text(delivery.reason.replacing("_", with: " "))],
-                [.text("Product"), .text(delivery.productID.text)],
-                [.text("Units"), .text(delivery.unitsText)],
-                [.text("Order"), .text(delivery.orderID)],
-                [.text("Transaction"), .text(delivery.transactionID.text)],
-                [.text("First transaction"), .text(delivery.originalTransactionID.text)],
-                [.text("Since"), .instant(delivery.createdAt)],
-                [.text("Settled"), .instant(delivery.settledAt, orElse: "not yet")],
-                [.text("By"), .text(delivery.settledBy)],
-                [.text("Why skipped"), .text(delivery.skipReason)],
+            "The delivery",
+            facts: [
+                ("Customer", .text(delivery.customer, link: CustomerPage.path(of: delivery.customer, in: bundleID))),
+                ("App", .text(bundleID.text)),
+                ("Environment", .text(delivery.environment.rawValue)),
+                ("State", .text(delivery.state.rawValue)),
+                ("What", .text("\(delivery.action) (turn \(delivery.turn))")),
+                ("Reason", .text(delivery.reason.replacing("_", with: " "))),
+                ("Product", .text(delivery.productID.text)),
+                ("Units", .text(delivery.unitsText)),
+                ("Order", .text(delivery.orderID)),
+                ("Transaction", .text(delivery.transactionID.text)),
+                ("First transaction", .text(delivery.originalTransactionID.text)),
+                ("Since", .instant(delivery.createdAt)),
+                ("Settled", .instant(delivery.settledAt, orElse: "not yet")),
+                ("By", .text(delivery.settledBy)),
+                ("Why skipped", .text(delivery.skipReason)),
             ])
     }
 }
@@ -67,15 +62,11 @@ extension AdminSite {
     /// `GET /admin/deliveries/{id}`
     func delivery(_ request: Request, _ context: AdminContext) async throws -> Response {
         let id: Int64 = try context.parameters.number("id", of: "delivery")
-        guard let (delivery, bundleID) = try await tracker.ledger.deliveries.read(id) else {
-            throw Problem(.notFound, "There is no delivery \(id).")
-        }
+        let (delivery, bundleID) = try await delivery(id)
         let result = request.query("result").flatMap(DeliveryPage.SkipResult.init(rawValue:))
-        return try AdminPage(
-            title: "Delivery \(id)", template: "delivery",
-            content: DeliveryPage(delivery, of: bundleID, formToken: context.session.formToken),
-            session: context.session, notice: result?.sentence
-        ).response()
+        return try context.page(
+            "Delivery \(id)", "delivery",
+            DeliveryPage(delivery, of: bundleID, formToken: context.session.formToken), notice: result?.sentence)
     }
 
     /// `POST /admin/deliveries/{id}/skip`: the same as `perennial delivery skip`, by the session's key.
@@ -84,13 +75,19 @@ extension AdminSite {
         guard let form = context.form, form["confirmed"] == "yes" else {
             throw Problem(.invalid, "Go back and confirm that nothing is to be done; nothing was changed.")
         }
-        guard let (_, bundleID) = try await tracker.ledger.deliveries.read(id) else {
-            throw Problem(.notFound, "There is no delivery \(id).")
-        }
+        let (_, bundleID) = try await delivery(id)
         let skipped = try await tracker.ledger.acting(as: .key(context.session.keyID)).deliveries.skip(
             id, of: bundleID, because: form["reason"].trimmed)
         let result: DeliveryPage.SkipResult = skipped.isFirst ? .skipped : .before
-        return Response.redirect(to: address(DeliveryPage.path(of: id), ["result": result.rawValue]))
+        return .redirect(to: address(DeliveryPage.path(of: id), ["result": result.rawValue]))
+    }
+
+    /// Returns a delivery and its app.
+    private func delivery(_ id: Int64) async throws -> (Delivery, BundleID) {
+        guard let found = try await tracker.ledger.deliveries.read(id) else {
+            throw Problem(.notFound, "There is no delivery \(id).")
+        }
+        return found
     }
 }
 

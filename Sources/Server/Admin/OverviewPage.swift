@@ -2,24 +2,35 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
+/// An entry of a list to choose from.
+struct Choice {
+    let value: String
+    let title: String
+    let isChosen: Bool
+
+    /// Returns entries for values with their titles, after an entry with the title `none` for the choice of no value.
+    static func list(_ values: [(String, String)], chosen: String?, none: String? = nil) -> [Choice] {
+        (none.map { [Choice(value: "", title: $0, isChosen: chosen == nil)] } ?? [])
+            + values.map { Choice(value: $0, title: $1, isChosen: $0 == chosen) }
+    }
+
+    /// Returns entries for words that are their own titles.
+    static func list(_ words: [String], chosen: String? = nil, none: String? = nil) -> [Choice] {
+        list(words.map { ($0, $0) }, chosen: chosen, none: none)
+    }
+}
+
 /// `GET /admin`: the state of the business and of the installation.
 struct OverviewPage {
     /// The lengths of time that a visitor can choose, in days.
     static let stretches = [30, 90, 365, 1_095]
 
-    /// An entry of a list to choose from.
-    struct Choice {
-        let value: String
-        let title: String
-        let isChosen: Bool
-    }
-
     /// A figure in large letters.
     struct Tile {
         let title: String
         let figure: String
-        let detail: String
-        let isAlarm: Bool
+        var detail = "now"
+        var isAlarm = false
         /// The page that lists what it counts.
         var link: String?
     }
@@ -33,35 +44,35 @@ struct OverviewPage {
     let currency: String
 
     init(
-        _ overview: Overview, due: [DueDeliveries], webhooks: [(id: Int32, trouble: String)], apps: [App],
-        chosen: BundleID?, environment: StoreEnvironment, days: Int
+        _ overview: Overview, due: [DueDeliveries], webhooks: [(id: Int32, trouble: String)], _ choice: FiguresChoice,
+        days: Int
     ) {
-        self.apps =
-            [Choice(value: "", title: "Every app", isChosen: chosen == nil)]
-            + apps.map { Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == chosen) }
-        environments = StoreEnvironment.allCases.map {
-            Choice(value: $0.rawValue, title: $0.rawValue, isChosen: $0 == environment)
-        }
-        stretches = Self.stretches.map {
-            Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
-        }
-        tiles = (Self.tiles(of: overview) + [Tile(due: due), Tile(webhooks: webhooks)].compactMap(\.self)).map {
-            $0.linked(of: chosen, environment)
-        }
+        (apps, environments) = (choice.apps, choice.environments)
+        stretches = Choice.list(Self.stretches.map { ("\($0)", "\($0) days") }, chosen: "\(days)")
+        tiles =
+            Self.tiles(of: overview, choice)
+            + [Tile(due: due), Tile(webhooks: webhooks)].compactMap(\.self)
         charts = OverviewCharts(overview: overview).all
         currency = Self.currency(of: overview.staleness)
     }
 
-    private static func tiles(of overview: Overview) -> [Tile] {
-        let (last, late) = (overview.days.last, overview.staleness)
+    private static func tiles(of overview: Overview, _ choice: FiguresChoice) -> [Tile] {
+        let (last, late, app) = (overview.days.last, overview.staleness, choice.app?.text ?? "")
+        let query: KeyValuePairs = ["app": app, "environment": choice.environment.rawValue]
         let revenue = overview.revenue.map { one in
             Tile(
-                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: "now",
-                isAlarm: false)
+                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0),
+                link: address("/admin/cohorts", query))
         }
+        let unasked = Tile(
+            title: "Not asked about", figure: grouped(late.unasked),
+            detail: "known by notification or transaction only: store a key with `perennial app server-key`",
+            isAlarm: true)
         return revenue + [
-            Tile(title: "With access", figure: grouped(last?.active ?? 0), detail: "now", isAlarm: false),
-            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), detail: "now", isAlarm: false),
+            Tile(
+                title: "With access", figure: grouped(last?.active ?? 0),
+                link: address("/admin/customers", ["app": app, "state": "active"])),
+            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), link: address("/admin/retention", query)),
             Tile(
                 title: "Checks overdue", figure: overdueText(late.overdue),
                 detail: late.oldestDueAt.map { "the oldest since \(readable($0))" } ?? "by more than five minutes",
@@ -70,18 +81,12 @@ struct OverviewPage {
                 title: "Workers", figure: grouped(late.workers), detail: "alive within two minutes",
                 isAlarm: late.workers == 0),
             Tile(
-                title: "Incidents", figure: grouped(late.incidents), detail: "running", isAlarm: late.incidents > 0),
+                title: "Incidents", figure: grouped(late.incidents), detail: "running", isAlarm: late.incidents > 0,
+                link: "/admin/incidents"),
             Tile(
                 title: "Violations", figure: grouped(late.violations), detail: "of promises, as workers found",
-                isAlarm: late.violations > 0),
-        ] + (late.unasked > 0 ? [unaskedTile(late.unasked)] : [])
-    }
-
-    private static func unaskedTile(_ unasked: Int64) -> Tile {
-        Tile(
-            title: "Not asked about", figure: grouped(unasked),
-            detail: "known by notification or transaction only: store a key with `perennial app server-key`",
-            isAlarm: true)
+                isAlarm: late.violations > 0, link: "/admin/incidents"),
+        ] + (late.unasked > 0 ? [unasked] : [])
     }
 
     private static func overdueText(_ overdue: Int64) -> String {
@@ -96,34 +101,16 @@ struct OverviewPage {
             ? ""
             : " A round through all subscriptions is under way, the first or at new prices: "
                 + "figures are as before where it has not been yet."
-        return "Days are UTC days; the last one is today so far. Summarised at \(readable(at)), "
-            + "\(missing(late.eventsBehind)).\(whole)"
-    }
-}
-
-extension OverviewPage {
-    /// What the figures leave out: workers summarise events every few seconds.
-    private static func missing(_ events: Int64) -> String {
-        events > 0
-            ? "without the \(grouped(events)) newest events, which a worker adds next" : "with every event so far"
+        // Workers summarise events every few seconds.
+        let missing =
+            late.eventsBehind > 0
+            ? "without the \(grouped(late.eventsBehind)) newest events, which a worker adds next"
+            : "with every event so far"
+        return "Days are UTC days; the last one is today so far. Summarised at \(readable(at)), \(missing).\(whole)"
     }
 }
 
 extension OverviewPage.Tile {
-    /// The same tile with the page that lists what it counts, for the same app and environment.
-    fileprivate func linked(of app: BundleID?, _ environment: StoreEnvironment) -> OverviewPage.Tile {
-        let choice: KeyValuePairs = ["app": app?.text ?? "", "environment": environment.rawValue]
-        var tile = self
-        switch title {
-        case "With access": tile.link = address("/admin/customers", ["app": app?.text ?? "", "state": "active"])
-        case "Paying": tile.link = address("/admin/retention", choice)
-        case "Incidents", "Violations": tile.link = "/admin/incidents"
-        case "Webhooks to look at": tile.link = "/admin/webhooks"
-        default: tile.link = title.hasPrefix("MRR ") ? address("/admin/cohorts", choice) : nil
-        }
-        return tile
-    }
-
     /// Creates the tile of what the operator's service is to deliver; nil where nothing is due.
     fileprivate init?(due: [DueDeliveries]) {
         guard let seconds = due.map(\.seconds).max() else { return nil }
@@ -138,26 +125,21 @@ extension OverviewPage.Tile {
         guard let first = webhooks.first else { return nil }
         self.init(
             title: "Webhooks to look at", figure: grouped(Int64(webhooks.count)),
-            detail: "the first is number \(first.id)", isAlarm: true)
+            detail: "the first is number \(first.id)", isAlarm: true, link: "/admin/webhooks")
     }
 }
 
 extension AdminSite {
     /// `GET /admin`
     func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
-        let apps = try await tracker.ledger.apps.all()
-        let chosen = try request.app(of: apps)?.bundleID
-        let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+        let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let asked = request.query("days").flatMap { Int($0) } ?? 90
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
-        let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
-            overview, due: try await tracker.ledger.deliveries.due(of: chosen, in: environment),
-            webhooks: try await tracker.ledger.webhooks.troubles(),
-            apps: apps, chosen: chosen, environment: environment, days: days)
-        return try AdminPage(
-            title: "Overview", template: "overview", content: content, session: context.session
-        ).response()
+            try await tracker.ledger.admin.overview(app: choice.app, environment: choice.environment, days: days),
+            due: try await tracker.ledger.deliveries.due(of: choice.app, in: choice.environment),
+            webhooks: try await tracker.ledger.webhooks.troubles(), choice, days: days)
+        return try context.page("Overview", "overview", content)
     }
 }
 
@@ -180,12 +162,10 @@ struct IncidentsPage {
         notified = AdminTable(
             "Apps whose notifications can be tried", ["App", "Action"], empty: "No app has a server key.",
             apps.filter { $0.serverKey != nil }.map { app in
-                [
+                let query: KeyValuePairs = ["action": SupportAction.test.rawValue, "app": app.bundleID.text]
+                return [
                     .text(app.bundleID.text),
-                    .text(
-                        SupportAction.test.title,
-                        link: address(
-                            SupportPage.path, ["action": SupportAction.test.rawValue, "app": app.bundleID.text])),
+                    .text(SupportAction.test.title, link: address(SupportPage.path, query)),
                 ]
             })
         self.incidents = AdminTable(
@@ -217,8 +197,6 @@ extension AdminSite {
             try await tracker.ledger.admin.incidents(limit: IncidentsPage.incidentsMax),
             apps: try await tracker.ledger.apps.all(),
             invariants: try await tracker.ledger.operations.invariantStandings())
-        return try AdminPage(
-            title: "Incidents", template: "incidents", content: content, session: context.session
-        ).response()
+        return try context.page("Incidents", "incidents", content)
     }
 }

@@ -15,7 +15,6 @@ struct ReceiptPage {
     enum CheckResult: String, CaseIterable {
         case checked, lately, busy, nothing
 
-        /// The result in a sentence.
         var sentence: String {
             switch self {
             case .checked: "Apple was asked just now; what it said is below."
@@ -27,7 +26,6 @@ struct ReceiptPage {
     }
 
     let id: String
-    let app: String
     let facts: AdminTable
     let customers: AdminTable
     let answers: AdminTable
@@ -37,9 +35,8 @@ struct ReceiptPage {
 
     init(_ receipt: StoredReceipt, schedule: ReceiptSchedule?, answers: [RecordedAnswer], formToken: String) {
         id = receipt.id.description
-        app = receipt.bundleID.text
         self.formToken = formToken
-        facts = AdminTable("The receipt", ["Fact", "Value"], Self.facts(of: receipt, schedule))
+        facts = AdminTable("The receipt", facts: Self.facts(of: receipt, schedule))
         customers = AdminTable(
             "Who sent it", ["Customer"],
             receipt.customers.map { [.text($0, link: CustomerPage.path(of: $0, in: receipt.bundleID))] })
@@ -56,27 +53,27 @@ struct ReceiptPage {
             })
     }
 
-    private static func facts(of receipt: StoredReceipt, _ schedule: ReceiptSchedule?) -> [[AdminTable.Cell]] {
-        let next: [[AdminTable.Cell]] =
-            schedule.map { schedule in
-                [
-                    [.text("Next check"), .instant(schedule.dueAt)],
-                    [.text("Lane"), .text("\(schedule.lane)")],
-                    [.text("Tries since the last answer"), .text(grouped(Int64(schedule.attempts)))],
-                    [.text("Being asked about"), .text(schedule.isInFlight ? "yes" : "no")],
-                    [.text("App paused"), .text(schedule.pausedBecause ?? "no")],
-                ]
-            } ?? [[.text("Next check"), .text("no more, until a new receipt or notification")]]
-        return [
-            [.text("App"), .text(receipt.bundleID.text)],
-            [.text("Environment"), .text(receipt.environment?.rawValue)],
-            [.text("Last answer"), .text(receipt.outcome ?? "none yet")],
-            [.text("Reason"), .text(receipt.reason)],
-            [.text("Received"), .instant(receipt.receivedAt)],
-            [.text("Asked"), .instant(receipt.askedAt)],
-            [.text("Verified"), .instant(receipt.verifiedAt)],
-            [.text("Subscriptions"), .text(receipt.subscriptions.map(\.text).joined(separator: ", "))],
-        ] + next
+    private static func facts(of receipt: StoredReceipt, _ schedule: ReceiptSchedule?) -> [(String, AdminTable.Cell)] {
+        let known: [(String, AdminTable.Cell)] = [
+            ("App", .text(receipt.bundleID.text)),
+            ("Environment", .text(receipt.environment?.rawValue)),
+            ("Last answer", .text(receipt.outcome ?? "none yet")),
+            ("Reason", .text(receipt.reason)),
+            ("Received", .instant(receipt.receivedAt)),
+            ("Asked", .instant(receipt.askedAt)),
+            ("Verified", .instant(receipt.verifiedAt)),
+            ("Subscriptions", .text(receipt.subscriptions.map(\.text).joined(separator: ", "))),
+        ]
+        guard let schedule else {
+            return known + [("Next check", .text("no more, until a new receipt or notification"))]
+        }
+        return known + [
+            ("Next check", .instant(schedule.dueAt)),
+            ("Lane", .text("\(schedule.lane)")),
+            ("Tries since the last answer", .text(grouped(Int64(schedule.attempts)))),
+            ("Being asked about", .text(schedule.isInFlight ? "yes" : "no")),
+            ("App paused", .text(schedule.pausedBecause ?? "no")),
+        ]
     }
 
     /// Returns a table of receipts with links to their pages.
@@ -106,17 +103,14 @@ extension AdminSite {
             answers: try await ledger.admin.answers(about: id, limit: ReceiptPage.answersMax),
             formToken: context.session.formToken)
         let result = request.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
-        return try AdminPage(
-            title: "Receipt \(id)", template: "receipt", content: content, session: context.session,
-            notice: result?.sentence
-        ).response()
+        return try context.page("Receipt \(id)", "receipt", content, notice: result?.sentence)
     }
 
     /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
     func checkReceipt(_: Request, _ context: AdminContext) async throws -> Response {
         let id = ReceiptID(try context.parameters.number("id", of: "receipt"))
         let result = try await check(id, by: .key(context.session.keyID))
-        return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
+        return .redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
     }
 
     /// Asks Apple about a receipt, at most once a minute.

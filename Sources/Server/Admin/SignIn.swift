@@ -24,10 +24,8 @@ enum SignIn {
 
     /// Returns the page that a form asks for, if it is one of ours; a link from elsewhere must not lead away.
     static func wanted(_ text: String?) -> String? {
-        guard let text, text.hasPrefix("/admin?") || text.hasPrefix("/admin/"),
-            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return nil }
-        return text
+        guard let text, text.hasPrefix("/admin?") || text.hasPrefix("/admin/") else { return nil }
+        return text.isVisibleASCII() ? text : nil
     }
 }
 
@@ -72,10 +70,8 @@ extension AdminSite {
                 status: .forbidden)
         }
         var answer = Response.redirect(to: wanted ?? "/admin")
-        answer.setCookie(
-            cookie(
-                try await tracker.ledger.admin.openSession(of: key), seconds: Int(LedgerAdmin.sessionSeconds),
-                for: request))
+        let session = try await tracker.ledger.admin.openSession(of: key)
+        answer.setCookie(cookie(session, seconds: Int(LedgerAdmin.sessionSeconds), for: request))
         return answer
     }
 
@@ -92,9 +88,8 @@ extension AdminSite {
     private func signInPage(
         _ problem: String?, leadingTo wanted: String?, status: HTTPResponse.Status
     ) throws -> Response {
-        try AdminPage(
-            title: "Sign in", template: "sign_in", content: SignIn.Form(problem: problem, wanted: wanted)
-        ).response(status: status)
+        try AdminPage(title: "Sign in", template: "sign_in", content: SignIn.Form(problem: problem, wanted: wanted))
+            .response(status: status)
     }
 
     /// Returns a session cookie. The browser sends it only to these pages, never from another site, and over TLS unless
@@ -160,8 +155,7 @@ final class SignInAttempts: Sendable {
         let now = now()
         stretches.withLock { stretches in
             if stretches[attempt].map({ now >= $0.until }) ?? true {
-                if stretches.count >= Self.attemptsMax { stretches = stretches.filter { now < $0.value.until } }
-                if stretches.count >= Self.attemptsMax { stretches.removeAll(keepingCapacity: true) }
+                stretches.makeRoom(below: Self.attemptsMax) { now < $0.until }
                 stretches[attempt] = Stretch(until: now.advanced(by: .seconds(Self.stretchSeconds)))
             }
             stretches[attempt]?.failures += 1

@@ -13,23 +13,21 @@ struct SupportPage {
     let back: String
     /// What will be done; nil while the form is filled in.
     let sentence: String?
-    let hidden: [ActionPage.Hidden]
+    let hidden: [HiddenField]
     let button: String
     let itemTitle: String
-    let items: [OverviewPage.Choice]
+    let items: [Choice]
     let hasItems: Bool
     let needsDays: Bool
     let needsReport: Bool
     let needsToken: Bool
     /// What Apple answered; nil before it was asked.
     let result: AdminTable?
-    let reasons = Self.choices(
-        RenewalExtension.Reason.allCases.map { ($0.rawValue, $0.rawValue) },
-        chosen: RenewalExtension.Reason.outage.rawValue)
-    let deliveries = Self.choices(
-        ConsumptionReport.Delivery.allCases.map { ($0.rawValue, $0.rawValue.replacing("_", with: " ")) })
-    let preferences = Self.choices(
-        [("", "nothing")] + ConsumptionReport.Preference.allCases.map { ($0.rawValue, $0.rawValue) })
+    let reasons = Choice.list(
+        RenewalExtension.Reason.allCases.map(\.rawValue), chosen: RenewalExtension.Reason.outage.rawValue)
+    let deliveries = Choice.list(
+        ConsumptionReport.Delivery.allCases.map { ($0.rawValue, $0.rawValue.replacing("_", with: " ")) }, chosen: nil)
+    let preferences = Choice.list(ConsumptionReport.Preference.allCases.map(\.rawValue), none: "nothing")
 
     /// Returns the address of an action's form.
     static func path(_ action: SupportAction, _ customer: String, in app: BundleID) -> String {
@@ -48,9 +46,9 @@ struct SupportPage {
         back = action == .test ? "/admin/incidents" : CustomerPage.path(of: wish.customer, in: wish.app)
         sentence = item.map { wish.sentence(about: $0) }
         let isFixed = item != nil || token != nil
-        let fields = wish.fields.filter { isFixed || ["action", "app", "id"].contains($0.name) }
-        hidden = (fields + [("token", token)].compactMap { name, value in value.map { (name, $0) } })
-            .map { ActionPage.Hidden(name: $0.name, value: $0.value) }
+        hidden =
+            wish.fields.filter { isFixed || ["action", "app", "id"].contains($0.name) }
+            + (token.map { [HiddenField(name: "token", value: $0)] } ?? [])
         button =
             item != nil
             ? "Yes: ask Apple for it"
@@ -58,16 +56,12 @@ struct SupportPage {
         itemTitle = action == .test ? "Environment" : "Transaction"
         self.items =
             action == .test
-            ? Self.choices(StoreEnvironment.allCases.map { ($0.rawValue, $0.rawValue) })
-            : Self.choices(items.map { ($0.value, "\($0.productID): \($0.value)") })
+            ? Choice.list(StoreEnvironment.allCases.map(\.rawValue))
+            : Choice.list(items.map { ($0.value, "\($0.productID): \($0.value)") }, chosen: nil)
         hasItems = !isFixed
         needsDays = !isFixed && action == .extend
         needsReport = !isFixed && action == .consumption
         needsToken = !isFixed && action == .token
-    }
-
-    private static func choices(_ values: [(String, String)], chosen: String? = nil) -> [OverviewPage.Choice] {
-        values.map { OverviewPage.Choice(value: $0.0, title: $0.1, isChosen: $0.0 == chosen) }
     }
 }
 
@@ -102,7 +96,7 @@ extension AdminSite {
         let made = try await person.support(change, about: app, in: item.environment, for: wish.customer)
         let result = made.isRepeated ? SupportAction.repeated : wish.action.rawValue
         let query: KeyValuePairs = ["app": app.bundleID.text, "id": wish.customer, "result": result]
-        return Response.redirect(to: address("/admin/customer", query))
+        return .redirect(to: address("/admin/customer", query))
     }
 
     /// Sends a test notification, or says what became of one.
@@ -122,13 +116,9 @@ extension AdminSite {
         return try page(of: wish, content, context)
     }
 
-    private func page(
-        of wish: SupportWish, _ content: SupportPage, _ context: AdminContext
-    ) throws -> Response {
-        try AdminPage(
-            title: "\(wish.action.title): \(wish.action == .test ? wish.app.text : wish.customer)", template: "support",
-            content: content, session: context.session
-        ).response()
+    private func page(of wish: SupportWish, _ content: SupportPage, _ context: AdminContext) throws -> Response {
+        let subject = wish.action == .test ? wish.app.text : wish.customer
+        return try context.page("\(wish.action.title): \(subject)", "support", content)
     }
 
     /// Returns what a wish can be about. Throws a problem for an unknown app or customer, or where there is nothing.
@@ -137,8 +127,7 @@ extension AdminSite {
             _ = try await tracker.ledger.apps.app(wish.app)
             return []
         }
-        let explanation = try await CustomerExplanation(
-            in: tracker.ledger, app: wish.app, customer: wish.customer)
+        let explanation = try await CustomerExplanation(in: tracker.ledger, app: wish.app, customer: wish.customer)
         guard explanation.reasons.isKnown else {
             throw Problem(.notFound, "No customer of the app \(wish.app) has the id \(wish.customer).")
         }
@@ -153,11 +142,8 @@ extension AdminSite {
 extension AdminTable {
     /// The refunds that Apple names.
     fileprivate init(refunds contents: SupportContents) {
-        let found: [SignedTransaction] =
-            switch contents {
-            case .transactions(let found, goesOn: _): found
-            case .test, .testStatus, .extended, .extensionStatus, .accepted: []
-            }
+        var found: [SignedTransaction] = []
+        if case .transactions(let named, goesOn: _) = contents { found = named }
         self.init(
             "Refunds, as Apple answered just now", ["Transaction", "Product", "Purchased", "Refunded", "Reason"],
             empty: "Apple refunded nothing.",
@@ -171,19 +157,13 @@ extension AdminTable {
 
     /// What became of a test notification.
     fileprivate init(test contents: SupportContents, received: Instant?) {
-        let attempts: [TestNotification.Attempt] =
-            switch contents {
-            case .testStatus(let test): test.attempts
-            case .test, .transactions, .extended, .extensionStatus, .accepted: []
-            }
+        var attempts: [TestNotification.Attempt] = []
+        if case .testStatus(let test) = contents { attempts = test.attempts }
         self.init(
             "The test notification", ["Apple tried", "Result", "Received here"],
             empty: "Apple takes a moment to send it. Ask again.",
-            attempts.map { one in
-                [
-                    .instant(Instant(milliseconds: one.at)), .text(one.result),
-                    .instant(received, orElse: "not received"),
-                ]
+            attempts.map {
+                [.instant(Instant(milliseconds: $0.at)), .text($0.result), .instant(received, orElse: "not received")]
             })
     }
 }
@@ -265,31 +245,24 @@ struct SupportItem: Hashable {
 
     /// Returns what an action can be about: the customer's own subscriptions and purchases.
     static func items(for action: SupportAction, of explanation: CustomerExplanation) -> [SupportItem] {
-        let subscriptions = explanation.subscriptions.filter(\.ownership.isCustomer).compactMap { one in
-            let newest = one.state.facts.periods.last
-            return newest.map {
-                (one.environment, one.state.facts.originalTransactionID.text, $0.transactionIDs, $0.productID)
-            }
+        // A consumption report is about one transaction, everything else about the first.
+        let isUse = action == .consumption
+        let subscriptions = explanation.subscriptions.filter(\.ownership.isCustomer).flatMap { one -> [SupportItem] in
+            let facts = one.state.facts
+            guard let newest = facts.periods.last else { return [] }
+            let ids = isUse ? newest.transactionIDs.map(\.text).sorted() : [facts.originalTransactionID.text]
+            return ids.map { SupportItem(environment: one.environment, id: $0, productID: newest.productID) }
         }
-        let purchases = explanation.purchases.filter(\.ownership.isCustomer)
-        let bought = purchases.map { one in
+        let purchases = explanation.purchases.filter(\.ownership.isCustomer).map { one in
             let key = one.state.facts.key
-            return action == .consumption
-                ? SupportItem(
-                    environment: one.environment, id: one.state.transactionID.text, productID: key.productID)
-                : SupportItem(
-                    environment: one.environment, id: key.originalTransactionID.text, productID: key.productID)
+            let id = isUse ? one.state.transactionID.text : key.originalTransactionID.text
+            return SupportItem(environment: one.environment, id: id, productID: key.productID)
         }
-        switch action {
-        case .extend, .refunds, .token:
-            let all = subscriptions.map { SupportItem(environment: $0.0, id: $0.1, productID: $0.3) }
-            return action == .extend ? all : all + bought
-        case .consumption:
-            return bought
-                + subscriptions.flatMap { one in
-                    one.2.map(\.text).sorted().map { SupportItem(environment: one.0, id: $0, productID: one.3) }
-                }
-        case .test: return []
+        return switch action {
+        case .extend: subscriptions
+        case .refunds, .token: subscriptions + purchases
+        case .consumption: purchases + subscriptions
+        case .test: []
         }
     }
 }
@@ -381,10 +354,10 @@ struct SupportWish {
     }
 
     /// The fields, for the confirmation.
-    var fields: [(name: String, value: String)] {
+    var fields: [HiddenField] {
         [
             "action", "app", "id", "item", "days", "why", "delivery", "sampled", "percent", "prefer", "consented",
             "token",
-        ].map { ($0, field($0)) }.filter { !$0.value.isEmpty }
+        ].map { HiddenField(name: $0, value: field($0)) }.filter { !$0.value.isEmpty }
     }
 }

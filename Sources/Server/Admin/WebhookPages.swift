@@ -18,19 +18,19 @@ struct WebhookPage {
         id = webhook.id
         self.formToken = formToken
         facts = AdminTable(
-            "The webhook", ["Fact", "Value"],
-            [
-                [.text("Sends to"), .text(webhook.shownURL)],
-                [.text("App"), .text(webhook.bundleID?.text ?? "every app")],
-                [.text("Kinds"), .text(webhook.kinds?.joined(separator: ", ") ?? "every kind")],
-                [.text("Environment"), .text(webhook.environment?.rawValue ?? "both")],
-                [.text("Calls at a time"), .number(webhook.concurrency)],
-                [.text("State"), .webhookState(webhook.state)],
-                [.text("Since"), .instant(webhook.stateSince)],
-                [.text("Why"), .prose(webhook.reason)],
-                [.text("Tried again"), .instant(webhook.restUntil)],
-                [.text("Position"), .number(webhook.position)],
-                [.text("Behind the feed"), .number(webhook.behind)],
+            "The webhook",
+            facts: [
+                ("Sends to", .text(webhook.shownURL)),
+                ("App", .text(webhook.bundleID?.text ?? "every app")),
+                ("Kinds", .text(webhook.kinds?.joined(separator: ", ") ?? "every kind")),
+                ("Environment", .text(webhook.environment?.rawValue ?? "both")),
+                ("Calls at a time", .number(webhook.concurrency)),
+                ("State", .webhookState(webhook.state)),
+                ("Since", .instant(webhook.stateSince)),
+                ("Why", .prose(webhook.reason)),
+                ("Tried again", .instant(webhook.restUntil)),
+                ("Position", .number(webhook.position)),
+                ("Behind the feed", .number(webhook.behind)),
             ])
         waiting = AdminTable(
             "First events of the streams that wait, the oldest first",
@@ -67,14 +67,10 @@ extension AdminSite {
                     .number(one.waiting), .instant(one.waitingSince), .prose(one.trouble(at: now)),
                 ]
             })
-        return try AdminPage(
-            title: "Webhooks", template: "webhooks", content: ["webhooks": table], session: context.session
-        ).response()
+        return try context.page("Webhooks", "webhooks", ["webhooks": table])
     }
 
-    func webhook(_: Request, _ context: AdminContext) async throws -> Response {
-        try await webhookPage(context, notice: nil)
-    }
+    func webhook(_: Request, _ context: AdminContext) async throws -> Response { try await webhookPage(context) }
 
     /// `POST /admin/webhooks/{id}`: what the form asks for, by the session's key.
     func changeWebhook(_: Request, _ context: AdminContext) async throws -> Response {
@@ -102,13 +98,11 @@ extension AdminSite {
         return try await webhookPage(context, notice: notice)
     }
 
-    private func webhookPage(_ context: AdminContext, notice: String?) async throws -> Response {
+    private func webhookPage(_ context: AdminContext, notice: String? = nil) async throws -> Response {
         let id: Int32 = try context.parameters.number("id", of: "webhook")
         let content = WebhookPage(
             try await tracker.ledger.webhooks.webhook(id), waiting: try await tracker.ledger.webhooks.waiting(for: id),
             formToken: context.session.formToken)
-        return try AdminPage(
-            title: "Webhook \(id)", template: "webhook", content: content, session: context.session, notice: notice
-        ).response()
+        return try context.page("Webhook \(id)", "webhook", content, notice: notice)
     }
 }

@@ -83,9 +83,8 @@ where Responder.Context: ChildRequestContext<CallerContext> {
 
     private func refuse(_ key: APIKey, _ standing: RateStanding) throws {
         guard let seconds = standing.waitSeconds else { return }
-        throw Problem(
-            .tooMany, "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
-            headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+        throw Problem.tooMany(
+            "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.", seconds)
     }
 }
 
@@ -101,14 +100,13 @@ struct KeyedRoutes {
     let routes: RouterGroup<CallerContext>
     let authenticator: APIKeyAuthenticator
 
-    /// Returns routes whose paths name no app. They must not reveal any app but the key's. `query` lists the allowed
-    /// query names.
+    /// Returns routes whose paths name no app, with the allowed names of the query. They must not reveal any app but
+    /// the key's.
     func ofAnyApp(needing scope: Scope, query: [String] = []) -> ScopedRoutes<KeyContext> {
         ScopedRoutes(routes: routes, authenticator: authenticator, scope: scope, query: query)
     }
 
-    /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context. `query`
-    /// lists the allowed query names.
+    /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context.
     func ofApp(needing scope: Scope, query: [String] = []) -> ScopedRoutes<AppContext> {
         ScopedRoutes(routes: routes, authenticator: authenticator, scope: scope, query: query)
     }
@@ -144,9 +142,9 @@ struct CallerContext: RequestContext {
     let channel: any Channel
     /// The id that the answer names, and each line of the log.
     var requestID = ""
-    /// The live API key of the request. Nil before authentication, and for routes without it.
+    /// The live API key of the request; nil before authentication, and for routes without it.
     var key: APIKey?
-    /// The running admin session of the request, with its form. Nil before it is read, and for routes without one.
+    /// The running admin session of the request with its form; nil likewise.
     var visit: AdminVisit?
 
     init(source: Source) {
@@ -156,8 +154,7 @@ struct CallerContext: RequestContext {
 
     /// Returns the source address of a request, which came through `proxies` or directly.
     func source(of request: Request, behind proxies: TrustedProxies) -> SourceAddress {
-        let name = HTTPField.Name("X-Forwarded-For")
-        return proxies.source(of: channel.remoteAddress, forwarded: name.map { request.headers[values: $0] } ?? [])
+        proxies.source(of: channel.remoteAddress, forwarded: request.headers[values: .forwardedFor])
     }
 }
 
@@ -268,11 +265,18 @@ struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Caches a value that was true at `now`.
     mutating func keep(_ value: Value, for key: Key, at now: ContinuousClock.Instant) {
-        if entries[key] == nil, entries.count >= entriesMax {
-            entries = entries.filter { now < $0.value.until }
-            if entries.count >= entriesMax { entries.removeAll(keepingCapacity: true) }
-        }
+        if entries[key] == nil { entries.makeRoom(below: entriesMax) { now < $0.until } }
         entries[key] = (value, now + lifetime)
+    }
+}
+
+extension Dictionary {
+    /// Makes room for another key where there are `entriesMax`: keeps only the values that live, or none where that is
+    /// not enough.
+    mutating func makeRoom(below entriesMax: Int, lives: (Value) -> Bool) {
+        guard count >= entriesMax else { return }
+        self = filter { lives($0.value) }
+        if count >= entriesMax { removeAll(keepingCapacity: true) }
     }
 }
 
@@ -286,6 +290,11 @@ struct RateStanding: Sendable, Hashable {
     let resetSeconds: Int
     /// Seconds until the next request is admitted; nil where this one is.
     let waitSeconds: Double?
+
+    /// The headers of an answer, as in the IETF draft `RateLimit header fields for HTTP`, version 7.
+    var headers: HTTPFields {
+        [.rateLimit: String(limit), .rateLimitRemaining: String(remaining), .rateLimitReset: String(resetSeconds)]
+    }
 }
 
 /// A rate limiter of this process with one token bucket for each caller id.
@@ -332,7 +341,10 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
             bucket.at = moment
             let missing = 1 - bucket.tokens
             if missing <= 0 { bucket.tokens -= 1 }
-            if buckets[caller] == nil, buckets.count >= Self.callersMax { Self.forgetFull(&buckets, at: moment) }
+            // At any usual rate a bucket unused for a minute is full again, so that forgetting it changes nothing.
+            if buckets[caller] == nil {
+                buckets.makeRoom(below: Self.callersMax) { moment - $0.at < .seconds(60) }
+            }
             buckets[caller] = bucket
             return RateStanding(
                 limit: Int(rate.burst), remaining: Int(max(0, bucket.tokens)),
@@ -341,28 +353,6 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
                 waitSeconds: missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax))
         }
     }
-
-    /// Forgets the buckets unused for a minute. At any usual rate they are full again, so that forgetting them changes
-    /// nothing.
-    private static func forgetFull(_ buckets: inout [ID: Bucket], at moment: ContinuousClock.Instant) {
-        buckets = buckets.filter { moment - $0.value.at < .seconds(60) }
-        if buckets.count >= callersMax { buckets.removeAll(keepingCapacity: true) }
-    }
-}
-
-extension RateStanding {
-    /// The headers of an answer, as in the IETF draft `RateLimit header fields for HTTP`, version 7.
-    var headers: HTTPFields {
-        [.rateLimit: String(limit), .rateLimitRemaining: String(remaining), .rateLimitReset: String(resetSeconds)]
-    }
-}
-
-// The names are tokens of RFC 9110, so the initializers cannot fail.
-// swift-format-ignore: NeverForceUnwrap
-extension HTTPFields.Element.Name {
-    static let rateLimit = Self("RateLimit-Limit")!
-    static let rateLimitRemaining = Self("RateLimit-Remaining")!
-    static let rateLimitReset = Self("RateLimit-Reset")!
 }
 
 extension Duration {

@@ -14,17 +14,8 @@ import Synchronization
 /// each part of them through an asynchronous sequence besides; for a lookup that cost more than the lookup itself.
 package struct Connections<Responder: HTTPResponder>: ServerChildChannel
 where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
-    private let responder: Responder
-    private let limits: ServerLimits
-
-    /// Creates it from what answers the requests, with the server's limits.
-    init(responder: Responder, limits: ServerLimits) {
-        self.responder = responder
-        self.limits = limits
-    }
-
-    /// Creates it with the usual limits.
-    package init(responder: Responder) { self.init(responder: responder, limits: ServerLimits()) }
+    let responder: Responder
+    let limits: ServerLimits
 
     /// Sets a new connection up.
     package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTPConnection> {
@@ -68,6 +59,11 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
         }
         connection.finish()
     }
+}
+
+extension Connections {
+    /// Creates the connections of what answers the requests, with the usual limits.
+    package init(responder: Responder) { self.init(responder: responder, limits: ServerLimits()) }
 }
 
 extension ServerLimits {

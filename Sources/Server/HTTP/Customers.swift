@@ -15,12 +15,13 @@ struct GetCustomer: Sendable {
             let customer = try context.parameters.decoded("id")
             try Upload.requireValidCustomerID(customer)
             let terms = try await apps.require(context.bundleID)
-            let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+            let now = Instant.now
             let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)
             return Response([
                 "app": .string(context.bundleID.text),
                 "customer": .string(customer),
-                "subscriptions": .array(record.subscriptions.map { $0.json($0.freshness(now: now, terms)) }),
+                "subscriptions": .array(
+                    record.subscriptions.map { .object($0.members($0.freshness(now: now, terms))) }),
                 "purchases": .array(record.purchases.map(\.json)),
                 "balances": .array(record.balances.map(\.json)),
                 "timeline": .array(record.timeline.map(\.json)),
@@ -33,12 +34,14 @@ struct GetCustomer: Sendable {
     }
 }
 
-extension OwnedSubscription {
-    /// The subscription as routes report it.
-    func json(_ freshness: Freshness) -> JSONValue { .object(members(freshness)) }
+extension Instant {
+    /// The present instant by this machine's clock.
+    fileprivate static var now: Instant { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)) }
+}
 
-    /// The members of that object.
-    func members(_ freshness: Freshness) -> [String: JSONValue] {
+extension OwnedSubscription {
+    /// Returns the members of the subscription as routes report it.
+    fileprivate func members(_ freshness: Freshness) -> [String: JSONValue] {
         [
             "environment": .string(environment.rawValue),
             "original_transaction_id": .string(id.text),
@@ -108,9 +111,8 @@ extension TimelineSpan {
 ///
 /// A page continues after the last row of the page before, so that rows that come meanwhile move no others.
 struct ListRoutes: Sendable {
-    /// The default number of rows of a page.
+    /// The default and the largest number of rows of a page.
     static let rowsUsual: Int64 = 100
-    /// The largest number of rows of a page.
     static let rowsMax: Int64 = 1_000
 
     let tracker: Tracker
@@ -145,7 +147,7 @@ struct ListRoutes: Sendable {
         let page = try await tracker.ledger.customers.listSubscriptions(
             of: context.bundleID, filter, after: try request.name("after").map(SubscriptionPlace.init(cursor:)),
             limit: limit)
-        let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+        let now = Instant.now
         return Response([
             "subscriptions": .array(page.subscriptions.map { $0.json($0.subscription.freshness(now: now, terms)) }),
             "next": .optional(page.next?.cursor),
@@ -166,9 +168,7 @@ struct ListRoutes: Sendable {
 extension Request {
     /// The number of rows that the query asks for.
     fileprivate var rows: Int {
-        get throws {
-            Int(try number("limit", from: 1, upTo: ListRoutes.rowsMax) ?? ListRoutes.rowsUsual)
-        }
+        get throws { Int(try number("limit", from: 1, upTo: ListRoutes.rowsMax) ?? ListRoutes.rowsUsual) }
     }
 
     /// Returns a name of the query, or nil when it is absent. Throws a problem for one that no row can have.
@@ -176,6 +176,14 @@ extension Request {
         guard let text = uri.queryParameters.get(name) else { return nil }
         guard (1...255).contains(text.unicodeScalars.count), !text.unicodeScalars.contains("\0") else {
             throw Problem(.invalid, "The query's \(name) has 1 to 255 characters, and no NUL.")
+        }
+        return text
+    }
+
+    /// Returns a text of the query. Throws a problem when it is missing or empty.
+    fileprivate func text(_ name: String) throws -> String {
+        guard let text = uri.queryParameters.get(name), !text.isEmpty else {
+            throw Problem(.invalid, "The query's \(name) is missing.")
         }
         return text
     }
@@ -198,8 +206,7 @@ extension SubscriptionPlace {
 extension ListedCustomer {
     fileprivate var json: JSONValue {
         [
-            "customer": .string(name), "merged_into": .optional(mergedInto),
-            "created_at": .string(createdAt.iso8601),
+            "customer": .string(name), "merged_into": .optional(mergedInto), "created_at": .string(createdAt.iso8601),
         ]
     }
 }
@@ -225,7 +232,7 @@ struct GrantRoutes: Sendable {
 
     private func give(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: request)
-        let asked = try request.idempotencyKey.map { try GrantRequest(key: $0) }
+        let asked = try request.headers[.idempotencyKey].map { try GrantRequest(key: $0) }
         let given = try await knowing(context.bundleID) {
             if body.force != true {
                 try await ledger.apps.requireKnownEntitlement(
@@ -233,8 +240,8 @@ struct GrantRoutes: Sendable {
             }
             return try await ledger.acting(as: .key(context.key.id)).customers.give(
                 body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
-                until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason),
-                asked: asked)
+                until: try body.until.map { try Instant(asked: $0, as: "The body's until") },
+                deciding: try ManualDecision(by: body.actor, because: body.reason), asked: asked)
         }
         return Response(answer(context, given.grant), status: given.isNew ? .created : .ok)
     }
@@ -267,31 +274,11 @@ private struct GrantBody: KnownFields {
     let entitlement: String
     /// When it ends, in ISO 8601. It has no end where this is absent or null.
     let until: String?
-    /// The person who grants it.
+    /// The person who grants it, and why.
     let actor: String
-    /// The reason for the grant.
     let reason: String
     /// Whether the entitlement may be one that no product of the app grants yet.
     let force: Bool?
 
-    enum CodingKeys: CodingKey, CaseIterable {
-        case entitlement, until, actor, reason, force
-    }
-
-    /// The end. Throws a problem for a text that is no instant.
-    var instant: Instant? {
-        get throws {
-            try until.map { try Instant(asked: $0, as: "The body's until") }
-        }
-    }
-}
-
-extension Request {
-    /// Returns a text of the query. Throws a problem when it is missing or empty.
-    fileprivate func text(_ name: String) throws -> String {
-        guard let text = uri.queryParameters.get(name), !text.isEmpty else {
-            throw Problem(.invalid, "The query's \(name) is missing.")
-        }
-        return text
-    }
+    enum CodingKeys: CodingKey, CaseIterable { case entitlement, until, actor, reason, force }
 }

@@ -3,8 +3,7 @@ import JSON
 import Subscriptions
 import Tracking
 
-/// `GET /v1/apps/{bundle}/deliveries`: the queue after a position, in order. It waits for new deliveries for a while when
-/// there are none.
+/// `GET /v1/apps/{bundle}/deliveries`: the queue after a position, in order. It can wait for new deliveries.
 struct GetDeliveries: Sendable {
     /// The default and the largest number of deliveries of a page.
     static let deliveriesMax: Int64 = 1_000
@@ -25,12 +24,13 @@ struct GetDeliveries: Sendable {
             let limit = try request.number("limit", from: 1, upTo: Self.deliveriesMax) ?? Self.deliveriesMax
             let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
             let end = ContinuousClock.now + .seconds(wait)
-            var page = try await ledger.deliveries.read(
-                of: context.bundleID, filter, after: after, limit: Int(limit))
+            func read() async throws -> DeliveryListPage {
+                try await ledger.deliveries.read(of: context.bundleID, filter, after: after, limit: Int(limit))
+            }
+            var page = try await read()
             while page.deliveries.isEmpty, ContinuousClock.now < end, !isStopping() {
                 try await Task.sleep(for: .milliseconds(Self.lookMilliseconds))
-                page = try await ledger.deliveries.read(
-                    of: context.bundleID, filter, after: after, limit: Int(limit))
+                page = try await read()
             }
             return Response([
                 "deliveries": .array(page.deliveries.map(\.json)), "next": .integer(page.next),
@@ -51,30 +51,18 @@ extension Request {
     }
 }
 
-extension Request {
-    /// Returns a word of the query, or nil when it is absent. Throws a problem for a word that is not one of the known.
-    func word<Word: RawRepresentable<String> & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word? {
-        guard let text = uri.queryParameters.get(name) else { return nil }
-        guard let word = Word(rawValue: text) else {
-            let known = Word.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem(.invalid, "The query's \(name) is not one of \(known).")
-        }
-        return word
-    }
-}
-
 extension Delivery {
     /// The delivery as the queue reports it.
     var json: JSONValue {
         [
             "delivery_id": .string("\(id)"),
-            "position": position.map { .integer($0) } ?? .null,
+            "position": .optional(position),
             "customer": .string(customer),
             "environment": .string(environment.rawValue),
             "product_id": .string(productID.text),
             "kind": .string(kind.rawValue),
             "credit": .optional(credit),
-            "units": units.map { .integer($0) } ?? .null,
+            "units": .optional(units),
             "turn": .integer(Int64(turn)),
             "reason": .string(reason),
             "order_id": .optional(orderID),
@@ -124,17 +112,14 @@ struct DeliveryRoutes: Sendable {
         let ids = try await limits.json(AcknowledgeBody.self, of: request).ids
         _ = try await apps.require(context.bundleID)
         // What is no number is no delivery either.
-        let results = try await deliveries(context).acknowledge(
-            ids.map { Int64($0.text) ?? 0 }, of: context.bundleID)
-        return Response([
-            "results": .array(
-                zip(ids, results).map { id, result in
-                    [
-                        "delivery_id": .string(id.text), "state": .string(result.state?.rawValue ?? "unknown"),
-                        "first": .bool(result.isFirst),
-                    ]
-                })
-        ])
+        let results = try await deliveries(context).acknowledge(ids.map { Int64($0.text) ?? 0 }, of: context.bundleID)
+        let answers: [JSONValue] = zip(ids, results).map { id, result in
+            [
+                "delivery_id": .string(id.text), "state": .string(result.state?.rawValue ?? "unknown"),
+                "first": .bool(result.isFirst),
+            ]
+        }
+        return Response(["results": .array(answers)])
     }
 
     private func skip(_ request: Request, _ context: AppContext) async throws -> Response {
@@ -172,16 +157,12 @@ private struct AcknowledgeBody: KnownFields {
 
     let ids: [ID]
 
-    enum CodingKeys: CodingKey, CaseIterable {
-        case ids
-    }
+    enum CodingKeys: CodingKey, CaseIterable { case ids }
 }
 
 /// The body of a skip.
 private struct SkipBody: KnownFields {
     let reason: String
 
-    enum CodingKeys: CodingKey, CaseIterable {
-        case reason
-    }
+    enum CodingKeys: CodingKey, CaseIterable { case reason }
 }

@@ -17,12 +17,6 @@ struct GetEvents: Sendable {
     let ledger: SubscriptionLedger
     let watch: FeedWatch
 
-    /// Creates a route over the feed of `ledger`.
-    init(ledger: SubscriptionLedger) {
-        self.ledger = ledger
-        watch = FeedWatch { try await ledger.feed.head() }
-    }
-
     func addRoute(to routes: KeyedRoutes) {
         let routes = routes.ofAnyApp(needing: .read, query: ["after", "feed", "limit", "wait"])
         routes.get("/v1/events") { request, context in
@@ -105,13 +99,8 @@ final class FeedWatch: Sendable {
     /// How long one query serves all callers, in milliseconds.
     static let ageMillisecondsMax = 40
 
-    private struct Memory {
-        var head: FeedHead?
-        var asked: ContinuousClock.Instant?
-    }
-
     private let read: @Sendable () async throws -> FeedHead
-    private let memory = Mutex(Memory())
+    private let memory = Mutex<(head: FeedHead?, asked: ContinuousClock.Instant?)>((nil, nil))
 
     /// Creates a watch that calls `read` when its last query is too old.
     init(read: @escaping @Sendable () async throws -> FeedHead) {

@@ -13,58 +13,16 @@ package struct HTTPServer: Service {
     /// The server's name in the responses.
     static let name = "perennial"
 
-    private let tracker: Tracker
-    private let metrics: MetricsRegistry
-    private let host: String
-    private let port: Int
-    private let logger: Logger
-    private let onListening: (@Sendable (Int) async -> Void)?
-    private let limits: ServerLimits
-    private let keys: KeyCache
-    private let servesAdmin: Bool
-
-    /// Creates a server for `tracker`.
-    /// - Parameters:
-    ///   - tracker: The tracker that verifies and answers.
-    ///   - metrics: The metrics of the process, which it serves and adds its own to.
-    ///   - host: The address to listen on.
-    ///   - port: The port to listen on; 0 takes a free one.
-    ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
-    ///   - files: The number of files that the process may have open; nil where there is no limit.
-    ///   - trustedProxies: The reverse proxies that say whose requests they pass on.
-    ///   - servesAdmin: Whether the pages under `/admin` are served too.
-    ///   - onListening: Called with the port once connections are accepted.
-    package init(
-        tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int, logger: Logger, files: OpenFiles? = nil,
-        trustedProxies: TrustedProxies = TrustedProxies(), servesAdmin: Bool = true,
-        onListening: (@Sendable (Int) async -> Void)? = nil
-    ) {
-        var limits = ServerLimits()
-        if let files { limits.connectionsMax = files.connectionsMax }
-        limits.trustedProxies = trustedProxies
-        self.init(
-            tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, onListening: onListening,
-            limits: limits,
-            keys: KeyCache { try await tracker.ledger.apps.key(withSecret: $0) }, servesAdmin: servesAdmin)
-    }
-
-    /// Creates a server with its own limits and keys, for tests.
-    init(
-        tracker: Tracker, metrics: MetricsRegistry = MetricsRegistry(), host: String = "127.0.0.1", port: Int = 0,
-        logger: Logger,
-        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyCache,
-        servesAdmin: Bool = true
-    ) {
-        self.tracker = tracker
-        self.metrics = metrics
-        self.host = host
-        self.port = port
-        self.logger = logger
-        self.onListening = onListening
-        self.limits = limits
-        self.keys = keys
-        self.servesAdmin = servesAdmin
-    }
+    let tracker: Tracker
+    var metrics = MetricsRegistry()
+    var host = "127.0.0.1"
+    /// The port to listen on; 0 takes a free one.
+    var port = 0
+    let logger: Logger
+    var onListening: (@Sendable (Int) async -> Void)?
+    let limits: ServerLimits
+    let keys: KeyCache
+    var servesAdmin = true
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
     package func run() async throws {
@@ -98,7 +56,8 @@ package struct HTTPServer: Service {
         let routes = brief.group().add(middleware: OffEventLoop())
         let keyed = KeyedRoutes(routes: routes, authenticator: authenticator)
         let uploads = ReceiptUploads(tracker: tracker, limits: limits)
-        let calls = DeviceCalls(orders: tracker.ledger.orders, limits: limits)
+        let calls = DeviceCalls(
+            ledger: tracker.ledger.orders, limits: limits.narrowed(bytesMax: DeviceCalls.bodyBytesMax))
         PostReceipt(uploads: uploads).addRoute(to: keyed)
         GetReceipt(ledger: tracker.ledger).addRoute(to: keyed)
         GetEntitlements(ledger: tracker.ledger, apps: apps, counters: counters)
@@ -111,16 +70,43 @@ package struct HTTPServer: Service {
         GetDeliveries(ledger: tracker.ledger, apps: apps).addRoute(to: keyed)
         DeliveryRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)
-        GetEvents(ledger: tracker.ledger).addRoute(to: keyed)
+        GetEvents(ledger: tracker.ledger, watch: FeedWatch { try await tracker.ledger.feed.head() }).addRoute(to: keyed)
         WebhookRoutes(tracker: tracker, limits: limits).addRoutes(to: keyed)
         PostNotification(tracker: tracker, metrics: metrics, limits: limits).addRoute(to: routes)
         PostOrderReceipt(uploads: uploads, calls: calls).addRoute(to: routes)
         PostOrderState(ledger: tracker.ledger, calls: calls).addRoute(to: routes)
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: brief)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
-        routes.addDescription()
+        routes.addFile("/openapi.yaml", type: "application/yaml", EmbeddedFiles.openapi, cachedSeconds: 3600)
         if servesAdmin { AdminSite(tracker: tracker, keys: keys, proxies: limits.trustedProxies).addRoutes(to: routes) }
         return router
+    }
+}
+
+extension HTTPServer {
+    /// Creates a server for `tracker`.
+    /// - Parameters:
+    ///   - tracker: The tracker that verifies and answers.
+    ///   - metrics: The metrics of the process, which it serves and adds its own to.
+    ///   - host: The address to listen on.
+    ///   - port: The port to listen on; 0 takes a free one.
+    ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
+    ///   - files: The number of files that the process may have open; nil where there is no limit.
+    ///   - trustedProxies: The reverse proxies that say whose requests they pass on.
+    ///   - servesAdmin: Whether the pages under `/admin` are served too.
+    ///   - onListening: Called with the port once connections are accepted.
+    package init(
+        tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int, logger: Logger, files: OpenFiles? = nil,
+        trustedProxies: TrustedProxies = TrustedProxies(), servesAdmin: Bool = true,
+        onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        var limits = ServerLimits()
+        if let files { limits.connectionsMax = files.connectionsMax }
+        limits.trustedProxies = trustedProxies
+        self.init(
+            tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, onListening: onListening,
+            limits: limits, keys: KeyCache { try await tracker.ledger.apps.key(withSecret: $0) },
+            servesAdmin: servesAdmin)
     }
 }
 
@@ -182,10 +168,9 @@ struct ServerLimits: Sendable {
     var bodyBytesMax = 8 * 1024 * 1024
     /// How long a whole body may take to arrive, in seconds.
     var bodySecondsMax = 60.0
-    /// The limits of one upload.
     var submission = SubmissionLimits()
-    /// How long an upload waits before Apple is asked again, in seconds: about a purchase that its answer lacks, and when
-    /// it had a temporary problem.
+    /// How long an upload waits before Apple is asked again, in seconds: about a purchase that its answer lacks, and
+    /// when it had a temporary problem.
     var absentSeconds: Double = 5
     /// How long the sender of a purchase waits at the most, in seconds.
     var purchaseSeconds: Double = 20
@@ -200,9 +185,16 @@ struct ServerLimits: Sendable {
     var headerFieldsMax = 100
     /// The most open connections. Further ones wait until one ends.
     var connectionsMax = connectionsWanted
-
     /// The reverse proxies that say whose requests they pass on, for limits of an address.
     var trustedProxies = TrustedProxies()
+
+    /// Returns the limits with at most these for the size of a body and the time until it has arrived.
+    func narrowed(bytesMax: Int, secondsMax: Double = .infinity) -> ServerLimits {
+        var limits = self
+        limits.bodyBytesMax = min(bodyBytesMax, bytesMax)
+        limits.bodySecondsMax = min(bodySecondsMax, secondsMax)
+        return limits
+    }
 
     /// How long the sender of an upload waits at the most, in seconds.
     func waitSeconds(for purpose: UploadPurpose) -> Double {
@@ -220,9 +212,8 @@ struct ServerLimits: Sendable {
 struct Health: Sendable {
     let ledger: SubscriptionLedger
 
-    /// Adds both routes. The first needs only microseconds.
+    /// Adds both routes. The first needs only microseconds, and no database.
     func addRoutes(to routes: RouterGroup<CallerContext>, brief: RouterGroup<CallerContext>) {
-        // It does not depend on the database.
         brief.get("/healthz") { _, _ in Response(["status": "alive"]) }
         routes.get("/readyz") { _, _ in try await readiness() }
     }
@@ -247,12 +238,12 @@ struct Health: Sendable {
 }
 
 extension RouterMethods where Context == CallerContext {
-    /// Adds `GET /openapi.yaml`: the description of this API, for people and generators.
-    func addDescription() {
-        get("/openapi.yaml") { _, _ in
+    /// Adds a file that is embedded in the program, and that a browser may cache for some seconds.
+    func addFile(_ path: RouterPath, type: String, _ text: String, cachedSeconds: Int) {
+        get(path) { _, _ in
             Response(
-                status: .ok, headers: [.contentType: "application/yaml", .cacheControl: "public, max-age=3600"],
-                body: ResponseBody(byteBuffer: ByteBuffer(string: EmbeddedFiles.openapi)))
+                status: .ok, headers: [.contentType: type, .cacheControl: "public, max-age=\(cachedSeconds)"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
         }
     }
 }
@@ -275,7 +266,6 @@ extension Response {
         var fields = headers
         if !fields.contains(.contentType) { fields.append(.init(name: .contentType, value: "application/json")) }
         if !fields.contains(.cacheControl) { fields.append(.init(name: .cacheControl, value: "no-store")) }
-        self.init(
-            status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: text.bytes)))
+        self.init(status: status, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: text.bytes)))
     }
 }

@@ -11,11 +11,9 @@ import Tracking
 /// One that cannot be verified decides nothing: a caller who knows the address can at most make us ask Apple once a
 /// minute about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
 struct PostNotification: Sendable {
-    /// The largest body, in bytes. Version 1 contains up to 100 rows and a whole receipt; Apple's bodies stay far below
-    /// this.
+    /// The largest body, in bytes. Version 1 contains up to 100 rows and a whole receipt, and stays far below this.
     static let bodyBytesMax = 1024 * 1024
-    /// How long a body may take to arrive, in seconds. Apple's arrive within a second or two; a slower one is not
-    /// Apple's.
+    /// How long a body may take to arrive, in seconds. Apple's arrive within a second or two.
     static let bodySecondsMax = 10.0
     /// The rate limit of an app in each process: far more than Apple sends, and little enough for the database.
     static let rate = RequestRate(perSecond: 200, burst: 2000)
@@ -25,30 +23,18 @@ struct PostNotification: Sendable {
 
     let tracker: Tracker
     let metrics: MetricsRegistry
-    private let limits: ServerLimits
-    private let limiter: RateLimiter<Int32>
+    let limits: ServerLimits
+    var limiter = RateLimiter<Int32>()
     private let chainLimiter = RateLimiter<Int32>()
 
-    init(
-        tracker: Tracker, metrics: MetricsRegistry, limits: ServerLimits, limiter: RateLimiter<Int32> = RateLimiter()
-    ) {
-        self.metrics = metrics
-        self.tracker = tracker
-        self.limiter = limiter
-        var limits = limits
-        limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
-        limits.bodySecondsMax = min(limits.bodySecondsMax, Self.bodySecondsMax)
-        self.limits = limits
-    }
-
     func addRoute(to routes: some RouterMethods<CallerContext>) {
+        let limits = limits.narrowed(bytesMax: Self.bodyBytesMax, secondsMax: Self.bodySecondsMax)
         routes.post("/v1/notifications/{token}") { request, context in
             let app = try await app(at: try context.parameters.decoded("token"))
             if let seconds = limiter.secondsToWait(of: app.id, at: Self.rate) {
-                throw Problem(
-                    .tooMany,
+                throw Problem.tooMany(
                     "The server accepts at most \(Int(Self.rate.perSecond)) notifications a second for an app.",
-                    headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+                    seconds)
             }
             let body = Array(try await limits.body(of: request).readableBytesView)
             let notification = try UnverifiedNotification(notification: body)
@@ -91,19 +77,17 @@ struct PostNotification: Sendable {
     ) async throws -> KeptNotificationAnswer {
         let intake = tracker.ledger.intake
         let verdict = try await tracker.ledger.apps.checkPassword(Self.password(in: body), of: app.bundleID)
-        if verdict == .wrong {
+        guard verdict != .wrong else {
             try await intake.keep(notification, for: app, because: .wrongPassword)
             return KeptNotificationAnswer(
                 verification: .unverified, effect: .wrongPassword,
                 reason: "Its password is not the app's shared secret.")
         }
-        if verdict == .right {
-            return KeptNotificationAnswer(
-                verification: .password, effect: try await intake.keep(notification, for: app))
-        }
-        return KeptNotificationAnswer(
-            verification: .unverified, effect: try await intake.keep(notification, for: app),
-            reason: "Notifications of version 1 are not signed.")
+        let effect = try await intake.keep(notification, for: app)
+        return verdict == .right
+            ? KeptNotificationAnswer(verification: .password, effect: effect)
+            : KeptNotificationAnswer(
+                verification: .unverified, effect: effect, reason: "Notifications of version 1 are not signed.")
     }
 
     /// The longest password, in bytes.
@@ -121,10 +105,8 @@ struct PostNotification: Sendable {
     private func count(
         _ notification: UnverifiedNotification, about app: NotifiedApp, _ kept: KeptNotificationAnswer
     ) {
-        let labels = [
-            ("app", app.bundleID.text), ("version", "\(notification.version.rawValue)"),
-            ("effect", kept.effect.rawValue),
-        ]
+        let version = "\(notification.version.rawValue)"
+        let labels = [("app", app.bundleID.text), ("version", version), ("effect", kept.effect.rawValue)]
         metrics.counter(.notifications, labels).increment()
     }
 
@@ -262,15 +244,9 @@ extension JSONValue {
 
 /// The answer to a notification that was stored.
 struct KeptNotificationAnswer: Sendable {
-    /// How far the notification is believed.
-    enum Verification: String, Sendable {
-        /// Apple signed it, and it is about this app.
-        case verified
-        /// It has the app's shared secret.
-        case password
-        /// Nothing shows that it is Apple's.
-        case unverified
-    }
+    /// How far the notification is believed: Apple signed it, it has the app's shared secret, or nothing shows that it
+    /// is Apple's.
+    enum Verification: String, Sendable { case verified, password, unverified }
 
     let verification: Verification
     let effect: NotificationEffect
@@ -280,7 +256,7 @@ struct KeptNotificationAnswer: Sendable {
     var response: Response {
         Response([
             "verification": .string(verification.rawValue), "effect": .string(effect.rawValue),
-            "reason": reason.map { .string($0) } ?? .null,
+            "reason": .optional(reason),
         ])
     }
 }

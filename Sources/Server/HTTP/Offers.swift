@@ -43,8 +43,7 @@ private struct SignBody: KnownFields {
         case customer
         case productID = "product_id"
         case offerID = "offer_id"
-        case order
-        case form
+        case order, form
     }
 
     var request: OfferRequest {
@@ -65,11 +64,11 @@ extension ProductOnOffer {
             "product_id": .string(product.id.text),
             "kind": .optional(product.kind?.rawValue),
             "group": .optional(product.group),
-            "level": product.level.map { .integer(Int64($0)) } ?? .null,
+            "level": .optional(product.level.map { Int64($0) }),
             "period": .optional(product.period),
             "owned": .bool(isOwned),
             "credit": .optional(product.credit?.name),
-            "units": product.credit.map { .integer(Int64($0.units)) } ?? .null,
+            "units": .optional(product.credit.map { Int64($0.units) }),
             "replaces": .optional(replaces?.text),
             "introductory_eligible": .optional(isIntroductoryEligible),
             "offers": .array(offers.map(\.json)),
@@ -79,9 +78,7 @@ extension ProductOnOffer {
 
 extension ProductOnOffer.Offer {
     fileprivate var json: JSONValue {
-        [
-            "offer_id": .string(id), "eligible": .bool(refusal == nil), "reason": .optional(refusal?.rawValue),
-        ]
+        ["offer_id": .string(id), "eligible": .bool(refusal == nil), "reason": .optional(refusal?.rawValue)]
     }
 }
 
@@ -98,7 +95,7 @@ extension OfferAnswer {
             "reason": .optional(refusal?.rawValue),
             "key_id": .optional(signature?.keyID),
             "nonce": .optional(signature?.nonce),
-            "timestamp": signature.map { .integer($0.signedAt.milliseconds) } ?? .null,
+            "timestamp": .optional(signature?.signedAt.milliseconds),
             "signature": .optional(signature?.text(as: .classic)),
             "app_account_token": .optional(signature?.appAccountToken),
             "jws": .optional(signature?.text(as: .jws)),

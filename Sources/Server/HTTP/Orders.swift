@@ -24,7 +24,7 @@ struct OrderRoutes: Sendable {
     private func place(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(OrderBody.self, of: request)
         _ = try await apps.require(context.bundleID)
-        guard let key = request.idempotencyKey, !key.isEmpty else {
+        guard let key = request.headers[.idempotencyKey], !key.isEmpty else {
             throw Problem(
                 .invalid, "The header Idempotency-Key is missing; send a UUID, and the same one when you repeat this.")
         }
@@ -92,20 +92,14 @@ private struct OrderBody: KnownFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case customer
         case productID = "product_id"
-        case quantity
-        case price
-        case currency
-        case device
+        case quantity, price, currency, device
     }
 
     var request: OrderRequest {
         get throws {
-            guard currency?.isCurrency ?? true else {
-                throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
-            }
-            return OrderRequest(
+            OrderRequest(
                 customer: customer, productID: ProductID(productID), quantity: quantity?.count ?? 1,
-                priceMilliunits: price?.count, currency: currency?.uppercased(), device: device)
+                priceMilliunits: price?.count, currency: try currency?.asCurrency(), device: device)
         }
     }
 }
@@ -175,13 +169,7 @@ struct PostOrderReceipt: Sendable {
                 "reason": "The check is pending; send the receipt again after retry_after_s.",
             ]
             return Response(.object(own.merging(result.deviceMembers) { own, _ in own }), status: .accepted)
-        case .rejected(let settled, let result):
-            throw Problem(
-                .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
-                members: result.deviceMembers.merging([
-                    "receipt_id": .string(settled.receiptID.description),
-                    "outcome": .string(settled.outcome.rawValue),
-                ]) { _, own in own })
+        case .rejected(let settled, let result): throw Problem(rejecting: settled, result.deviceMembers)
         }
     }
 }
@@ -215,9 +203,7 @@ private struct OrderReceiptBody: KnownFields {
     /// The proof over the decoded receipt.
     let proof: String
 
-    enum CodingKeys: CodingKey, CaseIterable {
-        case receipt, proof
-    }
+    enum CodingKeys: CodingKey, CaseIterable { case receipt, proof }
 }
 
 /// `POST /v1/orders/{id}/state`: a device reports where its payment is.
@@ -263,9 +249,7 @@ private struct StateBody: KnownFields {
         }
     }
 
-    enum CodingKeys: CodingKey, CaseIterable {
-        case state, code, proof
-    }
+    enum CodingKeys: CodingKey, CaseIterable { case state, code, proof }
 }
 
 /// The calls of devices about orders. A device has no API key: a proof made with the order's key shows that a call is
@@ -282,8 +266,8 @@ struct DeviceCalls: Sendable {
     /// The problem of an unknown order and of a wrong proof: a device learns no more.
     static let refused = Problem(.proofRefused, "No order of this id has a key that makes this proof.")
 
-    private let ledger: LedgerOrders
-    private let limits: ServerLimits
+    let ledger: LedgerOrders
+    let limits: ServerLimits
     private let orders = RateLimiter<String>()
     private let failures = RateLimiter<SourceAddress>()
     private let wrongProofs = RateLimiter<WrongProof>()
@@ -292,13 +276,6 @@ struct DeviceCalls: Sendable {
     private struct WrongProof: Hashable {
         let address: SourceAddress
         let order: String
-    }
-
-    init(orders: LedgerOrders, limits: ServerLimits) {
-        var limits = limits
-        limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
-        self.limits = limits
-        ledger = orders
     }
 
     /// Returns the body of a call about an order that `isProved` accepts. Throws a problem for any other, and for one
@@ -326,15 +303,11 @@ struct DeviceCalls: Sendable {
             if isCallers { _ = wrongProofs.secondsToWait(of: asked, at: Self.wrongProofRate) }
             guard isCallers, let seconds = failures.secondsToWait(of: address, at: Self.failureRate)
             else { throw error }
-            throw Self.tooMany("Too many calls from this address failed.", seconds)
+            throw Problem.tooMany("Too many calls from this address failed.", seconds)
         }
         if let seconds = orders.secondsToWait(of: order, at: Self.orderRate) {
-            throw Self.tooMany("A device calls at most 10 times a minute about an order.", seconds)
+            throw Problem.tooMany("A device calls at most 10 times a minute about an order.", seconds)
         }
         return body
-    }
-
-    private static func tooMany(_ detail: String, _ seconds: Double) -> Problem {
-        Problem(.tooMany, detail, headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
     }
 }

@@ -7,10 +7,8 @@ import Tracking
 
 /// An error in the form of RFC 9457: `application/problem+json`.
 struct Problem: Error, Sendable {
-    /// The kind of error, which decides the HTTP status.
     let kind: Kind
-    /// One sentence that says what failed, where, and what to do. It never contains a secret, a receipt or an internal
-    /// detail.
+    /// One sentence that says what failed, where, and what to do, without a secret, a receipt or an internal detail.
     let detail: String
     /// Headers of the response.
     var headers: HTTPFields = [:]
@@ -20,7 +18,6 @@ struct Problem: Error, Sendable {
     /// The longest detail, in characters. A longer one is cut, because it only repeats the caller's own input.
     private static let detailCharactersMax = 600
 
-    /// Creates a problem with its detail.
     init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
         self.kind = kind
         let detail = detail.runnableHere
@@ -30,13 +27,10 @@ struct Problem: Error, Sendable {
         self.members = members
     }
 
-    /// The media type of every problem's body (RFC 9457, section 3).
-    static let mediaType = "application/problem+json"
-
     /// Returns the problem as the response to the request with the given id.
     func response(requestID: String) -> Response {
         var fields = headers
-        fields[.contentType] = Self.mediaType
+        fields[.contentType] = "application/problem+json"
         return Response(json(requestID: requestID), status: kind.status, headers: fields)
     }
 
@@ -52,9 +46,7 @@ struct Problem: Error, Sendable {
         body.merge(members) { own, _ in own }
         return .object(body)
     }
-}
 
-extension Problem {
     /// Returns the problem for a bundle id that no app has.
     static func unknownApp(_ bundleID: String) -> Problem {
         Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
@@ -64,10 +56,16 @@ extension Problem {
     static func unavailable(_ detail: String, retryAfterSeconds: Int) -> Problem {
         Problem(.unavailable, detail, headers: [.retryAfter: String(max(1, retryAfterSeconds))])
     }
+
+    /// Returns the problem for a call that a rate limit holds back for some seconds.
+    static func tooMany(_ detail: String, _ seconds: Double) -> Problem {
+        Problem(.tooMany, detail, headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+    }
 }
 
 extension Problem {
-    /// The kinds of problem. The raw value ends the problem's `type`, which programs may compare.
+    /// The kinds of problem, each with its HTTP status. The raw value ends the problem's `type`, which programs may
+    /// compare.
     enum Kind: String, CaseIterable, Sendable {
         case invalid
         case unauthenticated
@@ -87,44 +85,29 @@ extension Problem {
         case failed
         case unavailable
 
-        var status: HTTPResponse.Status {
-            switch self {
-            case .invalid: .badRequest
-            case .unauthenticated: .unauthorized
-            case .forbidden, .proofRefused: .forbidden
-            case .notFound, .unknownApp: .notFound
-            case .methodNotAllowed: .methodNotAllowed
-            case .timedOut: .requestTimeout
-            case .conflict, .otherFeed: .conflict
-            case .tooLarge: .contentTooLarge
-            case .notAReceipt, .receiptRejected: .unprocessableContent
-            case .unsupportedMedia: .unsupportedMediaType
-            case .tooMany: .tooManyRequests
-            case .failed: .internalServerError
-            case .unavailable: .serviceUnavailable
-            }
-        }
-
+        var status: HTTPResponse.Status { answer.status }
         /// A short title that is the same for every occurrence.
-        var title: String {
+        var title: String { answer.title }
+
+        private var answer: (status: HTTPResponse.Status, title: String) {
             switch self {
-            case .invalid: "The request cannot be used"
-            case .unauthenticated: "An API key is needed"
-            case .forbidden: "The API key may not do this"
-            case .notFound: "There is nothing here"
-            case .unknownApp: "The app is not registered"
-            case .methodNotAllowed: "The method is not answered here"
-            case .timedOut: "The request took too long to arrive"
-            case .conflict: "What is stored rules this out"
-            case .proofRefused: "The proof is not of this order"
-            case .otherFeed: "The cursor is of another feed"
-            case .tooLarge: "The body is too large"
-            case .notAReceipt: "This is not a receipt"
-            case .receiptRejected: "Apple does not vouch for the receipt"
-            case .unsupportedMedia: "The body is not JSON"
-            case .tooMany: "Too many requests"
-            case .failed: "Something went wrong here"
-            case .unavailable: "Try again later"
+            case .invalid: (.badRequest, "The request cannot be used")
+            case .unauthenticated: (.unauthorized, "An API key is needed")
+            case .forbidden: (.forbidden, "The API key may not do this")
+            case .notFound: (.notFound, "There is nothing here")
+            case .unknownApp: (.notFound, "The app is not registered")
+            case .methodNotAllowed: (.methodNotAllowed, "The method is not answered here")
+            case .timedOut: (.requestTimeout, "The request took too long to arrive")
+            case .conflict: (.conflict, "What is stored rules this out")
+            case .otherFeed: (.conflict, "The cursor is of another feed")
+            case .proofRefused: (.forbidden, "The proof is not of this order")
+            case .tooLarge: (.contentTooLarge, "The body is too large")
+            case .notAReceipt: (.unprocessableContent, "This is not a receipt")
+            case .receiptRejected: (.unprocessableContent, "Apple does not vouch for the receipt")
+            case .unsupportedMedia: (.unsupportedMediaType, "The body is not JSON")
+            case .tooMany: (.tooManyRequests, "Too many requests")
+            case .failed: (.internalServerError, "Something went wrong here")
+            case .unavailable: (.serviceUnavailable, "Try again later")
             }
         }
     }
@@ -146,7 +129,11 @@ extension Problem {
         case let error as LedgerError: self = Problem(telling: error)
         case let error as DecodingError: self = Problem(telling: error)
         case let error as any HTTPResponseError: self = Problem(status: error.status)
-        default: self = Problem(telling: error.storageFailure)
+        default:
+            let seconds = error.storageFailure?.retryAfterSeconds
+            self =
+                seconds.map { .unavailable("The database cannot answer at the moment.", retryAfterSeconds: $0) }
+                ?? .unexplained
         }
     }
 
@@ -166,13 +153,6 @@ extension Problem {
                 "The server cannot use its database as it is set up; the server's log has the reason.",
                 retryAfterSeconds: 30)
         }
-    }
-
-    private init(telling failure: StorageFailure?) {
-        let seconds = failure?.retryAfterSeconds
-        self =
-            seconds.map { .unavailable("The database cannot answer at the moment.", retryAfterSeconds: $0) }
-            ?? .unexplained
     }
 
     /// Names the field but never repeats a value of the body, because a value may be a receipt.
@@ -214,12 +194,10 @@ extension Problem {
 struct ProblemMiddleware: RouterMiddleware {
     /// Where requests are counted; nil counts none.
     var counters: RequestCounters?
-    /// Whether the server has pages.
     var servesAdmin = false
 
     nonisolated(nonsending) func handle(
-        _ request: Request, context: CallerContext,
-        next: (Request, CallerContext) async throws -> Response
+        _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
         let requestID = request.headers.givenRequestID ?? RequestID.next()
@@ -235,15 +213,12 @@ struct ProblemMiddleware: RouterMiddleware {
             response = try answer(problem, to: request, requestID)
         }
         response.headers[.requestID] = requestID
-        let elapsed = ContinuousClock.now - start
-        counters?.count(
-            .init(method: request.method, route: context.endpointPath ?? "none", status: response.status.code),
-            elapsed: elapsed)
+        let (elapsed, route) = (ContinuousClock.now - start, context.endpointPath ?? "none")
+        counters?.count(.init(method: request.method, route: route, status: response.status.code), elapsed: elapsed)
         context.logger.debug(
             "answered",
             metadata: [
-                "request_id": "\(requestID)", "method": "\(request.method.rawValue)",
-                "route": "\(context.endpointPath ?? "none")",
+                "request_id": "\(requestID)", "method": "\(request.method.rawValue)", "route": "\(route)",
                 "status": "\(response.status.code)", "elapsed_us": "\(elapsed.microseconds)",
             ])
         return response
@@ -281,13 +256,6 @@ extension Duration {
     }
 }
 
-extension HTTPFields.Element.Name {
-    /// The header with the request's id in the caller's log and in ours.
-    // The name is a token of RFC 9110, so the initializer cannot fail.
-    // swift-format-ignore: NeverForceUnwrap
-    static let requestID = Self("X-Request-Id")!
-}
-
 /// The ids of requests whose callers gave none.
 enum RequestID {
     private static let latest = Atomic(UInt64.random(in: 0 ... .max))
@@ -301,9 +269,6 @@ extension HTTPFields {
 
     /// The id that the caller gave the request, if it is safe in a log and a header unchanged.
     var givenRequestID: String? {
-        guard let id = self[.requestID], (1...Self.requestIDCharactersMax).contains(id.utf8.count),
-            id.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { return nil }
-        return id
+        self[.requestID].flatMap { $0.isVisibleASCII(bytesMax: Self.requestIDCharactersMax) ? $0 : nil }
     }
 }

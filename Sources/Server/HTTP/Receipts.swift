@@ -33,22 +33,17 @@ struct PostReceipt: Sendable {
             id: order.id, isProved: false, transactionID: question.transactionID.map { TransactionID($0) })
     }
 
-    private func response(to submission: Submission, _ customer: String, _ answer: UploadAnswer) async throws
-        -> Response
-    {
+    private func response(
+        to submission: Submission, _ customer: String, _ answer: UploadAnswer
+    ) async throws -> Response {
         switch answer {
         case .verified(let settled, let owner, let result):
             return try await verified(submission, customer, settled, of: owner ?? customer, result)
         case .waiting(let receiptID, let outcome, let reason, let result):
             return accepted(submission, customer, receiptID, outcome: outcome, reason: reason, result)
         case .rejected(let settled, let result):
-            throw Problem(
-                .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
-                headers: [.location: GetReceipt.path(of: settled.receiptID, in: submission.bundleID)],
-                members: result.members.merging([
-                    "receipt_id": .string(settled.receiptID.description),
-                    "outcome": .string(settled.outcome.rawValue),
-                ]) { _, own in own })
+            let path = GetReceipt.path(of: settled.receiptID, in: submission.bundleID)
+            throw Problem(rejecting: settled, result.members, headers: [.location: path])
         }
     }
 
@@ -84,11 +79,8 @@ struct PostReceipt: Sendable {
         _ result: UploadResult
     ) -> Response {
         let own: [String: JSONValue] = [
-            "app": .string(submission.bundleID.text),
-            "customer": .string(customer),
-            "receipt_id": .string(receiptID.description),
-            "outcome": .string(outcome),
-            "reason": .string(reason),
+            "app": .string(submission.bundleID.text), "customer": .string(customer),
+            "receipt_id": .string(receiptID.description), "outcome": .string(outcome), "reason": .string(reason),
         ]
         return Response(
             .object(own.merging(result.members) { own, _ in own }), status: .accepted,
@@ -135,23 +127,20 @@ extension PostReceipt {
                 guard purpose != .purchase || order != nil || forTransactionID != nil else {
                     throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
                 }
-                guard forTransactionID.map(Self.isTransactionID) ?? true else {
+                guard forTransactionID?.isVisibleASCII(bytesMax: Self.transactionBytesMax) ?? true else {
                     throw Problem(.invalid, "The body's for_transaction_id is not an id of Apple's.")
                 }
                 return UploadQuestion(purpose: purpose, orderID: order, transactionID: forTransactionID)
             }
         }
 
-        private static let storefrontCharactersMax = 32
-        /// The longest id of a transaction, in bytes.
+        private static let storefrontBytesMax = 32
         private static let transactionBytesMax = 64
 
         /// Returns the submission for an app. Throws a problem when a field cannot be stored.
         func submission(for bundleID: BundleID) throws -> Submission {
-            guard currency?.isCurrency ?? true else {
-                throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
-            }
-            guard storefront.map(Self.isStorefront) ?? true else {
+            let currency = try currency?.asCurrency()
+            guard storefront?.isVisibleASCII(bytesMax: Self.storefrontBytesMax) ?? true else {
                 throw Problem(
                     .invalid, "The body's storefront is not a storefront of the App Store, like USA or 143441.")
             }
@@ -162,16 +151,7 @@ extension PostReceipt {
             }
             return Submission(
                 bundleID: bundleID, customer: customer, subject: subject, storefront: storefront,
-                priceMilliunits: price?.count, currency: currency?.uppercased())
-        }
-
-        private static func isTransactionID(_ text: String) -> Bool {
-            (1...transactionBytesMax).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
-        }
-
-        private static func isStorefront(_ text: String) -> Bool {
-            (1...storefrontCharactersMax).contains(text.utf8.count)
-                && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+                priceMilliunits: price?.count, currency: currency)
         }
     }
 }
@@ -203,6 +183,18 @@ extension OwnershipAnswer {
         case .transferred: ["answer": "transferred", "reason": nil]
         case .refused(let reason): ["answer": "refused", "reason": .string(reason)]
         }
+    }
+}
+
+extension Problem {
+    /// Creates the problem of a receipt that Apple does not vouch for, with what its sender may know.
+    init(rejecting settled: Settled, _ members: [String: JSONValue], headers: HTTPFields = [:]) {
+        let own: [String: JSONValue] = [
+            "receipt_id": .string(settled.receiptID.description), "outcome": .string(settled.outcome.rawValue),
+        ]
+        self.init(
+            .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.", headers: headers,
+            members: own.merging(members) { own, _ in own })
     }
 }
 
@@ -242,14 +234,12 @@ struct ReceiptUploads: Sendable {
         }
     }
 
-    private func answer(
-        to upload: WaitingUpload, _ first: Settled, of name: String?
-    ) async throws -> UploadAnswer {
+    private func answer(to upload: WaitingUpload, _ first: Settled, of name: String?) async throws -> UploadAnswer {
         let (settled, result) = try await settledAtLast(first, upload)
         switch settled.outcome {
         case .verified:
-            guard let result else { return .verified(settled, customer: name, try await self.result(upload, settled)) }
-            return .verified(settled, customer: name, result)
+            let present = if let result { result } else { try await self.result(upload, settled) }
+            return .verified(settled, customer: name, present)
         // Apple refused our secret, which says nothing about the receipt. An earlier repetition would be refused too.
         case .rejected where settled.refusal == .wrongSecret:
             return .waiting(
@@ -271,9 +261,7 @@ struct ReceiptUploads: Sendable {
 
     /// Asks Apple once more where the answer lacks what was just bought, because its answers lag behind a purchase, and
     /// where Apple has a temporary problem of its own. Returns the result too where it was read.
-    private func settledAtLast(
-        _ settled: Settled, _ upload: WaitingUpload
-    ) async throws -> (Settled, UploadResult?) {
+    private func settledAtLast(_ settled: Settled, _ upload: WaitingUpload) async throws -> (Settled, UploadResult?) {
         let result = settled.outcome == .verified ? try await result(upload, settled) : nil
         let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
         guard isUnsure || result?.mayChangeSoon == true else { return (settled, result) }

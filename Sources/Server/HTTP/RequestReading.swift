@@ -105,29 +105,13 @@ extension SingleValueDecodingContainer {
 }
 
 extension Request {
-    /// The key by which a caller's repetition of a request is known; nil where there is none.
-    var idempotencyKey: String? { HTTPField.Name("Idempotency-Key").flatMap { headers[$0] } }
-
     /// Throws a problem when the query has an unknown name.
     func requireQuery(known: [String]) throws {
         guard uri.query != nil else { return }
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }
         try Problem.refuseUnknown(given, known: known, as: "query's")
     }
-}
 
-extension Problem {
-    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one.
-    fileprivate static func refuseUnknown(_ given: [String], known: [String], as place: String) throws {
-        guard let unknown = given.filter({ !known.contains($0) }).min() else { return }
-        let hint =
-            known.nearest(to: unknown).map { "the nearest name is \($0)." }
-            ?? (known.isEmpty ? "there is none to give." : "known are \(known.joined(separator: ", ")).")
-        throw Problem(.invalid, "Nothing reads the \(place) \(unknown); \(hint)")
-    }
-}
-
-extension Request {
     /// Returns an instant of the query, or nil when it is absent. Throws a problem when it is invalid.
     func instant(_ name: String) throws -> Instant? {
         try uri.queryParameters.get(name).map { try Instant(asked: $0, as: "The query's \(name)") }
@@ -143,23 +127,17 @@ extension Request {
         }
         return min(number, highest)
     }
-}
 
-extension Instant {
-    /// PostgreSQL can represent every instant between these. No receipt is older or lasts longer.
-    private static let earliest = Instant(milliseconds: 0)
-    private static let latest = Instant(milliseconds: 253_402_300_799_999)
-
-    /// Reads an instant that a caller gave: ISO 8601, between 1970 and 9999. Throws a problem for anything else.
-    init(asked text: String, as name: String) throws {
-        guard let instant = Instant(iso8601: text), Self.earliest <= instant, instant <= Self.latest else {
-            throw Problem(.invalid, "\(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
+    /// Returns a word of the query, or nil when it is absent. Throws a problem for a word that is not one of the known.
+    func word<Word: RawRepresentable<String> & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word? {
+        guard let text = uri.queryParameters.get(name) else { return nil }
+        guard let word = Word(rawValue: text) else {
+            let known = Word.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem(.invalid, "The query's \(name) is not one of \(known).")
         }
-        self = instant
+        return word
     }
-}
 
-extension Request {
     /// Throws a problem for a path with an empty part. The router takes `customers//entitlements` for
     /// `customers/entitlements`, so a caller without an id would get the data of a customer named `entitlements`.
     func requireWholePath() throws {
@@ -177,6 +155,61 @@ extension Request {
         }
         guard isWhole else { throw Problem(.notFound, "The path has an empty part, such as a customer without an id.") }
     }
+}
+
+extension Problem {
+    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one.
+    fileprivate static func refuseUnknown(_ given: [String], known: [String], as place: String) throws {
+        guard let unknown = given.filter({ !known.contains($0) }).min() else { return }
+        let hint =
+            known.nearest(to: unknown).map { "the nearest name is \($0)." }
+            ?? (known.isEmpty ? "there is none to give." : "known are \(known.joined(separator: ", ")).")
+        throw Problem(.invalid, "Nothing reads the \(place) \(unknown); \(hint)")
+    }
+}
+
+extension Instant {
+    /// PostgreSQL can represent every instant between these. No receipt is older or lasts longer.
+    private static let allowed = Instant(milliseconds: 0)...Instant(milliseconds: 253_402_300_799_999)
+
+    /// Reads an instant that a caller gave: ISO 8601, between 1970 and 9999. Throws a problem for anything else.
+    init(asked text: String, as name: String) throws {
+        guard let instant = Instant(iso8601: text), Self.allowed.contains(instant) else {
+            throw Problem(.invalid, "\(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
+        }
+        self = instant
+    }
+}
+
+extension String {
+    /// Returns whether it has 1 to `bytesMax` bytes of visible ASCII, so that headers and logs may hold it unchanged.
+    func isVisibleASCII(bytesMax: Int = .max) -> Bool {
+        (1...bytesMax).contains(utf8.count) && utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+
+    /// Returns a currency of a body in capitals. Throws a problem for what is none.
+    func asCurrency() throws -> String {
+        guard isCurrency else {
+            throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")
+        }
+        return uppercased()
+    }
+}
+
+// The names are tokens of RFC 9110, so the initializers cannot fail.
+// swift-format-ignore: NeverForceUnwrap
+extension HTTPFields.Element.Name {
+    /// The key by which a caller's repetition of a request is known.
+    static let idempotencyKey = Self("Idempotency-Key")!
+    /// The request's id in the caller's log and in ours.
+    static let requestID = Self("X-Request-Id")!
+    static let rateLimit = Self("RateLimit-Limit")!
+    static let rateLimitRemaining = Self("RateLimit-Remaining")!
+    static let rateLimitReset = Self("RateLimit-Reset")!
+    static let forwardedFor = Self("X-Forwarded-For")!
+    static let forwardedProtocol = Self("X-Forwarded-Proto")!
+    static let fetchSite = Self("Sec-Fetch-Site")!
+    static let referrerPolicy = Self("Referrer-Policy")!
 }
 
 extension Parameters {

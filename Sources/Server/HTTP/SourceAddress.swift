@@ -19,8 +19,10 @@ extension SourceAddress {
     /// Creates the source of an address of 4 or 16 bytes; without an address of any other number.
     init(ip bytes: [UInt8]) {
         switch bytes.count {
-        case 4: self.init(v4: bytes)
-        case 16: self.init(v6: bytes)
+        case 4: self.init(bytes: bytes, isLoopback: bytes.first == 127)
+        case 16:
+            let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+            self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
         default: self.init(bytes: [], isLoopback: false)
         }
     }
@@ -29,13 +31,6 @@ extension SourceAddress {
     init?(_ text: String) {
         guard let address = IPAddress(text) else { return nil }
         self.init(ip: address.unmapped.bytes)
-    }
-
-    private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
-
-    private init(v6 bytes: [UInt8]) {
-        let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
-        self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
     }
 
     /// The address in its usual notation.
@@ -133,7 +128,6 @@ package struct OpenFiles: Sendable, Hashable {
     /// Files that the event loop of each processor needs.
     private static let filesOfAnEventLoop = 4
 
-    /// The limit of open files.
     package let count: Int
     var processors = System.coreCount
 
@@ -161,8 +155,7 @@ package struct OpenFiles: Sendable, Hashable {
 
     /// The most connections that the server accepts.
     var connectionsMax: Int {
-        min(ServerLimits.connectionsWanted, max(16, count - callsMax - Self.othersMax - overhead))
+        let others = Self.othersMax + processors * Self.filesOfAnEventLoop
+        return min(ServerLimits.connectionsWanted, max(16, count - callsMax - others))
     }
-
-    private var overhead: Int { processors * Self.filesOfAnEventLoop }
 }

@@ -5,7 +5,7 @@ import Subscriptions
 import Tracking
 
 /// Why a device sends a receipt.
-enum UploadPurpose: String, Decodable, Sendable {
+enum UploadPurpose: String, Sendable {
     /// It has just bought something, and waits for it.
     case purchase
     /// The app was launched.
@@ -27,8 +27,8 @@ struct UploadQuestion: Sendable {
 struct UploadResult: Sendable {
     /// Whether what the device asked for is there.
     enum Word: String {
-        /// The order is paid; without one it is stored, not revoked, and this customer's; for other purposes: the receipt
-        /// is valid.
+        /// The order is paid; without one, the purchase is stored, not revoked, and this customer's; for other purposes,
+        /// the receipt is valid.
         case succeeded
         /// There is no verdict yet, or the payment is deferred.
         case pending
@@ -55,24 +55,18 @@ struct UploadResult: Sendable {
 }
 
 extension UploadResult {
-    /// The result while there is no verdict.
-    ///
-    /// - Parameter heldSeconds: For how long the receipt cannot be asked about, or should not.
+    /// The result while there is no verdict. The receipt cannot be asked about for `heldSeconds`, or should not be.
     static func pending(order: Order?, heldSeconds: Int? = nil) -> UploadResult {
         var result = UploadResult(word: .pending, advice: .retry, order: order)
         if let heldSeconds { result.retrySeconds = Int64(heldSeconds) }
         return result
     }
 
-    /// Seconds after which a receipt that Apple refused is worth another try.
-    private static let refusedRetrySeconds: Int64 = 60
-
-    /// The result of a refusal.
+    /// The result of a refusal, which may be worth another try after a minute.
     static func refused(_ repetition: Settled.Repetition, order: Order?) -> UploadResult {
         switch repetition {
         case .vain: UploadResult(word: .failed, advice: nil, order: order)
-        case .later, .soon:
-            UploadResult(word: .failed, advice: .retry, retrySeconds: refusedRetrySeconds, order: order)
+        case .later, .soon: UploadResult(word: .failed, advice: .retry, retrySeconds: 60, order: order)
         }
     }
 
@@ -131,7 +125,7 @@ extension UploadResult {
             "order": order?.json ?? .null,
             "purchases": .array(contents.items.filter { !$0.isPeriod }.map(\.json)),
             "result": .string(word.rawValue),
-            "retry_after_s": advice == .retry ? .integer(retrySeconds) : .null,
+            "retry_after_s": .optional(advice == .retry ? retrySeconds : nil),
         ]
     }
 }
@@ -164,23 +158,18 @@ struct GetReceipt: Sendable {
     func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
             let id = try context.parameters.decoded("id")
-            guard let number = Int64(id), let receipt = try await stored(ReceiptID(number), in: context.bundleID) else {
-                throw Problem(.notFound, "The app \(context.bundleID) has no receipt \(id).")
-            }
+            guard let number = Int64(id),
+                let receipt = try await ledger.customers.receipts(
+                    app: context.bundleID, id: ReceiptID(number), limit: 1
+                ).first
+            else { throw Problem(.notFound, "The app \(context.bundleID) has no receipt \(id).") }
             return Response(receipt.json)
         }
     }
 
     /// Returns the path of a receipt, as `Location` names it.
     static func path(of receiptID: ReceiptID, in bundleID: BundleID) -> String {
-        var allowed = CharacterSet.alphanumerics
-        allowed.insert(charactersIn: "-._~")
-        let bundle = bundleID.text.addingPercentEncoding(withAllowedCharacters: allowed) ?? bundleID.text
-        return "/v1/apps/\(bundle)/receipts/\(receiptID)"
-    }
-
-    private func stored(_ id: ReceiptID, in bundleID: BundleID) async throws -> StoredReceipt? {
-        try await ledger.customers.receipts(app: bundleID, id: id, limit: 1).first
+        "/v1/apps/\(bundleID.text.percentEncoded)/receipts/\(receiptID)"
     }
 }
 

@@ -115,7 +115,7 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
                 let here = try await browser.post("/admin/session", ["key": world.secret])
                 #expect(here.headers[.setCookie]?.contains("Secure") == false)
                 var proxied = HTTPFields()
-                proxied[try #require(AdminHeader.forwardedProtocol)] = "https"
+                proxied[.forwardedProtocol] = "https"
                 let there = try await browser.post("/admin/session", ["key": world.secret], from: proxied)
                 #expect(there.headers[.setCookie]?.contains("Secure") == true)
             }
@@ -219,7 +219,7 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
                     let check = try await browser.post("/admin/receipts/\(receipt)/check", ["form_token": wrong])
                     #expect(check.status == .forbidden, "\(wrong)")
                 }
-                let site = try #require(AdminHeader.fetchSite)
+                let site = HTTPField.Name.fetchSite
                 for (name, value) in [(site, "cross-site"), (site, "same-site"), (.origin, "https://evil.example")] {
                     var headers = HTTPFields()
                     headers[name] = value
