@@ -4,8 +4,7 @@ import Tracking
 
 /// A field that a form sends unseen.
 struct HiddenField {
-    let name: String
-    let value: String
+    let name, value: String
 }
 
 /// `/admin/customer/act`: the form of an action, its confirmation, and the action itself.
@@ -14,23 +13,18 @@ struct ActionPage {
     static let receiptsMax = 5
     static let path = "/admin/customer/act"
 
-    let explanation: String
-    let formToken: String
-    let back: String
+    let explanation, formToken, back: String
     /// What will be done; nil while the form is filled in.
     let sentence: String?
     /// Who decides and why, for the confirmation.
     let decision: String?
     let hidden: [HiddenField]
     let button: String
-    let needsEntitlement: Bool
-    let needsInto: Bool
-    let needsDecision: Bool
+    let needsEntitlement, needsInto, needsDecision: Bool
     let entitlement: String
     let actorCharactersMax = ManualDecision.actorCharactersMax
     let reasonCharactersMax = ManualDecision.reasonCharactersMax
 
-    /// Returns the address of an action's form.
     static func path(_ action: CustomerAction, _ customer: String, in app: BundleID, entitlement: String = "") -> String
     {
         entitlement.isEmpty
@@ -180,13 +174,10 @@ enum CustomerAction: String, CaseIterable {
 struct ActionRequest {
     let action: CustomerAction
     let app: BundleID
-    let customer: String
-    let entitlement: String
-    let into: String
+    let customer, entitlement, into: String
     /// The last day of a grant, such as `2026-12-31`; empty for no end.
     let lastDay: String
-    let actor: String
-    let reason: String
+    let actor, reason: String
 
     /// Reads the fields. Throws a problem where the app, the customer or the action is missing.
     init(reading field: (String) -> String) throws {

@@ -4,8 +4,7 @@ import Mustache
 import Subscriptions
 import Tracking
 
-/// The pages under `/admin`, rendered on the server without scripts, for people with a key of scope admin for every
-/// app.
+/// The pages under `/admin`, rendered here without scripts, for people with a key of scope admin for every app.
 struct AdminSite: Sendable {
     let tracker: Tracker
     let keys: KeyCache
@@ -132,39 +131,28 @@ struct PageProblemMiddleware: RouterMiddleware {
 struct AdminPage {
     /// The heading and the window's title.
     let title: String
-    /// The name of the content's template, without extension.
     let template: String
-    /// The values for the template.
     let content: Any
     /// The visitor's session; nil for a visitor who is not signed in.
     var session: AdminSession?
     /// The result of the visitor's last action, in one sentence.
     var notice: String?
 
-    private struct Frame {
-        let title: String
-        let content: String
-        let formToken: String?
-        let notice: String?
-        let places: [Place]
-    }
-
-    /// An entry of the menu.
     private struct Place {
-        let title: String
-        let path: String
+        let title, path: String
         let isHere: Bool
     }
 
     /// Returns the page as a response. Throws when a template cannot be read or is missing.
     func response(status: HTTPResponse.Status = .ok) throws -> Response {
         let library = try AdminTemplates.library.get()
-        guard let inner = library.render(content, withTemplate: template),
-            let page = library.render(
-                Frame(
-                    title: title, content: inner, formToken: session?.formToken, notice: notice, places: places),
-                withTemplate: "layout")
-        else { throw Problem(.failed, "The page has no template \(template).") }
+        var frame: [String: Any] = ["title": title, "places": places]
+        frame["content"] = library.render(content, withTemplate: template)
+        frame["formToken"] = session?.formToken
+        frame["notice"] = notice
+        guard frame["content"] != nil, let page = library.render(frame, withTemplate: "layout") else {
+            throw Problem(.failed, "The page has no template \(template).")
+        }
         return Response(
             status: status, headers: [.contentType: "text/html; charset=utf-8"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: page.runnableHere)))

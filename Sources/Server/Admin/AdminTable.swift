@@ -12,14 +12,12 @@ struct AdminTable {
     /// Whether each row becomes a card on a phone.
     let isStacked: Bool
 
-    /// A column with its heading.
     struct Column {
         let title: String
         /// Whether every cell is a number, so that the heading is right-aligned too.
         let isNumber: Bool
     }
 
-    /// A row; the first cell is its heading.
     struct Row {
         let heading: Cell
         let cells: [Cell]
@@ -27,7 +25,6 @@ struct AdminTable {
 
     struct Cell {
         let text: String
-        /// The target of the link.
         var link: String?
         /// The instant in ISO 8601, for a cell that shows one.
         var instant: String?
@@ -66,9 +63,7 @@ struct AdminTable {
     }
 
     /// Creates a table whose rows have one cell for each column.
-    init(
-        _ caption: String, _ columns: [String], empty: String = "None.", isStacked: Bool = false, _ rows: [[Cell]]
-    ) {
+    init(_ caption: String, _ columns: [String], empty: String = "None.", isStacked: Bool = false, _ rows: [[Cell]]) {
         self.caption = caption
         self.columns = columns.enumerated().map { index, title in
             let isNumber = rows.allSatisfy { $0.indices.contains(index) && $0[index].isNumber }
@@ -83,7 +78,6 @@ struct AdminTable {
         isEmpty = rows.isEmpty
     }
 
-    /// Creates a table of facts with their names.
     init(_ caption: String, facts: [(String, Cell)]) {
         self.init(caption, ["Fact", "Value"], facts.map { [.text($0), $1] })
     }
@@ -118,7 +112,6 @@ extension AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", isProse: text != nil)
     }
 
-    /// Returns the cell of a whole number.
     static func number(_ number: some BinaryInteger) -> AdminTable.Cell {
         AdminTable.Cell(text: grouped(Int64(number)), isNumber: true)
     }

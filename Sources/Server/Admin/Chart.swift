@@ -11,7 +11,6 @@ struct Chart {
         let style: String
     }
 
-    /// The points of one line.
     struct Line {
         let style, points: String
     }
@@ -21,7 +20,6 @@ struct Chart {
         let style, x, y, width, height: String
     }
 
-    /// A label at the edge.
     struct Label {
         let x, y, anchor, text: String
     }
@@ -90,7 +88,6 @@ struct Scale {
         self.buckets = buckets
     }
 
-    /// The value at the top of the plot.
     var top: Double { step * Double(steps) }
 
     /// Returns the next round number: 1, 2 or 5 followed by zeros.
@@ -100,7 +97,6 @@ struct Scale {
         return [1.0, 2, 5].map { $0 * unit }.first { value <= $0 } ?? unit * 10
     }
 
-    /// The vertical positions of the grid lines.
     var grid: [String] { (1...steps).map { Self.short(y(step * Double($0))) } }
 
     private var plotHeight: Double { Chart.height - Chart.top - Chart.bottom }
@@ -160,8 +156,7 @@ struct Scale {
             labels.append(Chart.Label(x: Self.short(x(middle)), y: foot, anchor: "middle", text: buckets[middle]))
         }
         if buckets.count > 1, let last = buckets.last {
-            labels.append(
-                Chart.Label(x: Self.short(Chart.width - Chart.right), y: foot, anchor: "end", text: last))
+            labels.append(Chart.Label(x: Self.short(Chart.width - Chart.right), y: foot, anchor: "end", text: last))
         }
         return labels
     }
@@ -202,18 +197,27 @@ struct Buckets {
     /// Returns the value at each bucket's end.
     func last(of values: [Int64]) -> [Int64] { days.map { values[$0.upperBound - 1] } }
 
-    /// Returns the sum of each bucket's values.
     func sum(of values: [Int64]) -> [Int64] { days.map { values[$0].reduce(0, +) } }
 }
 
-/// The charts of the overview.
 struct OverviewCharts {
     let overview: Overview
 
     /// All charts, in the order of the page.
-    var all: [Chart] { overview.revenue.enumerated().map(revenue) + [subscriptions, churn, trials, checks] }
-
-    private var buckets: Buckets { Buckets(overview.days.map(\.day)) }
+    var all: [Chart] {
+        let ofSubscriptions = [
+            chart(
+                id: "active", title: "Subscriptions with access", asBars: false,
+                [("With access", \.active), ("Paying", \.paying), ("In a trial", \.trial)]),
+            chart(
+                id: "churn", title: "Subscriptions that stopped paying", asBars: true, [("Stopped paying", \.churned)],
+                alsoListed: [("Began to pay", \.began), ("Came back", \.returned)]),
+            chart(
+                id: "trials", title: "Trials that began", asBars: true, [("Began", \.trialsStarted)],
+                alsoListed: [("Were followed by a charge", \.trialsConverted), ("Were lost", \.trialsLost)]),
+        ]
+        return overview.revenue.enumerated().map(revenue) + ofSubscriptions + [checks]
+    }
 
     private func revenue(_ position: Int, _ revenue: Overview.Revenue) -> Chart {
         let buckets = Buckets(revenue.days.map(\.day))
@@ -230,33 +234,16 @@ struct OverviewCharts {
             format: { grouped(Int64($0.rounded())) })
     }
 
-    private var subscriptions: Chart {
-        chart(
-            id: "active", title: "Subscriptions with access", asBars: false, levels: true,
-            [("With access", \.active), ("Paying", \.paying), ("In a trial", \.trial)])
-    }
-
-    private var churn: Chart {
-        chart(
-            id: "churn", title: "Subscriptions that stopped paying", asBars: true, levels: false,
-            [("Stopped paying", \.churned)], alsoListed: [("Began to pay", \.began), ("Came back", \.returned)])
-    }
-
-    private var trials: Chart {
-        chart(
-            id: "trials", title: "Trials that began", asBars: true, levels: false, [("Began", \.trialsStarted)],
-            alsoListed: [("Were followed by a charge", \.trialsConverted), ("Were lost", \.trialsLost)])
-    }
-
     private typealias Figure = (name: String, of: KeyPath<Overview.Day, Int64>)
 
+    /// Returns the chart of figures of each day: lines of levels, or bars of sums.
     private func chart(
-        id: String, title: String, asBars: Bool, levels: Bool, _ figures: [Figure], alsoListed: [Figure] = []
+        id: String, title: String, asBars: Bool, _ figures: [Figure], alsoListed: [Figure] = []
     ) -> Chart {
-        let buckets = buckets
+        let buckets = Buckets(overview.days.map(\.day))
         let columns = (figures + alsoListed).map { figure in
             let values = overview.days.map { $0[keyPath: figure.of] }
-            return (name: figure.name, values: levels ? buckets.last(of: values) : buckets.sum(of: values))
+            return (name: figure.name, values: asBars ? buckets.sum(of: values) : buckets.last(of: values))
         }
         let newest = columns.map { "\($0.name.lowercased()): \(grouped($0.values.last ?? 0))" }
         return Chart(

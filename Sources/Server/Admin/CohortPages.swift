@@ -6,8 +6,7 @@ import Tracking
 struct FiguresChoice {
     let app: BundleID?
     let environment: StoreEnvironment
-    let apps: [Choice]
-    let environments: [Choice]
+    let apps, environments: [Choice]
 
     init(_ request: Request, apps: [App]) throws {
         app = try request.app(of: apps)?.bundleID
@@ -45,9 +44,9 @@ extension AdminSite {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let overview = try await tracker.ledger.admin.overview(
             app: choice.app, environment: choice.environment, days: 365)
-        let months = TrialMonths(overview)
+        let (chart, table) = Self.trials(of: overview)
         return try figures(
-            "Trials", choice, charts: [months.chart], table: months.table,
+            "Trials", choice, charts: [chart], table: table,
             explanation: "Trials by the month of each event: when they began, when the first charge followed, and "
                 + "when they were finally over. The conversion is of the trials decided in the month.", context)
     }
@@ -94,6 +93,34 @@ extension AdminSite {
                 ]
             })
     }
+
+    /// Returns the trials of each month as bars, and as rows with the newest first.
+    private static func trials(of overview: Overview) -> (Chart, AdminTable) {
+        let buckets = Buckets(overview.days.map(\.day))
+        let started = buckets.sum(of: overview.days.map(\.trialsStarted))
+        let converted = buckets.sum(of: overview.days.map(\.trialsConverted))
+        let lost = buckets.sum(of: overview.days.map(\.trialsLost))
+        let newest = buckets.names.indices.last.map { last in
+            "\(buckets.names[last]): began: \(grouped(started[last])), followed by a charge: "
+                + "\(grouped(converted[last])), lost: \(grouped(lost[last]))."
+        }
+        let chart = Chart(
+            id: "trials", title: "Trials by month", description: newest ?? "No month has begun.",
+            buckets: buckets.names,
+            series: [
+                Chart.Series(name: "Followed by a charge", values: converted.map(Double.init), style: "first"),
+                Chart.Series(name: "Lost", values: lost.map(Double.init), style: "alarm"),
+            ], asBars: true, table: nil, format: { grouped(Int64($0)) })
+        let table = AdminTable(
+            "Trials by month", ["Month", "Began", "Followed by a charge", "Lost", "Conversion"],
+            buckets.names.indices.reversed().map { month in
+                [
+                    .text(buckets.names[month]), .number(started[month]), .number(converted[month]),
+                    .number(lost[month]), .share(converted[month], of: converted[month] + lost[month]),
+                ]
+            })
+        return (chart, table)
+    }
 }
 
 extension AdminTable.Cell {
@@ -103,53 +130,5 @@ extension AdminTable.Cell {
         let tenths = (part * 1_000 + whole / 2) / whole
         return AdminTable.Cell(
             text: "\(tenths / 10).\(tenths % 10) %", isNumber: true, style: "shade-\(min(10, max(0, tenths / 100)))")
-    }
-}
-
-/// The trials of each month, from the figures of the overview.
-struct TrialMonths {
-    private struct Month {
-        let name: String
-        let started, converted, lost: Int64
-    }
-
-    private let months: [Month]
-
-    init(_ overview: Overview) {
-        let buckets = Buckets(overview.days.map(\.day))
-        let started = buckets.sum(of: overview.days.map(\.trialsStarted))
-        let converted = buckets.sum(of: overview.days.map(\.trialsConverted))
-        let lost = buckets.sum(of: overview.days.map(\.trialsLost))
-        months = buckets.names.enumerated().map { index, name in
-            Month(name: name, started: started[index], converted: converted[index], lost: lost[index])
-        }
-    }
-
-    /// The months as bars.
-    var chart: Chart {
-        let newest = months.last
-        return Chart(
-            id: "trials", title: "Trials by month",
-            description: newest.map {
-                "\($0.name): began: \(grouped($0.started)), followed by a charge: \(grouped($0.converted)), "
-                    + "lost: \(grouped($0.lost))."
-            } ?? "No month has begun.",
-            buckets: months.map(\.name),
-            series: [
-                Chart.Series(name: "Followed by a charge", values: months.map { Double($0.converted) }, style: "first"),
-                Chart.Series(name: "Lost", values: months.map { Double($0.lost) }, style: "alarm"),
-            ], asBars: true, table: nil, format: { grouped(Int64($0)) })
-    }
-
-    /// The months as rows, newest first.
-    var table: AdminTable {
-        AdminTable(
-            "Trials by month", ["Month", "Began", "Followed by a charge", "Lost", "Conversion"],
-            months.reversed().map { month in
-                [
-                    .text(month.name), .number(month.started), .number(month.converted), .number(month.lost),
-                    .share(month.converted, of: month.converted + month.lost),
-                ]
-            })
     }
 }

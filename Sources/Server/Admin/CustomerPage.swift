@@ -3,35 +3,24 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
-/// `GET /admin/customer`: the subscriptions, purchases, orders, deliveries, history and receipts of one customer, with an
-/// explanation.
+/// `GET /admin/customer`: what one customer has, had, ordered, was given and sent, with an explanation.
 struct CustomerPage {
     /// The most rows of each table.
     static let rowsMax = 200
 
-    /// A link to the form of an action.
     struct Action {
-        let title: String
-        let path: String
+        let title, path: String
     }
 
     let app: String
-    let actions: [Action]
-    /// What Apple can be asked.
-    let supportActions: [Action]
+    let actions, supportActions: [Action]
     /// What the customer may use, and why.
     let reasons: ReasonViews
     /// The running manual grants; nil where there are none.
     let grants: AdminTable?
-    let subscriptions: AdminTable
-    let purchases: AdminTable
-    /// What the customer ordered and what was delivered.
+    let subscriptions, purchases, timeline, events, receipts: AdminTable
     let bought: PurchaseTables
-    let timeline: AdminTable
-    let events: AdminTable
-    let receipts: AdminTable
 
-    /// Returns the path of a customer's page.
     static func path(of customer: String, in bundleID: BundleID) -> String {
         address("/admin/customer", ["app": bundleID.text, "id": customer])
     }
@@ -161,8 +150,7 @@ extension AdminSite {
 struct ReasonViews {
     /// An entitlement with its answer and what did not decide.
     struct Right {
-        let name: String
-        let answer: String
+        let name, answer: String
         /// `yes` or `no`, for the style sheet.
         let style: String
         let source: String
@@ -171,8 +159,7 @@ struct ReasonViews {
 
     /// A subscription or a purchase with its conclusion.
     struct Thing {
-        let title: String
-        let conclusion: String
+        let title, conclusion: String
         let paid: String?
         let steps: [Step]
         let notes: [String]
@@ -244,11 +231,8 @@ struct PurchaseTables {
     /// The most orders, changes of each order, and deliveries.
     static let rowsMax = 100
 
-    let orders: AdminTable
-    let deliveries: AdminTable
-    let balances: AdminTable
-    let hasMoreOrders: Bool
-    let hasMoreDeliveries: Bool
+    let orders, deliveries, balances: AdminTable
+    let hasMoreOrders, hasMoreDeliveries: Bool
     let rowsMax = Self.rowsMax
 
     init(_ history: PurchaseHistory) {
@@ -313,7 +297,6 @@ extension Delivery {
         return "\(grouped(units)) \(credit)"
     }
 
-    /// What the turn does, in plain words.
     var action: String {
         (turn.isMultiple(of: 2) ? "takes back" : "gives") + (turn > 2 ? " again" : "")
     }

@@ -4,7 +4,6 @@ import Tracking
 
 /// `GET /admin/customers`: the search for a customer, and the list of an app's customers with filters.
 struct CustomersPage {
-    /// The most customers that are shown.
     static let customersMax = 50
     /// The longest search text, in characters.
     static let textMax = 255
@@ -16,15 +15,11 @@ struct CustomersPage {
     let listing: CustomerListView?
 }
 
-/// The list of an app's customers with its filters.
 struct CustomerListView {
     /// The amounts to choose from, in units of a currency.
     static let amounts: [Int64] = [1, 10, 50, 100, 500]
 
-    let apps: [Choice]
-    let states: [Choice]
-    let products: [Choice]
-    let spendings: [Choice]
+    let apps, states, products, spendings: [Choice]
     let customers: AdminTable
     /// The address of the next page; nil at the end.
     let next: String?

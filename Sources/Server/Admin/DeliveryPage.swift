@@ -18,9 +18,7 @@ struct DeliveryPage {
 
     let id: String
     let facts: AdminTable
-    /// Whether it can be skipped.
     let isDue: Bool
-    /// What a skip means.
     let consequence: String
     let reasonCharactersMax = ManualDecision.reasonCharactersMax
     let formToken: String
@@ -82,7 +80,6 @@ extension AdminSite {
         return .redirect(to: address(DeliveryPage.path(of: id), ["result": result.rawValue]))
     }
 
-    /// Returns a delivery and its app.
     private func delivery(_ id: Int64) async throws -> (Delivery, BundleID) {
         guard let found = try await tracker.ledger.deliveries.read(id) else {
             throw Problem(.notFound, "There is no delivery \(id).")

@@ -2,10 +2,8 @@ import Hummingbird
 import Subscriptions
 import Tracking
 
-/// An entry of a list to choose from.
 struct Choice {
-    let value: String
-    let title: String
+    let value, title: String
     let isChosen: Bool
 
     /// Returns entries for values with their titles, after an entry with the title `none` for the choice of no value.
@@ -22,22 +20,18 @@ struct Choice {
 
 /// `GET /admin`: the state of the business and of the installation.
 struct OverviewPage {
-    /// The lengths of time that a visitor can choose, in days.
     static let stretches = [30, 90, 365, 1_095]
 
     /// A figure in large letters.
     struct Tile {
-        let title: String
-        let figure: String
+        let title, figure: String
         var detail = "now"
         var isAlarm = false
         /// The page that lists what it counts.
         var link: String?
     }
 
-    let apps: [Choice]
-    let environments: [Choice]
-    let stretches: [Choice]
+    let apps, environments, stretches: [Choice]
     let tiles: [Tile]
     let charts: [Chart]
     /// How current the figures are.
@@ -145,13 +139,9 @@ extension AdminSite {
 
 /// `GET /admin/incidents`: paused apps, current and past incidents, and the state of the invariants.
 struct IncidentsPage {
-    /// The most incidents that are shown.
     static let incidentsMax = 50
 
-    let pauses: AdminTable
-    let incidents: AdminTable
-    let invariants: AdminTable
-    let notified: AdminTable
+    let pauses, incidents, invariants, notified: AdminTable
 
     init(_ incidents: [Incident], apps: [App], invariants: [InvariantStanding]) {
         pauses = AdminTable(

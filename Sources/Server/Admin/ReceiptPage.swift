@@ -6,7 +6,6 @@ import Tracking
 
 /// `GET /admin/receipts/{id}`: Apple's answers about a receipt, and the time of the next check.
 struct ReceiptPage {
-    /// The most answers that are shown.
     static let answersMax = 200
     /// The shortest time between two manual checks of a receipt, in seconds.
     static let askedAgainSeconds = 60.0
@@ -25,11 +24,8 @@ struct ReceiptPage {
         }
     }
 
-    let id: String
-    let facts: AdminTable
-    let customers: AdminTable
-    let answers: AdminTable
-    let formToken: String
+    let id, formToken: String
+    let facts, customers, answers: AdminTable
 
     static func path(of receipt: ReceiptID) -> String { "/admin/receipts/\(receipt)" }
 
@@ -76,7 +72,6 @@ struct ReceiptPage {
         ]
     }
 
-    /// Returns a table of receipts with links to their pages.
     static func table(of receipts: [StoredReceipt]) -> AdminTable {
         AdminTable(
             "Receipts, newest first", ["Receipt", "Last answer", "Reason", "Received", "Asked", "Next check"],
@@ -144,8 +139,7 @@ struct AnswerJSON {
         answer = .object(members.filter { $0.key != "latest_receipt" })
     }
 
-    /// Returns the row that holds a field, such as that of `latest_receipt_info[0].expires_date_ms`, for people. A path
-    /// that leads nowhere gives the whole answer.
+    /// Returns the row that holds a field, such as `latest_receipt_info[0].expires_date_ms`, or else the whole answer.
     func row(of path: String) -> String {
         let names = path.split(whereSeparator: { ".[]".contains($0) }).map(String.init)
         var value = answer

@@ -5,9 +5,7 @@ import Tracking
 
 /// Signing in and out.
 enum SignIn {
-    /// The path of the form.
     static let path = "/admin/sign-in"
-    /// The name of the browser's cookie.
     static let cookieName = "perennial_session"
 
     struct Form {
@@ -30,7 +28,6 @@ enum SignIn {
 }
 
 extension Request {
-    /// The session secret in the browser's cookie.
     var sessionSecret: String? {
         cookies[SignIn.cookieName].flatMap { $0.value.utf8.count == 64 ? $0.value : nil }
     }
@@ -103,19 +100,17 @@ extension AdminSite {
 
 /// The counts of recently failed sign-ins, by source address and key prefix.
 ///
-/// A key has 256 bits and cannot be guessed. The limit stops a caller who keeps trying a wrong key. It does not affect
-/// other callers, or other keys from the same address, as behind a reverse proxy.
+/// A key has 256 bits and cannot be guessed. The limit stops a caller who keeps trying a wrong key, and affects neither
+/// other callers nor other keys from the same address, as behind a reverse proxy.
 final class SignInAttempts: Sendable {
     /// The key by which failures are counted.
     struct Attempt: Hashable, Sendable {
         /// The number of a key's characters that are kept: too few to be of use, enough to distinguish keys.
         private static let prefixCharacters = "perennial_".count + 8
 
-        /// The source address of the attempt.
         let source: SourceAddress
         private let keyPrefix: String
 
-        /// Creates an attempt from `source` with the key `secret`.
         init(from source: SourceAddress, withSecret secret: String) {
             self.source = source
             keyPrefix = String(secret.prefix(Self.prefixCharacters))

@@ -8,19 +8,13 @@ import Tracking
 struct SupportPage {
     static let path = "/admin/support"
 
-    let explanation: String
-    let formToken: String
-    let back: String
+    let explanation, formToken, back: String
     /// What will be done; nil while the form is filled in.
     let sentence: String?
     let hidden: [HiddenField]
-    let button: String
-    let itemTitle: String
+    let button, itemTitle: String
     let items: [Choice]
-    let hasItems: Bool
-    let needsDays: Bool
-    let needsReport: Bool
-    let needsToken: Bool
+    let hasItems, needsDays, needsReport, needsToken: Bool
     /// What Apple answered; nil before it was asked.
     let result: AdminTable?
     let reasons = Choice.list(
@@ -29,7 +23,6 @@ struct SupportPage {
         ConsumptionReport.Delivery.allCases.map { ($0.rawValue, $0.rawValue.replacing("_", with: " ")) }, chosen: nil)
     let preferences = Choice.list(ConsumptionReport.Preference.allCases.map(\.rawValue), none: "nothing")
 
-    /// Returns the address of an action's form.
     static func path(_ action: SupportAction, _ customer: String, in app: BundleID) -> String {
         address(path, ["action": action.rawValue, "app": app.text, "id": customer])
     }
@@ -140,7 +133,6 @@ extension AdminSite {
 }
 
 extension AdminTable {
-    /// The refunds that Apple names.
     fileprivate init(refunds contents: SupportContents) {
         var found: [SignedTransaction] = []
         if case .transactions(let named, goesOn: _) = contents { found = named }
@@ -155,7 +147,6 @@ extension AdminTable {
             })
     }
 
-    /// What became of a test notification.
     fileprivate init(test contents: SupportContents, received: Instant?) {
         var attempts: [TestNotification.Attempt] = []
         if case .testStatus(let test) = contents { attempts = test.attempts }
@@ -172,7 +163,6 @@ extension AdminTable {
 enum SupportAction: String, CaseIterable {
     case extend, refunds, consumption, token, test
 
-    /// The actions about a customer.
     static let ofCustomers = allCases.filter { $0 != .test }
 
     /// The heading of its form.
@@ -225,13 +215,7 @@ enum SupportAction: String, CaseIterable {
         }
     }
 
-    /// Whether a confirmation comes before it.
-    var isConfirmed: Bool {
-        switch self {
-        case .extend, .consumption, .token: true
-        case .refunds, .test: false
-        }
-    }
+    var isConfirmed: Bool { [.extend, .consumption, .token].contains(self) }
 }
 
 /// A transaction that a person can choose.
@@ -240,7 +224,6 @@ struct SupportItem: Hashable {
     let id: String
     let productID: ProductID
 
-    /// Its name in a form.
     var value: String { "\(environment.rawValue) \(id)" }
 
     /// Returns what an action can be about: the customer's own subscriptions and purchases.
@@ -301,8 +284,7 @@ struct SupportWish {
     /// The test notification that was sent before; nil for none.
     var token: String? { field("token").isEmpty ? nil : field("token") }
 
-    /// What is to change about a transaction; nil for an action that changes nothing. Throws a problem for a field that
-    /// Apple would not take.
+    /// What is to change about a transaction, if anything. Throws a problem for a field that Apple would not take.
     func change(of item: SupportItem) throws -> SupportChange? {
         switch action {
         case .extend:

@@ -7,8 +7,7 @@ struct WebhookPage {
     enum Action: String { case retry, skip, test }
 
     let id: Int32
-    let facts: AdminTable
-    let waiting: AdminTable
+    let facts, waiting: AdminTable
     let reasonCharactersMax = ManualDecision.reasonCharactersMax
     let formToken: String
 

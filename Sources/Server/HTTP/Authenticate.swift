@@ -44,7 +44,6 @@ where Responder.Context: ChildRequestContext<CallerContext> {
     let responder: Responder
     let authenticator: APIKeyAuthenticator
     let scope: Scope
-    /// The allowed names of the query.
     let query: [String]
 
     nonisolated(nonsending) func respond(to request: Request, context: CallerContext) async throws -> Response {
@@ -95,13 +94,11 @@ extension Problem {
         headers: [.wwwAuthenticate: "Bearer realm=\"perennial\""])
 }
 
-/// Routes for requests with a live API key.
 struct KeyedRoutes {
     let routes: RouterGroup<CallerContext>
     let authenticator: APIKeyAuthenticator
 
-    /// Returns routes whose paths name no app, with the allowed names of the query. They must not reveal any app but
-    /// the key's.
+    /// Returns routes whose paths name no app, with the names of their query. They reveal no app but the key's.
     func ofAnyApp(needing scope: Scope, query: [String] = []) -> ScopedRoutes<KeyContext> {
         ScopedRoutes(routes: routes, authenticator: authenticator, scope: scope, query: query)
     }
@@ -142,9 +139,8 @@ struct CallerContext: RequestContext {
     let channel: any Channel
     /// The id that the answer names, and each line of the log.
     var requestID = ""
-    /// The live API key of the request; nil before authentication, and for routes without it.
+    /// The live API key or the running admin session of the request; nil before authentication and for routes without.
     var key: APIKey?
-    /// The running admin session of the request with its form; nil likewise.
     var visit: AdminVisit?
 
     init(source: Source) {
@@ -158,7 +154,6 @@ struct CallerContext: RequestContext {
     }
 }
 
-/// The context of a request with a live API key.
 struct KeyContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
     let key: APIKey
@@ -193,13 +188,11 @@ struct AppContext: ChildRequestContext {
 
 /// A cache of recently used API keys, so that a lookup does not query the database for its key each time.
 ///
-/// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached, because a stream of
-/// invented keys must not evict the real ones. A key is found by the bytes of the header that brought it, by a hash that
-/// is seeded in each process, so that the time of a comparison tells nothing.
+/// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached: a stream of invented keys
+/// must not evict the real ones. The header that brought a key finds it, by a hash that is seeded in each process, so that
+/// the time of a comparison tells nothing.
 final class KeyCache: Sendable {
-    /// How long a key is accepted without another query, in seconds.
     static let secondsMax = 10
-    /// The most keys in the cache.
     static let entriesMax = 1000
 
     private let find: @Sendable (String) async throws -> APIKey?
@@ -215,7 +208,6 @@ final class KeyCache: Sendable {
         self.find = find
     }
 
-    /// Returns the cached key that the same header brought before, or nil.
     func known(given: String) -> APIKey? {
         let now = now()
         return known.withLock { $0.value(for: given, at: now) }
@@ -240,15 +232,12 @@ final class KeyCache: Sendable {
     }
 }
 
-/// A cache with a lifetime and a maximum number of values.
-///
-/// It is for answers that may be a few seconds old. When it is full of live values, it starts again empty.
+/// A cache with a lifetime and a maximum number of values. When it is full of live values, it starts again empty.
 struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let entriesMax: Int
     private let lifetime: Duration
     private var entries: [Key: (value: Value, until: ContinuousClock.Instant)] = [:]
 
-    /// Creates an empty cache of at most `entriesMax` values, each for at most `seconds`.
     init(entriesMax: Int, seconds: Int) {
         self.entriesMax = entriesMax
         lifetime = .seconds(seconds)
@@ -257,7 +246,6 @@ struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The number of values kept, including expired ones.
     var count: Int { entries.count }
 
-    /// Returns the value cached at `now`.
     func value(for key: Key, at now: ContinuousClock.Instant) -> Value? {
         guard let entry = entries[key], now < entry.until else { return nil }
         return entry.value
@@ -271,8 +259,7 @@ struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension Dictionary {
-    /// Makes room for another key where there are `entriesMax`: keeps only the values that live, or none where that is
-    /// not enough.
+    /// Makes room where there are `entriesMax`: keeps only the values that live, or none where that is not enough.
     mutating func makeRoom(below entriesMax: Int, lives: (Value) -> Bool) {
         guard count >= entriesMax else { return }
         self = filter { lives($0.value) }
@@ -327,7 +314,7 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
     func isExhausted(_ caller: ID, at rate: RequestRate) -> Bool {
         let moment = now()
         return buckets.withLock { buckets in
-            buckets[caller].map { $0.tokens + (moment - $0.at).inSeconds * rate.perSecond < 1 } ?? false
+            buckets[caller].map { $0.tokens + (moment - $0.at).seconds * rate.perSecond < 1 } ?? false
         }
     }
 
@@ -337,7 +324,7 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
         let moment = now()
         return buckets.withLock { buckets in
             var bucket = buckets[caller] ?? Bucket(tokens: rate.burst, at: moment)
-            bucket.tokens = min(rate.burst, bucket.tokens + (moment - bucket.at).inSeconds * rate.perSecond)
+            bucket.tokens = min(rate.burst, bucket.tokens + (moment - bucket.at).seconds * rate.perSecond)
             bucket.at = moment
             let missing = 1 - bucket.tokens
             if missing <= 0 { bucket.tokens -= 1 }
@@ -353,9 +340,4 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
                 waitSeconds: missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax))
         }
     }
-}
-
-extension Duration {
-    /// The duration in seconds, with their fraction.
-    fileprivate var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }

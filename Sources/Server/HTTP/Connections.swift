@@ -83,8 +83,7 @@ extension ServerLimits {
     }
 }
 
-/// One connection: a handler that collects its requests, and functions for the task that answers them. All of it runs on
-/// the thread of its event loop.
+/// One connection: a handler that collects its requests, and functions for the task that answers them, all on one thread.
 package final class HTTPConnection: ChannelDuplexHandler, ServerChildChannelValue, @unchecked Sendable {
     package typealias InboundIn = HTTPServerRequestPart
     package typealias OutboundIn = HTTPServerResponsePart
@@ -273,8 +272,7 @@ extension HTTPConnection {
         context?.read()
     }
 
-    /// Closes the connection when nothing has arrived for too long. A caller who waits for an answer is not silent; one who
-    /// does not take it is.
+    /// Closes a silent connection. A caller who waits for an answer is not silent; one who does not take it is.
     private func watchSilence(until end: NIODeadline) {
         silence = channel.eventLoop.assumeIsolated().scheduleTask(deadline: end) { [self] in
             if isAnswering && !isArriving && writer == nil { silentSince = .now() }
@@ -338,9 +336,8 @@ private enum HTTPDate {
     }
 }
 
-/// Middleware that answers on Swift's own threads, because other connections of the event loop would wait meanwhile.
-///
-/// Only routes that need microseconds do without it.
+/// Middleware that answers on Swift's own threads, because other connections of the event loop would wait meanwhile. Only
+/// routes that need microseconds do without it.
 struct OffEventLoop: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
@@ -349,10 +346,8 @@ struct OffEventLoop: RouterMiddleware {
     }
 }
 
-/// An executor that runs the task of a connection on the thread of its event loop, so that incoming data is processed
-/// without waking another thread.
-///
-/// It suits short work between waits: while a task runs, nothing else of that loop does.
+/// An executor that runs the task of a connection on the thread of its event loop, which wakes no other thread. It suits
+/// short work between waits: while a task runs, nothing else of that loop does.
 package final class EventLoopExecutor: TaskExecutor, @unchecked Sendable {
     private let loop: any EventLoop
     /// Whether the next job runs at once; only the thread of the loop uses it.

@@ -4,8 +4,7 @@ import JSON
 import Subscriptions
 import Tracking
 
-/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions, purchases and balances, and their past,
-/// present and future.
+/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions, purchases and balances, past, present and future.
 struct GetCustomer: Sendable {
     let tracker: Tracker
     let apps: KnownApps
@@ -107,9 +106,8 @@ extension TimelineSpan {
     }
 }
 
-/// `GET /v1/apps/{bundle}/customers`, `/subscriptions` and `/receipts`: everything that an app has, page by page.
-///
-/// A page continues after the last row of the page before, so that rows that come meanwhile move no others.
+/// `GET /v1/apps/{bundle}/customers`, `/subscriptions` and `/receipts`: everything that an app has, page by page. A page
+/// continues after the last row of the page before, so that rows that come meanwhile move no others.
 struct ListRoutes: Sendable {
     /// The default and the largest number of rows of a page.
     static let rowsUsual: Int64 = 100
@@ -166,7 +164,6 @@ struct ListRoutes: Sendable {
 }
 
 extension Request {
-    /// The number of rows that the query asks for.
     fileprivate var rows: Int {
         get throws { Int(try number("limit", from: 1, upTo: ListRoutes.rowsMax) ?? ListRoutes.rowsUsual) }
     }
@@ -199,15 +196,12 @@ extension SubscriptionPlace {
         self.init(environment, String(parts[1]))
     }
 
-    /// The cursor of an answer.
     fileprivate var cursor: String { "\(environment.rawValue).\(id)" }
 }
 
 extension ListedCustomer {
     fileprivate var json: JSONValue {
-        [
-            "customer": .string(name), "merged_into": .optional(mergedInto), "created_at": .string(createdAt.iso8601),
-        ]
+        ["customer": .string(name), "merged_into": .optional(mergedInto), "created_at": .string(createdAt.iso8601)]
     }
 }
 
@@ -269,7 +263,6 @@ struct GrantRoutes: Sendable {
     }
 }
 
-/// The body of `POST`.
 private struct GrantBody: KnownFields {
     let entitlement: String
     /// When it ends, in ISO 8601. It has no end where this is absent or null.

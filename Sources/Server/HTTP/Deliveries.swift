@@ -19,7 +19,10 @@ struct GetDeliveries: Sendable {
         let names = ["state", "customer", "environment", "after", "limit", "wait"]
         routes.ofApp(needing: .read, query: names).get("/v1/apps/{bundle}/deliveries") { request, context in
             _ = try await apps.require(context.bundleID)
-            let filter = try request.deliveryFilter
+            let filter = DeliveryFilter(
+                state: try request.word("state", Delivery.State.self),
+                customer: request.uri.queryParameters.get("customer"),
+                environment: try request.word("environment", StoreEnvironment.self) ?? .production)
             let after = try request.number("after", from: 0, upTo: .max) ?? 0
             let limit = try request.number("limit", from: 1, upTo: Self.deliveriesMax) ?? Self.deliveriesMax
             let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
@@ -40,19 +43,7 @@ struct GetDeliveries: Sendable {
     }
 }
 
-extension Request {
-    /// What the query asks for: every state, every customer and production, unless it says otherwise.
-    fileprivate var deliveryFilter: DeliveryFilter {
-        get throws {
-            DeliveryFilter(
-                state: try word("state", Delivery.State.self), customer: uri.queryParameters.get("customer"),
-                environment: try word("environment", StoreEnvironment.self) ?? .production)
-        }
-    }
-}
-
 extension Delivery {
-    /// The delivery as the queue reports it.
     var json: JSONValue {
         [
             "delivery_id": .string("\(id)"),
@@ -143,7 +134,6 @@ struct NoFields: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable {}
 }
 
-/// The body of many acknowledgements.
 private struct AcknowledgeBody: KnownFields {
     /// A delivery's number, as text or as a number.
     struct ID: Decodable, Sendable {
@@ -160,7 +150,6 @@ private struct AcknowledgeBody: KnownFields {
     enum CodingKeys: CodingKey, CaseIterable { case ids }
 }
 
-/// The body of a skip.
 private struct SkipBody: KnownFields {
     let reason: String
 

@@ -32,7 +32,6 @@ struct GetEntitlements: Sendable {
 
 /// `POST /v1/apps/{bundle}/entitlements:batch`: the entitlements of many customers, in the order of the request.
 struct PostBatch: Sendable {
-    /// The most customers of one request.
     static let customersMax = 1000
 
     let ledger: SubscriptionLedger
@@ -40,7 +39,6 @@ struct PostBatch: Sendable {
     let counters: LookupCounters
     let limits: ServerLimits
 
-    /// The body of the request.
     private struct Question: KnownFields {
         let customers: [String]
         let at: String?
@@ -93,7 +91,6 @@ struct EntitlementLookup: Sendable {
     let knownAt: Instant?
     /// The entitlements, with the database's clock, which replaces an absent instant.
     let found: CustomerEntitlements
-    /// The freshness of all entitlements together.
     let freshness: Freshness
 
     /// Creates an answer from what was found. The age of answers depends on `terms`.
@@ -108,8 +105,7 @@ struct EntitlementLookup: Sendable {
         self.found = found
         // A `knownAt` in the future means everything known now.
         let known = min(knownAt ?? found.now, found.now)
-        freshness = Freshness(
-            of: found.entitlements.map { $0.freshness(at: time ?? found.now, now: known, terms) })
+        freshness = Freshness(of: found.entitlements.map { $0.freshness(at: time ?? found.now, now: known, terms) })
     }
 
     /// Returns the answer, or 304 when the caller has it already.
@@ -190,8 +186,8 @@ extension JSONText {
 
 /// The freshness of a lookup: how old Apple's newest answer may become, and whether it is older.
 struct Freshness: Sendable, Hashable {
-    /// The longest time between two of Apple's answers, in seconds, as far as Apple and the app's rate limit allow. A
-    /// lease may add to it. Nil where no answer of Apple is involved, or Apple is not asked any more.
+    /// The longest time between two of Apple's answers, in seconds, as far as Apple and the app's rate allow; a lease may
+    /// add to it. Nil where no answer of Apple is involved, or Apple is not asked any more.
     let ageSecondsMax: Int64?
     /// Whether the answer is older than that and a lease, or a renewal is expected that Apple has not confirmed.
     let isStale: Bool
@@ -203,8 +199,7 @@ struct Freshness: Sendable, Hashable {
 extension Freshness {
     /// Combines several: the shortest bound, and stale when one is stale.
     init(of parts: [Freshness]) {
-        self.init(
-            ageSecondsMax: parts.compactMap(\.ageSecondsMax).min(), isStale: parts.contains { $0.isStale })
+        self.init(ageSecondsMax: parts.compactMap(\.ageSecondsMax).min(), isStale: parts.contains { $0.isStale })
     }
 
     /// Computes the freshness at `now` from what is known of a subscription.
@@ -219,10 +214,8 @@ extension Freshness {
 
 /// The terms, beside the subscription, on which the bound on the age of answers depends.
 struct FreshnessTerms: Sendable {
-    /// The app's policy in production, at most a minute old.
-    let production: Policy
-    /// The same in the sandbox.
-    let sandbox: Policy
+    /// The app's policies, at most a minute old.
+    let production, sandbox: Policy
     /// How long a worker may lease a receipt, in seconds.
     let leaseSeconds: Double
 
@@ -253,8 +246,7 @@ extension Entitlement {
         return Freshness(of: input, environment: environment, now: now, terms)
     }
 
-    /// Returns Apple's expiry where access continues after it: for the leeway, and then perhaps for the outage
-    /// allowance.
+    /// Returns Apple's expiry, after which access goes on for the leeway and then perhaps for the outage allowance.
     private func expiry(awaitedUntil until: Instant, at time: Instant, _ terms: FreshnessTerms) -> Instant {
         let policy = terms.policy(for: environment)
         let expiry = until - policy.leeway
@@ -274,9 +266,8 @@ extension OwnedSubscription {
     }
 }
 
-/// A weak entity tag (RFC 9110, section 8.8), equal for two answers of the same meaning.
-///
-/// Its fingerprint, FNV-1a with 64 bits, detects changes. It does not protect against forgery.
+/// A weak entity tag (RFC 9110, section 8.8), equal for two answers of the same meaning. Its fingerprint, FNV-1a with
+/// 64 bits, detects changes but no forgery.
 struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     private var fingerprint: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -286,7 +277,6 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
         add(Self.end)
     }
 
-    /// Adds a truth value.
     mutating func add(_ flag: Bool) { add(flag ? UInt8(1) : 0) }
 
     /// Adds an instant.
@@ -318,9 +308,8 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A cache of recently used apps with the terms of their answers, so that not every lookup queries them.
-///
-/// Only apps that exist are cached, so a new app is known at once. A changed setting shows after a minute at most.
+/// A cache of recently used apps with the terms of their answers, so that not every lookup queries them. Only apps that
+/// exist are cached, so a new app is known at once. A changed setting shows after a minute at most.
 final class KnownApps: Sendable {
     private static let secondsMax = 60
     private static let entriesMax = 1000
@@ -328,12 +317,10 @@ final class KnownApps: Sendable {
     private let tracker: Tracker
     private let known = Mutex(TTLCache<BundleID, FreshnessTerms>(entriesMax: entriesMax, seconds: secondsMax))
 
-    /// Creates a cache of the apps of a tracker.
     init(_ tracker: Tracker) {
         self.tracker = tracker
     }
 
-    /// Returns the terms of the app if it is cached.
     func known(_ bundleID: BundleID) -> FreshnessTerms? {
         let now = ContinuousClock.now
         return known.withLock { $0.value(for: bundleID, at: now) }

@@ -31,7 +31,10 @@ struct GetEvents: Sendable {
                 guard page.events.isEmpty, try await hasNews(after: page, until: end) else { break }
                 page = try await ledger.feed.read(after: page.position, app: context.key.bundleID, limit: Int(limit))
             }
-            return Response(try page.json)
+            return Response([
+                "feed": .string(page.head.feed), "events": .array(try page.events.map { try $0.json }),
+                "position": .integer(page.position), "more": .bool(page.position < page.head.position),
+            ])
         }
     }
 
@@ -58,21 +61,7 @@ struct GetEvents: Sendable {
     }
 }
 
-extension FeedPage {
-    fileprivate var json: JSONValue {
-        get throws {
-            [
-                "feed": .string(head.feed),
-                "events": .array(try events.map { try $0.json }),
-                "position": .integer(position),
-                "more": .bool(position < head.position),
-            ]
-        }
-    }
-}
-
 extension FeedEvent {
-    /// The event as the feed reports it.
     fileprivate var json: JSONValue {
         get throws {
             [
@@ -102,7 +91,6 @@ final class FeedWatch: Sendable {
     private let read: @Sendable () async throws -> FeedHead
     private let memory = Mutex<(head: FeedHead?, asked: ContinuousClock.Instant?)>((nil, nil))
 
-    /// Creates a watch that calls `read` when its last query is too old.
     init(read: @escaping @Sendable () async throws -> FeedHead) {
         self.read = read
     }

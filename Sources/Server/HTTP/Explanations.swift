@@ -96,7 +96,6 @@ extension CustomerExplanation {
 }
 
 extension Reasons.Source {
-    /// The kind of source.
     fileprivate var kind: String {
         if isByHand { return "by_hand" }
         if isProvisional { return "provisional" }

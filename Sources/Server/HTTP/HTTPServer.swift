@@ -10,7 +10,6 @@ package import Tracking
 ///
 /// Docs: `openapi.yaml`, which is served at `/openapi.yaml`.
 package struct HTTPServer: Service {
-    /// The server's name in the responses.
     static let name = "perennial"
 
     let tracker: Tracker
@@ -35,15 +34,7 @@ package struct HTTPServer: Service {
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        let responder = router.buildResponder()
-        return Application(
-            responder: responder,
-            server: HTTPServerBuilder { [limits] _ in Connections(responder: responder, limits: limits) },
-            configuration: ApplicationConfiguration(
-                address: .hostname(host, port: port), serverName: Self.name,
-                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
-            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
-            logger: logger)
+        router.application(host: host, port: port, limits: limits, logger: logger, onListening: onListening)
     }
 
     private var router: ListingRouter {
@@ -84,17 +75,10 @@ package struct HTTPServer: Service {
 }
 
 extension HTTPServer {
-    /// Creates a server for `tracker`.
-    /// - Parameters:
-    ///   - tracker: The tracker that verifies and answers.
-    ///   - metrics: The metrics of the process, which it serves and adds its own to.
-    ///   - host: The address to listen on.
-    ///   - port: The port to listen on; 0 takes a free one.
-    ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
-    ///   - files: The number of files that the process may have open; nil where there is no limit.
-    ///   - trustedProxies: The reverse proxies that say whose requests they pass on.
-    ///   - servesAdmin: Whether the pages under `/admin` are served too.
-    ///   - onListening: Called with the port once connections are accepted.
+    /// Creates a server for `tracker`, which serves the metrics of the process and adds its own to them.
+    ///
+    /// A port of 0 takes a free one, and `onListening` gets it once connections are accepted. The log gets one line per
+    /// request at debug level, never a secret or a receipt. Without `files`, open files have no limit.
     package init(
         tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int, logger: Logger, files: OpenFiles? = nil,
         trustedProxies: TrustedProxies = TrustedProxies(), servesAdmin: Bool = true,
@@ -148,6 +132,22 @@ final class ListingRouter: RouterMethods, HTTPResponderBuilder {
         return router.buildResponder()
     }
 
+    /// Returns an application that answers on an address, and says its port once it accepts connections.
+    func application(
+        host: String, port: Int, limits: ServerLimits, logger: Logger,
+        onListening: (@Sendable (Int) async -> Void)?
+    ) -> some ApplicationProtocol {
+        let responder = buildResponder()
+        return Application(
+            responder: responder,
+            server: HTTPServerBuilder { _ in Connections(responder: responder, limits: limits) },
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: HTTPServer.name,
+                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
+            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
+            logger: logger)
+    }
+
     private func answerOthers(than served: Set<HTTPRequest.Method>, at path: RouterPath) {
         let allowed = Self.knownMethods.filter {
             served.contains($0) || $0 == .options || ($0 == .head && served.contains(.get))
@@ -169,19 +169,16 @@ struct ServerLimits: Sendable {
     /// How long a whole body may take to arrive, in seconds.
     var bodySecondsMax = 60.0
     var submission = SubmissionLimits()
-    /// How long an upload waits before Apple is asked again, in seconds: about a purchase that its answer lacks, and
-    /// when it had a temporary problem.
+    /// Seconds before Apple is asked again about a purchase that its answer lacks, and after a temporary problem.
     var absentSeconds: Double = 5
     /// How long the sender of a purchase waits at the most, in seconds.
     var purchaseSeconds: Double = 20
     /// How long a connection may be silent between requests or while its headers arrive, in seconds.
     var idleSeconds: Int64 = 60
-    /// The largest single header or request line, in bytes. An id of 10 kB in any script, percent-encoded, still fits
-    /// and so gets its proper problem.
+    /// The largest header or request line, in bytes: a percent-encoded id of 10 kB fits and so gets its own problem.
     var headerBytesMax = 32 * 1024
     /// The largest total of a request's headers, in bytes.
     var headerListBytesMax = 48 * 1024
-    /// The most headers of a request.
     var headerFieldsMax = 100
     /// The most open connections. Further ones wait until one ends.
     var connectionsMax = connectionsWanted
@@ -218,10 +215,8 @@ struct Health: Sendable {
         routes.get("/readyz") { _, _ in try await readiness() }
     }
 
-    /// Returns whether lookups can be answered from a database whose schema fits this program.
-    ///
-    /// Without the primary, a server that has a standby stays ready. Taking it out of service would end lookups too,
-    /// while each write is refused on its own.
+    /// Returns whether lookups can be answered from a database whose schema fits this program. Without the primary, a
+    /// server with a standby stays ready: out of service it would answer no lookups, and writes are refused one by one.
     private func readiness() async throws -> Response {
         let standby = await ledger.standby()
         do {

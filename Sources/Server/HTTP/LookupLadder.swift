@@ -23,15 +23,15 @@ package enum LookupLadder {
         let constant = EntitlementLookup(
             bundleID: BundleID(app), customer: "f0000001", time: nil, knownAt: nil,
             terms: try await apps.require(BundleID(app)),
-            found: try await tracker.ledger.customers.entitlements(of: name("f0000001"))
+            found: try await tracker.ledger.customers.entitlements(
+                of: CustomerName(AppCustomerID("f0000001"), of: BundleID(app)))
         ).response(ifNoneMatch: [])
         router.get("/router/{id}") { _, _ in constant }
         router.group().add(middleware: ProblemMiddleware()).get("/problems/{id}") { _, _ in constant }
         let counted = router.group().add(
             middleware: ProblemMiddleware(counters: RequestCounters(registry: registry), servesAdmin: true))
         counted.get("/metrics/{id}") { _, _ in constant }
-        let authenticator = APIKeyAuthenticator(
-            keys: KeyCache { try await tracker.ledger.apps.key(withSecret: $0) })
+        let authenticator = APIKeyAuthenticator(keys: KeyCache { try await tracker.ledger.apps.key(withSecret: $0) })
         let keyed = KeyedRoutes(routes: counted, authenticator: authenticator)
         keyed.ofAnyApp(needing: .read, query: ["at", "known_at"]).get("/key/{id}") { _, _ in constant }
         let lookups = keyed.ofApp(needing: .read, query: ["at", "known_at"])
@@ -60,9 +60,5 @@ package enum LookupLadder {
             configuration: .init(address: .hostname("127.0.0.1", port: port), serverName: HTTPServer.name),
             logger: logger
         ).run()
-    }
-
-    private static func name(_ customer: String) -> CustomerName {
-        CustomerName(AppCustomerID(customer), of: BundleID(app))
     }
 }

@@ -17,8 +17,7 @@ struct PostNotification: Sendable {
     static let bodySecondsMax = 10.0
     /// The rate limit of an app in each process: far more than Apple sends, and little enough for the database.
     static let rate = RequestRate(perSecond: 200, burst: 2000)
-    /// How many unknown certificate chains of an app each process verifies: a chain costs much more than a signature,
-    /// and Apple has a few.
+    /// The unknown certificate chains of an app that each process verifies: one costs much, and Apple has a few.
     static let chainRate = RequestRate(perSecond: 20, burst: 20)
 
     let tracker: Tracker
@@ -43,15 +42,26 @@ struct PostNotification: Sendable {
                 case .one: try await keepVersionOne(notification, body, for: app)
                 case .two: try await keepVersionTwo(notification, body, for: app)
                 }
-            count(notification, about: app, kept)
-            return kept.response
+            let version = "\(notification.version.rawValue)"
+            let labels = [("app", app.bundleID.text), ("version", version), ("effect", kept.effect.rawValue)]
+            metrics.counter(.notifications, labels).increment()
+            return Response([
+                "verification": .string(kept.verification.rawValue), "effect": .string(kept.effect.rawValue),
+                "reason": .optional(kept.reason),
+            ])
         }
     }
+
+    /// How far a notification is believed: Apple signed it, it has the app's shared secret, or nothing shows that it is
+    /// Apple's.
+    private enum Verification: String { case verified, password, unverified }
+
+    private typealias Kept = (verification: Verification, effect: NotificationEffect, reason: String?)
 
     /// Verifies a notification of version 2 and stores it.
     private func keepVersionTwo(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
-    ) async throws -> KeptNotificationAnswer {
+    ) async throws -> Kept {
         let received: ReceivedNotification
         do {
             received = try await tracker.receive(SignedText.inBody(body), for: app) { [chainLimiter] in
@@ -62,52 +72,36 @@ struct PostNotification: Sendable {
                 "Too many unknown certificates come at once; send it again.", retryAfterSeconds: 1)
         }
         switch received {
-        case .verified(let verified):
-            return KeptNotificationAnswer(
-                verification: .verified, effect: try await tracker.ledger.intake.keep(verified, for: app))
+        case .verified(let verified): return (.verified, try await tracker.ledger.intake.keep(verified, for: app), nil)
         case .unverified(let reason):
             let effect = try await tracker.ledger.intake.keep(notification, for: app, unverified: reason)
-            return KeptNotificationAnswer(verification: .unverified, effect: effect, reason: reason)
+            return (.unverified, effect, reason)
         }
     }
 
     /// Stores a notification of version 1, which is a hint unless its password is another one than the app's secret.
     private func keepVersionOne(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
-    ) async throws -> KeptNotificationAnswer {
+    ) async throws -> Kept {
         let intake = tracker.ledger.intake
         let verdict = try await tracker.ledger.apps.checkPassword(Self.password(in: body), of: app.bundleID)
         guard verdict != .wrong else {
             try await intake.keep(notification, for: app, because: .wrongPassword)
-            return KeptNotificationAnswer(
-                verification: .unverified, effect: .wrongPassword,
-                reason: "Its password is not the app's shared secret.")
+            return (.unverified, .wrongPassword, "Its password is not the app's shared secret.")
         }
         let effect = try await intake.keep(notification, for: app)
         return verdict == .right
-            ? KeptNotificationAnswer(verification: .password, effect: effect)
-            : KeptNotificationAnswer(
-                verification: .unverified, effect: effect, reason: "Notifications of version 1 are not signed.")
+            ? (.password, effect, nil) : (.unverified, effect, "Notifications of version 1 are not signed.")
     }
 
-    /// The longest password, in bytes.
     private static let passwordBytesMax = 256
 
-    /// Returns the `password` of a notification of version 1, which is never stored; nil where there is none. Every character
-    /// counts, white space too.
+    /// Returns the `password` of a notification of version 1, if any, with its white space. It is never stored.
     private static func password(in body: [UInt8]) -> String? {
         guard let document = JSONDocument(object: body), case .string(let text) = JSONValue(document)["password"],
             text.utf8.count <= passwordBytesMax
         else { return nil }
         return text
-    }
-
-    private func count(
-        _ notification: UnverifiedNotification, about app: NotifiedApp, _ kept: KeptNotificationAnswer
-    ) {
-        let version = "\(notification.version.rawValue)"
-        let labels = [("app", app.bundleID.text), ("version", version), ("effect", kept.effect.rawValue)]
-        metrics.counter(.notifications, labels).increment()
     }
 
     /// Returns the app with the token. An unknown token is refused before the body is read.
@@ -125,10 +119,8 @@ extension UnverifiedNotification {
     /// The longest word or id, in bytes. Apple's own words are much shorter, and a longer one is ignored.
     fileprivate static let wordBytesMax = 64
 
-    /// Reads the body of a notification. Throws a problem when it does not have the form of Apple's notifications.
-    ///
-    /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`,
-    /// `responseBodyV1`).
+    /// Reads the body of a notification. Throws a problem when it does not have the form of Apple's notifications:
+    /// https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`, `responseBodyV1`).
     init(notification bytes: [UInt8]) throws(Problem) {
         // PostgreSQL stores the text unchanged, so it must be JSON to PostgreSQL: UTF-8 without a byte order mark.
         guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
@@ -152,8 +144,7 @@ extension UnverifiedNotification {
         let data = payload.object("data") ?? payload.object("summary") ?? payload.object("appData")
         let transaction = data?.signed("signedTransactionInfo")
         let renewal = data?.signed("signedRenewalInfo")
-        let environment =
-            data?.word("environment") ?? transaction?.word("environment") ?? renewal?.word("environment")
+        let environment = data?.word("environment") ?? transaction?.word("environment") ?? renewal?.word("environment")
         self.init(
             version: .two, kind: kind, subkind: payload.word("subtype"), appleID: payload.word("notificationUUID"),
             bundleID: data?.text("bundleId", bytesMax: 255).map { BundleID($0) },
@@ -193,8 +184,7 @@ extension StoreEnvironment {
 }
 
 extension JSONObject {
-    /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
-    /// PostgreSQL's text would end.
+    /// Returns text or a whole number; nil when it is empty, too long, or has NUL, where PostgreSQL's text would end.
     fileprivate func text(_ name: String, bytesMax: Int) -> String? {
         text(name).flatMap { $0.utf8.count <= bytesMax && !$0.utf8.contains(0) ? $0 : nil }
     }
@@ -239,24 +229,5 @@ extension JSONValue {
             }
             return .object(members)
         }
-    }
-}
-
-/// The answer to a notification that was stored.
-struct KeptNotificationAnswer: Sendable {
-    /// How far the notification is believed: Apple signed it, it has the app's shared secret, or nothing shows that it
-    /// is Apple's.
-    enum Verification: String, Sendable { case verified, password, unverified }
-
-    let verification: Verification
-    let effect: NotificationEffect
-    var reason: String?
-
-    /// The response that says it.
-    var response: Response {
-        Response([
-            "verification": .string(verification.rawValue), "effect": .string(effect.rawValue),
-            "reason": .optional(reason),
-        ])
     }
 }

@@ -3,8 +3,8 @@ import JSON
 import Subscriptions
 import Tracking
 
-/// `GET /v1/apps/{bundle}/products` and `POST /v1/apps/{bundle}/offers:sign`: what a customer can be offered, and the
-/// signature that Apple wants for it. Neither writes anything.
+/// `GET …/products` and `POST …/offers:sign`: what a customer can be offered, and the signature that Apple wants for it.
+/// Neither writes anything.
 struct OfferRoutes: Sendable {
     let ledger: SubscriptionLedger
     let apps: KnownApps
@@ -30,12 +30,10 @@ struct OfferRoutes: Sendable {
     }
 }
 
-/// The body of a request for a signature.
 private struct SignBody: KnownFields {
     let customer: String
     let productID: String
     let offerID: String
-    /// The order that the purchase is to pay.
     let order: String?
     let form: String
 
@@ -96,13 +94,9 @@ extension OfferAnswer {
             "key_id": .optional(signature?.keyID),
             "nonce": .optional(signature?.nonce),
             "timestamp": .optional(signature?.signedAt.milliseconds),
-            "signature": .optional(signature?.text(as: .classic)),
+            "signature": .optional(signature?.form == .classic ? signature?.text : nil),
             "app_account_token": .optional(signature?.appAccountToken),
-            "jws": .optional(signature?.text(as: .jws)),
+            "jws": .optional(signature?.form == .jws ? signature?.text : nil),
         ]
     }
-}
-
-extension OfferSignature {
-    fileprivate func text(as form: OfferForm) -> String? { self.form == form ? text : nil }
 }

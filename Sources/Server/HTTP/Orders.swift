@@ -69,7 +69,6 @@ struct OrderRoutes: Sendable {
     }
 }
 
-/// The body of a new order.
 private struct OrderBody: KnownFields {
     let customer: String
     let productID: String
@@ -78,7 +77,6 @@ private struct OrderBody: KnownFields {
     let price: Milliunits?
     /// The currency of that price, ISO 4217.
     let currency: String?
-    /// The app's own id of the device.
     let device: String?
 
     struct Quantity: Decodable {
@@ -105,7 +103,6 @@ private struct OrderBody: KnownFields {
 }
 
 extension Order {
-    /// The order as routes report it.
     var json: JSONValue {
         [
             "order_id": .string(id),
@@ -196,7 +193,6 @@ extension JSONValue {
     }
 }
 
-/// The body of a device's upload.
 private struct OrderReceiptBody: KnownFields {
     /// The receipt in Base64, in the form that the device gave.
     let receipt: String
@@ -228,7 +224,6 @@ struct PostOrderState: Sendable {
     }
 }
 
-/// The body of a report.
 private struct StateBody: KnownFields {
     let state: String
     /// An error code of StoreKit, for example.
@@ -255,7 +250,6 @@ private struct StateBody: KnownFields {
 /// The calls of devices about orders. A device has no API key: a proof made with the order's key shows that a call is
 /// about the order. So its body and its rate are limited.
 struct DeviceCalls: Sendable {
-    /// The largest body, in bytes.
     static let bodyBytesMax = 1024 * 1024
     /// The calls about one order with its proof: 10 a minute.
     static let orderRate = RequestRate(perSecond: 10.0 / 60, burst: 10)

@@ -10,7 +10,6 @@ struct Problem: Error, Sendable {
     let kind: Kind
     /// One sentence that says what failed, where, and what to do, without a secret, a receipt or an internal detail.
     let detail: String
-    /// Headers of the response.
     var headers: HTTPFields = [:]
     /// Members of the body beyond those of the RFC.
     var members: [String: JSONValue] = [:]
@@ -27,14 +26,12 @@ struct Problem: Error, Sendable {
         self.members = members
     }
 
-    /// Returns the problem as the response to the request with the given id.
     func response(requestID: String) -> Response {
         var fields = headers
         fields[.contentType] = "application/problem+json"
         return Response(json(requestID: requestID), status: kind.status, headers: fields)
     }
 
-    /// Returns the problem as the JSON body of the response to the request with the given id.
     func json(requestID: String) -> JSONValue {
         var body: [String: JSONValue] = [
             "type": .string("urn:perennial:problem:\(kind.rawValue)"),
@@ -47,7 +44,6 @@ struct Problem: Error, Sendable {
         return .object(body)
     }
 
-    /// Returns the problem for a bundle id that no app has.
     static func unknownApp(_ bundleID: String) -> Problem {
         Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
     }
@@ -64,8 +60,7 @@ struct Problem: Error, Sendable {
 }
 
 extension Problem {
-    /// The kinds of problem, each with its HTTP status. The raw value ends the problem's `type`, which programs may
-    /// compare.
+    /// The kinds of problem. The raw value ends the problem's `type`, which programs may compare.
     enum Kind: String, CaseIterable, Sendable {
         case invalid
         case unauthenticated
@@ -111,17 +106,14 @@ extension Problem {
             }
         }
     }
-}
 
-extension Problem {
     /// Creates the problem that a caller sees for an error. Details that the caller must not know stay in the log.
     init(telling error: any Error) {
         switch error {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
         case let refusal as UploadRefusal:
-            self = Problem(
-                .receiptRejected, refusal.sentence, members: UploadResult.refused(.vain, order: nil).members)
+            self = Problem(.receiptRejected, refusal.sentence, members: UploadResult.refused(.vain, order: nil).members)
         case let failure as SupportFailure:
             self =
                 failure.isRefusal
@@ -171,7 +163,6 @@ extension Problem {
         self = Problem(.invalid, detail)
     }
 
-    /// The name of a field of the body.
     static func place(_ path: [any CodingKey]) -> String {
         path.isEmpty ? "outermost value" : path.map(\.stringValue).joined(separator: ".")
     }
@@ -189,8 +180,7 @@ extension Problem {
 /// Middleware around every route: it turns each error into a problem, counts requests and their durations by route, and
 /// logs one line per request at debug level.
 ///
-/// Counters and line name the route instead of the path, because a path contains a customer's id. A problem of a path
-/// under `/admin` is a page, where there are pages.
+/// Counters and line name the route, because a path contains a customer's id. Under `/admin` a problem is a page.
 struct ProblemMiddleware: RouterMiddleware {
     /// Where requests are counted; nil counts none.
     var counters: RequestCounters?
@@ -250,7 +240,6 @@ struct ProblemMiddleware: RouterMiddleware {
 }
 
 extension Duration {
-    /// Whole microseconds.
     fileprivate var microseconds: Int64 {
         components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
     }
@@ -265,10 +254,8 @@ enum RequestID {
 }
 
 extension HTTPFields {
-    private static let requestIDCharactersMax = 128
-
     /// The id that the caller gave the request, if it is safe in a log and a header unchanged.
     var givenRequestID: String? {
-        self[.requestID].flatMap { $0.isVisibleASCII(bytesMax: Self.requestIDCharactersMax) ? $0 : nil }
+        self[.requestID].flatMap { $0.isVisibleASCII(bytesMax: 128) ? $0 : nil }
     }
 }

@@ -89,7 +89,6 @@ struct PostReceipt: Sendable {
 }
 
 extension PostReceipt {
-    /// The body of the request.
     struct Body: KnownFields {
         /// The operator's own id of the customer.
         let customer: String
@@ -98,17 +97,13 @@ extension PostReceipt {
         /// A signed transaction of StoreKit 2 in compact form.
         let signedTransaction: String?
         let transactionID: String?
-        /// The storefront the device saw.
         let storefront: String?
-        /// The price the device saw.
         let price: Milliunits?
         /// The currency of that price, ISO 4217.
         let currency: String?
         /// Why the device sends it; `launch` if absent.
         let purpose: String?
-        /// The order whose payment the device waits for.
         let order: String?
-        /// The transaction that the device waits for.
         let forTransactionID: String?
 
         enum CodingKeys: String, CodingKey, CaseIterable {
@@ -213,9 +208,8 @@ struct ReceiptUploads: Sendable {
     let tracker: Tracker
     let limits: ServerLimits
 
-    /// Submits a receipt and returns what its sender may know of `customer`'s purchases.
-    ///
-    /// Throws a problem for an unknown app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
+    /// Submits a receipt and returns what its sender may know of `customer`'s purchases. Throws a problem for an unknown
+    /// app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
     func answer(
         to submission: Submission, of customer: String, asking question: UploadQuestion, by actor: Actor?
     ) async throws -> UploadAnswer {
@@ -295,7 +289,6 @@ struct ReceiptUploads: Sendable {
     }
 }
 
-/// An upload whose sender waits.
 private struct WaitingUpload {
     let submission: Submission
     /// Whose purchases the sender asks about.

@@ -48,8 +48,7 @@ extension ServerLimits {
         return try JSONDecoder().decode(OnlyKnownFields<Body>.self, from: data).body
     }
 
-    /// Returns whether the type is `application/json` or is built on JSON (RFC 9110, section 8.3.1; RFC 6838, section
-    /// 4.2.8).
+    /// Returns whether the type is or is built on `application/json` (RFC 9110, section 8.3.1; RFC 6838, section 4.2.8).
     private static func isJSON(_ type: String) -> Bool {
         let essence = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         return essence == "application/json" || (essence.hasPrefix("application/") && essence.hasSuffix("+json"))
@@ -60,15 +59,13 @@ extension ServerLimits {
     }
 }
 
-/// A body whose fields are all known. An unknown field is refused as a mistake, because its sender would believe that
-/// it was read.
+/// A body whose fields are all known. An unknown field is refused, because its sender would believe that it was read.
 protocol KnownFields: Decodable, Sendable {
     associatedtype CodingKeys: CodingKey, CaseIterable
 }
 
 /// A body that is decoded only if all its fields are known.
 struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
-    /// The decoded body.
     let body: Body
 
     /// Decodes a body. Throws `Problem` for an unknown field.
@@ -87,7 +84,7 @@ struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
 }
 
 extension SingleValueDecodingContainer {
-    /// Returns a whole number. Throws a problem that names the field and its range for one that does not fit its type: the
+    /// Returns a whole number. For one that does not fit its type, throws a problem with the field and its range: the
     /// decoder would say that the whole body is no JSON.
     func number<Number: FixedWidthInteger & Decodable>(in range: ClosedRange<Number>) throws -> Number {
         do {
@@ -214,7 +211,6 @@ extension HTTPFields.Element.Name {
 
 extension Parameters {
     /// Returns a path parameter with its percent encoding decoded byte by byte, so that different ids stay different.
-    ///
     /// Throws a problem for text that is not UTF-8, and for NUL, where PostgreSQL's text would end.
     func decoded(_ name: String) throws -> String {
         let encoded = String(try require(name))

@@ -8,14 +8,10 @@ import Tracking
 struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
     /// Four bytes for IPv4, eight for IPv6, none without an address.
     private let bytes: [UInt8]
-    /// Whether the source is this machine.
     let isLoopback: Bool
 }
 
 extension SourceAddress {
-    /// Creates the source of a socket's address.
-    init(_ address: SocketAddress?) { self.init(ip: address?.ipBytes ?? []) }
-
     /// Creates the source of an address of 4 or 16 bytes; without an address of any other number.
     init(ip bytes: [UInt8]) {
         switch bytes.count {
@@ -27,13 +23,6 @@ extension SourceAddress {
         }
     }
 
-    /// Reads an address from text. Returns nil when the text is not an address.
-    init?(_ text: String) {
-        guard let address = IPAddress(text) else { return nil }
-        self.init(ip: address.unmapped.bytes)
-    }
-
-    /// The address in its usual notation.
     var description: String {
         switch bytes.count {
         case 4: return bytes.map(String.init).joined(separator: ".")
@@ -48,8 +37,7 @@ extension SourceAddress {
     }
 }
 
-/// The reverse proxies whose `X-Forwarded-For` counts: those on this machine, and those of the setting
-/// `PERENNIAL_TRUSTED_PROXIES`.
+/// The reverse proxies whose `X-Forwarded-For` counts: those on this machine and of `PERENNIAL_TRUSTED_PROXIES`.
 package struct TrustedProxies: Sendable {
     /// The most addresses and ranges.
     package static let rangesMax = 1_000
@@ -79,9 +67,7 @@ package struct TrustedProxies: Sendable {
     package var trustsEverybody: Bool { ranges.contains { $0.bits == 0 } }
 
     /// Returns the source of a request from `peer`: the last address in its headers `X-Forwarded-For` that is no trusted
-    /// proxy's, as every proxy adds the address that it saw.
-    ///
-    /// The caller wrote the entries before. A peer that is not trusted could have written all of them.
+    /// proxy's, as every proxy adds the address that it saw. The caller could have written all before.
     func source(of peer: SocketAddress?, forwarded headers: [String]) -> SourceAddress {
         var nearest = peer?.ipBytes ?? []
         for entry in headers.reversed().lazy.flatMap({ $0.split(separator: ",").reversed() }) {

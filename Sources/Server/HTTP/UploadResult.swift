@@ -6,12 +6,8 @@ import Tracking
 
 /// Why a device sends a receipt.
 enum UploadPurpose: String, Sendable {
-    /// It has just bought something, and waits for it.
-    case purchase
-    /// The app was launched.
-    case launch
-    /// The customer restores purchases.
-    case restore
+    /// It has just bought something and waits for it, the app was launched, or the customer restores purchases.
+    case purchase, launch, restore
 }
 
 /// What a device asks of an upload.
@@ -73,15 +69,13 @@ extension UploadResult {
     /// The result where Apple vouches for the receipt.
     init(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) {
         let word = Self.word(question, in: contents, order: order)
-        self.init(word: word, advice: Self.advice(for: word), contents: contents, order: order)
-    }
-
-    private static func advice(for word: Word) -> Advice? {
-        switch word {
-        case .succeeded, .failed: nil
-        case .pending: .retry
-        case .absent: .refreshReceipt
-        }
+        let advice: Advice? =
+            switch word {
+            case .succeeded, .failed: nil
+            case .pending: .retry
+            case .absent: .refreshReceipt
+            }
+        self.init(word: word, advice: advice, contents: contents, order: order)
     }
 
     private static func word(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) -> Word {

@@ -40,7 +40,6 @@ actor MetricsPage {
         self.now = now
     }
 
-    /// Returns the current text.
     func text() async -> String {
         let time = now()
         if readAt.map({ time >= $0 + .seconds(Self.secondsBetween) }) ?? true {
@@ -114,15 +113,10 @@ package struct MetricsServer: Service {
     private let port: Int
     private let onListening: (@Sendable (Int) async -> Void)?
     /// The limits that it imposes on its callers; tests use others.
-    var limits = ServerLimits()
+    var limits = ServerLimits(connectionsMax: connectionsMax)
 
-    /// Creates a server of a tracker's metrics.
-    /// - Parameters:
-    ///   - tracker: The tracker whose ledger is served.
-    ///   - metrics: The metrics of the process.
-    ///   - host: The address to listen on.
-    ///   - port: The port to listen on; 0 takes a free one.
-    ///   - onListening: Called with the port once connections are accepted.
+    /// Creates a server of a process's metrics and its tracker's. A port of 0 takes a free one, and `onListening` gets it
+    /// once connections are accepted.
     package init(
         tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int,
         onListening: (@Sendable (Int) async -> Void)? = nil
@@ -146,15 +140,8 @@ package struct MetricsServer: Service {
         let routes = router.group()
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
-        let responder = router.buildResponder()
-        return Application(
-            responder: responder,
-            server: HTTPServerBuilder { [limits] _ in Connections(responder: responder, limits: limits) },
-            configuration: ApplicationConfiguration(
-                address: .hostname(host, port: port), serverName: HTTPServer.name,
-                availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
-            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
-            logger: tracker.logger)
+        return router.application(
+            host: host, port: port, limits: limits, logger: tracker.logger, onListening: onListening)
     }
 }
 
@@ -194,9 +181,7 @@ final class RequestCounters: Sendable {
 
 /// The counters of lookups by the source of their answers.
 struct LookupCounters: Sendable {
-    private let stored: Counter
-    private let computed: Counter
-    private let history: Counter
+    private let stored, computed, history: Counter
 
     init(registry: MetricsRegistry) {
         func counter(_ source: CustomerEntitlements.Source) -> Counter {
@@ -205,7 +190,6 @@ struct LookupCounters: Sendable {
         (stored, computed, history) = (counter(.stored), counter(.computed), counter(.history))
     }
 
-    /// Counts one answer.
     func count(_ source: CustomerEntitlements.Source) {
         switch source {
         case .stored: stored.increment()

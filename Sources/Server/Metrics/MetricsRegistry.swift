@@ -5,31 +5,25 @@ import Tracking
 
 /// The registry of this process's metrics, for `/metrics`.
 ///
-/// It is a factory of swift-metrics, so that a program that embeds the product may also pass it to
-/// `MetricsSystem.bootstrap`. A metric has at most `seriesMax` series. More are counted as dropped, so that a caller
-/// cannot fill the memory.
+/// It is a factory of swift-metrics, so that a program that embeds the product may pass it to `MetricsSystem.bootstrap`.
+/// A metric has at most `seriesMax` series. More are counted as dropped, so that a caller cannot fill the memory.
 package final class MetricsRegistry: MetricsFactory {
     /// The most series of one metric: enough for six lanes of a few hundred apps.
     static let seriesMax = 5_000
 
-    /// A label and its value.
     struct Label: Sendable, Hashable, Comparable {
-        let name: String
-        let value: String
+        let name, value: String
 
         static func < (left: Label, right: Label) -> Bool { (left.name, left.value) < (right.name, right.value) }
     }
 
-    /// One series of a metric.
     enum Series: Sendable {
         case value(MetricValue)
         case histogram(MetricHistogram)
     }
 
-    /// One metric with its series by their labels.
     struct Family: Sendable {
-        let name: String
-        let help: String
+        let name, help: String
         let kind: Metric.Kind
         var series: [[Label]: Series] = [:]
     }
@@ -79,10 +73,9 @@ package final class MetricsRegistry: MetricsFactory {
 
     private static func countDropped(in families: inout [String: Family]) {
         let name = Metric.seriesDropped.rawValue
-        if case .value(let dropped) = families[name]?.series[[]] { return dropped.increment(by: Int64(1)) }
-        let first = MetricValue()
-        first.increment(by: Int64(1))
-        families[name]?.series[[]] = .value(first)
+        let counter = families[name]?.series[[]] ?? .value(MetricValue())
+        if case .value(let dropped) = counter { dropped.increment(by: Int64(1)) }
+        families[name]?.series[[]] = counter
     }
 
     private func value(_ name: String, _ labels: [(String, String)], _ kind: Metric.Kind) -> MetricValue {
@@ -100,7 +93,7 @@ package final class MetricsRegistry: MetricsFactory {
 }
 
 /// The requirements of swift-metrics for a factory. The label of swift-metrics is the name of a metric here. A series
-/// lives as long as the process.
+/// lives as long as the process, and nothing is destroyed: a counter that disappeared would look like a restart.
 extension MetricsRegistry {
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         value(label, dimensions, .counter)
@@ -119,9 +112,7 @@ extension MetricsRegistry {
     }
 
     /// Returns a histogram, or a gauge when `aggregate` is false.
-    package func makeRecorder(
-        label: String, dimensions: [(String, String)], aggregate: Bool
-    ) -> any RecorderHandler {
+    package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
         if aggregate { histogram(label, dimensions) } else { value(label, dimensions, .gauge) }
     }
 
@@ -130,15 +121,10 @@ extension MetricsRegistry {
         histogram(label, dimensions)
     }
 
-    /// Does nothing: a counter that disappeared would look like a restart.
     package func destroyCounter(_ handler: any CounterHandler) {}
-    /// Does nothing: a series lives as long as the process.
     package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
-    /// Does nothing: a series lives as long as the process.
     package func destroyMeter(_ handler: any MeterHandler) {}
-    /// Does nothing: a series lives as long as the process.
     package func destroyRecorder(_ handler: any RecorderHandler) {}
-    /// Does nothing: a series lives as long as the process.
     package func destroyTimer(_ handler: any TimerHandler) {}
 }
 
@@ -175,7 +161,6 @@ final class MetricHistogram: TimerHandler, RecorderHandler, Sendable {
         state = Mutex(Counts(buckets: Array(repeating: 0, count: bounds.count + 1)))
     }
 
-    /// The counts so far.
     var counts: Counts { state.withLock { $0 } }
 
     func record(_ value: Int64) { record(Double(value)) }
@@ -193,7 +178,6 @@ final class MetricHistogram: TimerHandler, RecorderHandler, Sendable {
 /// The Prometheus text format, version 0.0.4:
 /// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 enum MetricsText {
-    /// The content type for scrapers.
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     static func text(of families: [MetricsRegistry.Family]) -> String {

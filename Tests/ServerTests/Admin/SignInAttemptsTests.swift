@@ -32,7 +32,7 @@ import Tracking
     func failuresAreCountedByAddressAndBeginningOfTheKey() {
         let attempts = SignInAttempts()
         func attempt(_ address: String, _ secret: String) -> SignInAttempts.Attempt {
-            .init(from: SourceAddress(address) ?? SourceAddress(nil), withSecret: secret)
+            .init(from: SourceAddress(address) ?? SourceAddress(ip: []), withSecret: secret)
         }
         let failed = attempt("192.0.2.1", "perennial_0123456789")
         for _ in 0..<SignInAttempts.failuresMax { attempts.count(failed: failed) }
@@ -109,7 +109,7 @@ import Tracking
     @Test("Failures are forgotten after a while") func failuresAreForgottenAfterAWhile() {
         let clock = ManualClock()
         let attempts = SignInAttempts(now: { clock.now })
-        let attempt = SignInAttempts.Attempt(from: SourceAddress(nil), withSecret: "nonsense")
+        let attempt = SignInAttempts.Attempt(from: SourceAddress(ip: []), withSecret: "nonsense")
         for _ in 0..<SignInAttempts.failuresMax { attempts.count(failed: attempt) }
         #expect(attempts.secondsToWait(before: attempt) == SignInAttempts.stretchSeconds)
         clock.advance(seconds: SignInAttempts.stretchSeconds - 1)

@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 
@@ -44,6 +45,14 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
         #expect(SourceAddress("2001:db8::1") == SourceAddress("2001:db8::ffff:1"))
         #expect(SourceAddress("2001:db8::1") != SourceAddress("2001:db8:0:1::1"))
         #expect(SourceAddress("::1")?.isLoopback == true && SourceAddress("::2")?.isLoopback == false)
-        #expect(SourceAddress("here") == nil && SourceAddress(nil).description == "unknown")
+        #expect(SourceAddress("here") == nil && SourceAddress(ip: []).description == "unknown")
+    }
+}
+
+extension SourceAddress {
+    /// Reads an address from text; nil where it is none.
+    init?(_ text: String) {
+        guard let address = IPAddress(text) else { return nil }
+        self.init(ip: address.unmapped.bytes)
     }
 }
