@@ -115,8 +115,7 @@ extension AdminSite {
         for receipt in receipts.sorted(by: { $0.number > $1.number }).prefix(ActionPage.receiptsMax) {
             results.insert(try await check(receipt, by: person))
         }
-        let order: [ReceiptPage.CheckResult] = [.checked, .lately, .busy]
-        return order.first(where: results.contains)?.rawValue ?? ReceiptPage.CheckResult.nothing.rawValue
+        return (ReceiptPage.CheckResult.allCases.first(where: results.contains) ?? .nothing).rawValue
     }
 }
 

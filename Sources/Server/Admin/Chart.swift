@@ -102,9 +102,7 @@ struct Scale {
     private var plotHeight: Double { Chart.height - Chart.top - Chart.bottom }
     private var plotWidth: Double { Chart.width - Chart.left - Chart.right }
 
-    func y(_ value: Double) -> Double {
-        Chart.top + plotHeight * (1 - min(max(value / top, 0), 1))
-    }
+    func y(_ value: Double) -> Double { Chart.top + plotHeight * (1 - min(max(value / top, 0), 1)) }
 
     /// Returns the horizontal middle of a bucket.
     func x(_ bucket: Int) -> Double {

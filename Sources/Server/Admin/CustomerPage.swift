@@ -297,7 +297,5 @@ extension Delivery {
         return "\(grouped(units)) \(credit)"
     }
 
-    var action: String {
-        (turn.isMultiple(of: 2) ? "takes back" : "gives") + (turn > 2 ? " again" : "")
-    }
+    var action: String { (turn.isMultiple(of: 2) ? "takes back" : "gives") + (turn > 2 ? " again" : "") }
 }

@@ -216,6 +216,7 @@ struct GrantRoutes: Sendable {
     private static let path: RouterPath = "/v1/apps/{bundle}/customers/{id}/grants"
 
     let ledger: SubscriptionLedger
+    let apps: KnownApps
     let limits: ServerLimits
 
     /// Adds one path with two methods. Both need a key of scope admin.
@@ -227,39 +228,29 @@ struct GrantRoutes: Sendable {
     private func give(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: request)
         let asked = try request.headers[.idempotencyKey].map { try GrantRequest(key: $0) }
-        let given = try await knowing(context.bundleID) {
-            if body.force != true {
-                try await ledger.apps.requireKnownEntitlement(
-                    body.entitlement, of: context.bundleID, orElse: "Send \"force\": true for a name to come.")
-            }
-            return try await ledger.acting(as: .key(context.key.id)).customers.give(
-                body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
-                until: try body.until.map { try Instant(asked: $0, as: "The body's until") },
-                deciding: try ManualDecision(by: body.actor, because: body.reason), asked: asked)
+        try await apps.require(context.bundleID)
+        if body.force != true {
+            try await ledger.apps.requireKnownEntitlement(
+                body.entitlement, of: context.bundleID, orElse: "Send \"force\": true for a name to come.")
         }
+        let given = try await ledger.acting(as: .key(context.key.id)).customers.give(
+            body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
+            until: try body.until.map { try Instant(asked: $0, as: "The body's until") },
+            deciding: try ManualDecision(by: body.actor, because: body.reason), asked: asked)
         return Response(answer(context, given.grant), status: given.isNew ? .created : .ok)
     }
 
     private func revoke(_ request: Request, _ context: AppContext) async throws -> Response {
         let decision = try ManualDecision(by: try request.text("actor"), because: try request.text("reason"))
         let entitlement = try request.text("entitlement")
-        let grant = try await knowing(context.bundleID) {
-            try await ledger.acting(as: .key(context.key.id)).customers.revokeGrant(
-                of: entitlement, from: try context.parameters.decoded("id"), of: context.bundleID, deciding: decision)
-        }
+        try await apps.require(context.bundleID)
+        let grant = try await ledger.acting(as: .key(context.key.id)).customers.revokeGrant(
+            of: entitlement, from: try context.parameters.decoded("id"), of: context.bundleID, deciding: decision)
         return Response(answer(context, grant))
     }
 
     private func answer(_ context: AppContext, _ grant: ManualGrant) -> JSONValue {
         ["app": .string(context.bundleID.text), "grant": grant.json]
-    }
-
-    /// Distinguishes an unregistered app from a missing grant.
-    private func knowing<Change>(_ bundleID: BundleID, _ change: () async throws -> Change) async throws -> Change {
-        guard try await ledger.apps.all().contains(where: { $0.bundleID == bundleID }) else {
-            throw Problem.unknownApp(bundleID.text)
-        }
-        return try await change()
     }
 }
 

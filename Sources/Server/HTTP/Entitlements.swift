@@ -317,9 +317,7 @@ final class KnownApps: Sendable {
     private let tracker: Tracker
     private let known = Mutex(TTLCache<BundleID, FreshnessTerms>(entriesMax: entriesMax, seconds: secondsMax))
 
-    init(_ tracker: Tracker) {
-        self.tracker = tracker
-    }
+    init(_ tracker: Tracker) { self.tracker = tracker }
 
     func known(_ bundleID: BundleID) -> FreshnessTerms? {
         let now = ContinuousClock.now

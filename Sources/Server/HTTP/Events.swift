@@ -91,19 +91,14 @@ final class FeedWatch: Sendable {
     private let read: @Sendable () async throws -> FeedHead
     private let memory = Mutex<(head: FeedHead?, asked: ContinuousClock.Instant?)>((nil, nil))
 
-    init(read: @escaping @Sendable () async throws -> FeedHead) {
-        self.read = read
-    }
+    init(read: @escaping @Sendable () async throws -> FeedHead) { self.read = read }
 
     /// Returns the head. For `ageMillisecondsMax` after one caller's query begins, the others get the last known head.
     func head() async throws -> FeedHead {
         let moment = ContinuousClock.now
         let known = memory.withLock { memory -> FeedHead? in
-            if let head = memory.head, let asked = memory.asked,
-                moment - asked < .milliseconds(Self.ageMillisecondsMax)
-            {
-                return head
-            }
+            let isFresh = memory.asked.map { moment - $0 < .milliseconds(Self.ageMillisecondsMax) } ?? false
+            if isFresh, let head = memory.head { return head }
             memory.asked = moment
             return nil
         }

@@ -60,7 +60,7 @@ package struct HTTPServer: Service {
         OfferRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GetDeliveries(ledger: tracker.ledger, apps: apps).addRoute(to: keyed)
         DeliveryRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
-        GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)
+        GrantRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GetEvents(ledger: tracker.ledger, watch: FeedWatch { try await tracker.ledger.feed.head() }).addRoute(to: keyed)
         WebhookRoutes(tracker: tracker, limits: limits).addRoutes(to: keyed)
         PostNotification(tracker: tracker, metrics: metrics, limits: limits).addRoute(to: routes)

@@ -119,9 +119,7 @@ extension Request {
         guard let text = uri.queryParameters.get(name) else { return nil }
         guard !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy(\.isDigit), let number = Int64(text), number >= lowest
-        else {
-            throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.")
-        }
+        else { throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.") }
         return min(number, highest)
     }
 
@@ -218,9 +216,7 @@ extension Parameters {
         guard encoded.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return encoded }
         guard let bytes = Self.bytes(percentEncoded: encoded),
             let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
-        else {
-            throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.")
-        }
+        else { throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.") }
         return text
     }
 

@@ -129,9 +129,7 @@ package struct MetricsServer: Service {
     }
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
-    package func run() async throws {
-        try await application.run()
-    }
+    package func run() async throws { try await application.run() }
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {

@@ -44,9 +44,7 @@ package final class MetricsRegistry: MetricsFactory {
     }
 
     /// Removes all series of a metric, because its values may no longer be true.
-    func clear(_ metric: Metric) {
-        families.withLock { $0[metric.rawValue]?.series = [:] }
-    }
+    func clear(_ metric: Metric) { families.withLock { $0[metric.rawValue]?.series = [:] } }
 
     private func series(_ name: String, _ labels: [(String, String)], kind: Metric.Kind) -> Series? {
         let key = labels.map { Label(name: MetricName.label($0.0), value: $0.1) }.sorted()
