@@ -32,26 +32,30 @@ package struct SigningAuthority: Sendable {
     /// The header of its texts.
     package let header: [UInt8]
     private let encodedHeader: String
-    /// The key of the signer.
     private let key: P256.Signing.PrivateKey
 
     /// Creates new keys and certificates.
     package init(_ traits: ChainTraits = ChainTraits(), at now: Date = Date()) throws {
         let (rootKey, issuerKey) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
         let key = P256.Signing.PrivateKey()
-        let root = try Self.certificate(
-            "Pretend root", of: rootKey, issuedBy: ("Pretend root", rootKey), Self.authorityDays, at: now,
-            extensions: [Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))])
-        let issuer = try Self.certificate(
-            "Pretend relations", of: issuerKey, issuedBy: ("Pretend root", rootKey), Self.authorityDays, at: now,
-            extensions: [Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))]
-                + (traits.isIssuerMarked ? [Self.mark(Self.issuerMark)] : []))
-        let constraints =
-            traits.isSignerAuthority
-            ? BasicConstraints.isCertificateAuthority(maxPathLength: nil) : .notCertificateAuthority
-        let signer = try Self.certificate(
-            "Pretend App Store", of: key, issuedBy: ("Pretend relations", issuerKey), traits.signerDays, at: now,
-            extensions: [Critical(constraints)] + (traits.isSignerMarked ? [Self.mark(Self.signerMark)] : []))
+        let authority = BasicConstraints.isCertificateAuthority(maxPathLength: nil)
+        let root = try Certificate(
+            "Pretend root", for: rootKey.publicKey, issuedBy: ("Pretend root", rootKey), days: Self.authorityDays,
+            from: now, extensions: Certificate.Extensions { Critical(authority) })
+        let issuer = try Certificate(
+            "Pretend relations", for: issuerKey.publicKey, issuedBy: ("Pretend root", rootKey),
+            days: Self.authorityDays, from: now,
+            extensions: Certificate.Extensions {
+                Critical(authority)
+                if traits.isIssuerMarked { Self.mark(Self.issuerMark) }
+            })
+        let signer = try Certificate(
+            "Pretend App Store", for: key.publicKey, issuedBy: ("Pretend relations", issuerKey),
+            days: traits.signerDays, from: now,
+            extensions: Certificate.Extensions {
+                Critical(traits.isSignerAuthority ? authority : .notCertificateAuthority)
+                if traits.isSignerMarked { Self.mark(Self.signerMark) }
+            })
         try self.init([signer, issuer, root], key: key)
     }
 
@@ -71,36 +75,13 @@ package struct SigningAuthority: Sendable {
     /// The public key of the signer.
     package var publicKey: P256.Signing.PublicKey { key.publicKey }
 
-    /// The key of the signer in PEM form.
     var keyPEM: String { key.pemRepresentation + "\n" }
 
-    /// Signs a payload: a text in compact form, as the App Store sends it.
-    package func sign(_ payload: [UInt8]) throws -> String { try sign(payload, encodedHeader: encodedHeader) }
-
-    /// Signs a payload under another header.
-    package func sign(_ payload: [UInt8], header: [UInt8]) throws -> String {
-        try sign(payload, encodedHeader: Self.base64URL(header))
-    }
-
-    private func sign(_ payload: [UInt8], encodedHeader: String) throws -> String {
-        let signed = "\(encodedHeader).\(Self.base64URL(payload))"
+    /// Signs a payload, under the usual header unless another is given. Returns the compact form that the App Store sends.
+    package func sign(_ payload: [UInt8], header: [UInt8]? = nil) throws -> String {
+        let signed = "\(header.map { Self.base64URL($0) } ?? encodedHeader).\(Self.base64URL(payload))"
         let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
         return "\(signed).\(Self.base64URL(signature))"
-    }
-
-    private static func certificate(
-        _ subject: String, of key: P256.Signing.PrivateKey,
-        issuedBy issuer: (name: String, key: P256.Signing.PrivateKey),
-        _ days: ClosedRange<Double>, at now: Date, extensions: [any CertificateExtensionConvertible]
-    ) throws -> Certificate {
-        var all = Certificate.Extensions()
-        for one in extensions { try all.append(one.makeCertificateExtension()) }
-        return try Certificate(
-            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: Certificate.PublicKey(key.publicKey),
-            notValidBefore: now.days(days.lowerBound), notValidAfter: now.days(days.upperBound),
-            issuer: try DistinguishedName { CommonName(issuer.name) },
-            subject: try DistinguishedName { CommonName(subject) }, signatureAlgorithm: .ecdsaWithSHA256,
-            extensions: all, issuerPrivateKey: Certificate.PrivateKey(issuer.key))
     }
 
     /// Apple's marks have no content but NULL.
@@ -136,10 +117,7 @@ extension SigningAuthority {
 
     /// Reads what ``stored`` returned; throws ``Unreadable`` for any other text.
     package init(stored text: String) throws {
-        let blocks: [PEMDocument]
-        do {
-            blocks = try PEMDocument.parseMultiple(pemString: text)
-        } catch {
+        guard let blocks = try? PEMDocument.parseMultiple(pemString: text) else {
             throw Unreadable(description: "it is not in PEM form.")
         }
         let chain = blocks.filter { $0.discriminator == "CERTIFICATE" }
@@ -149,9 +127,7 @@ extension SigningAuthority {
         let key = try P256.Signing.PrivateKey(pemRepresentation: block.pemString)
         let certificates = try chain.map { try Certificate(derEncoded: $0.derBytes) }
         guard P256.Signing.PublicKey(certificates[0].publicKey)?.rawRepresentation == key.publicKey.rawRepresentation
-        else {
-            throw Unreadable(description: "its key is not that of the first certificate.")
-        }
+        else { throw Unreadable(description: "its key is not that of the first certificate.") }
         try self.init(certificates, key: key)
     }
 }
@@ -173,9 +149,9 @@ struct SigningPen: Sendable {
     }
 
     /// Signs the claims that `body` writes as one object.
-    func text(_ body: (inout JSONWriter) -> Void) throws -> String {
+    func text(_ body: (inout JSONWriter) throws -> Void) throws -> String {
         var json = JSONWriter()
-        body(&json)
+        try body(&json)
         let text = try authority.sign(json.bytes)
         guard altersSignatures, let dot = text.lastIndex(of: ".") else { return text }
         let (signed, signature) = (text[...dot], text[dot...].dropFirst())
@@ -193,9 +169,7 @@ package final class Signatory: Sendable {
     private let authority: Mutex<SigningAuthority?>
 
     /// Creates a signatory with an authority that was kept, or one whose authority is made later.
-    package init(_ authority: SigningAuthority? = nil) {
-        self.authority = Mutex(authority)
-    }
+    package init(_ authority: SigningAuthority? = nil) { self.authority = Mutex(authority) }
 
     /// Returns the authority; a new one has certificates that are valid around `now`.
     func authority(at now: StoreTime) throws -> SigningAuthority {

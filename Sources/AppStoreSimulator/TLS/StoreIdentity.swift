@@ -69,34 +69,29 @@ package final class StoreIdentity: Sendable {
 
 /// A certificate authority of one process. Its key is new each time and is never stored.
 package struct PretendAuthority: Sendable {
-    /// The start of the root's validity in days from now: earlier than any certificate of a test needs.
-    private static let rootDaysBefore = -366.0
-    private static let rootDaysAfter = 3_653.0
+    /// The root's validity in days from now: it begins earlier than any certificate of a test needs.
+    private static let rootDays = -366.0...3_653.0
 
     /// The root's certificate in PEM form, for clients that trust it.
     package let rootPEM: String
-    private let key: Certificate.PrivateKey
-    private let root: Certificate
+    private let name: String
+    private let key: P256.Signing.PrivateKey
     private let madeAt: Date
 
     /// Creates a key and a self-signed root.
     package init(at now: Date = Date()) throws {
-        let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+        let key = P256.Signing.PrivateKey()
         // Several authorities on one machine need different names.
-        let number = String(UInt32.random(in: 0 ... .max), radix: 16)
-        let name = try DistinguishedName { CommonName("Pretend App Store authority \(number)") }
-        root = try Certificate(
-            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey,
-            notValidBefore: now.days(Self.rootDaysBefore), notValidAfter: now.days(Self.rootDaysAfter),
-            issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
-            extensions: try Certificate.Extensions {
+        let name = "Pretend App Store authority \(String(UInt32.random(in: 0 ... .max), radix: 16))"
+        let root = try Certificate(
+            name, for: key.publicKey, issuedBy: (name, key), days: Self.rootDays, from: now,
+            extensions: Certificate.Extensions {
                 Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
                 Critical(KeyUsage(keyCertSign: true, cRLSign: true))
-                SubjectKeyIdentifier(hash: key.publicKey)
-            }, issuerPrivateKey: key)
+                SubjectKeyIdentifier(hash: Certificate.PublicKey(key.publicKey))
+            })
         rootPEM = try root.serializeAsPEM().pemString + "\n"
-        self.key = key
-        madeAt = now
+        (self.name, self.key, madeAt) = (name, key, now)
     }
 
     /// Issues a server certificate for host names and IP addresses, with its key.
@@ -104,31 +99,24 @@ package struct PretendAuthority: Sendable {
     /// - Parameter days: the start and end of its validity, in days from the authority's creation.
     package func issue(for names: [String], days: ClosedRange<Double> = -1...800) throws -> ServerCertificate {
         let leafKey = P256.Signing.PrivateKey()
-        let publicKey = Certificate.PublicKey(leafKey.publicKey)
+        let authority = SubjectKeyIdentifier(hash: Certificate.PublicKey(key.publicKey))
         let leaf = try Certificate(
-            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: publicKey,
-            notValidBefore: madeAt.days(days.lowerBound), notValidAfter: madeAt.days(days.upperBound),
-            issuer: root.subject, subject: try DistinguishedName { CommonName(names.first ?? "nameless") },
-            signatureAlgorithm: .ecdsaWithSHA256,
-            extensions: try Certificate.Extensions {
+            names.first ?? "nameless", for: leafKey.publicKey, issuedBy: (name, key), days: days, from: madeAt,
+            extensions: Certificate.Extensions {
                 Critical(BasicConstraints.notCertificateAuthority)
                 Critical(KeyUsage(digitalSignature: true))
                 try ExtendedKeyUsage([.serverAuth])
                 SubjectAlternativeNames(names.map(Self.subject))
-                SubjectKeyIdentifier(hash: publicKey)
-                AuthorityKeyIdentifier(keyIdentifier: SubjectKeyIdentifier(hash: key.publicKey).keyIdentifier)
-            }, issuerPrivateKey: key)
+                SubjectKeyIdentifier(hash: Certificate.PublicKey(leafKey.publicKey))
+                AuthorityKeyIdentifier(keyIdentifier: authority.keyIdentifier)
+            })
         return ServerCertificate(
             certificatePEM: try leaf.serializeAsPEM().pemString + "\n", keyPEM: leafKey.pemRepresentation + "\n")
     }
 
     private static func subject(_ name: String) -> GeneralName {
-        do {
-            let address = try SocketAddress(ipAddress: name, port: 0)
-            return .ipAddress(ASN1OctetString(contentBytes: address.ipBytes[...]))
-        } catch {
-            return .dnsName(name)
-        }
+        guard let address = try? SocketAddress(ipAddress: name, port: 0) else { return .dnsName(name) }
+        return .ipAddress(ASN1OctetString(contentBytes: address.ipBytes[...]))
     }
 }
 
@@ -136,6 +124,21 @@ package struct PretendAuthority: Sendable {
 package struct ServerCertificate: Sendable {
     package let certificatePEM: String
     package let keyPEM: String
+}
+
+extension Certificate {
+    /// Issues a certificate for a key, valid for these days from an instant.
+    init(
+        _ subject: String, for key: P256.Signing.PublicKey,
+        issuedBy issuer: (name: String, key: P256.Signing.PrivateKey), days: ClosedRange<Double>, from moment: Date,
+        extensions: Extensions
+    ) throws {
+        try self.init(
+            version: .v3, serialNumber: SerialNumber(), publicKey: PublicKey(key),
+            notValidBefore: moment.days(days.lowerBound), notValidAfter: moment.days(days.upperBound),
+            issuer: DistinguishedName { CommonName(issuer.name) }, subject: DistinguishedName { CommonName(subject) },
+            signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions, issuerPrivateKey: PrivateKey(issuer.key))
+    }
 }
 
 extension Date {
