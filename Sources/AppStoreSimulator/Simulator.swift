@@ -17,15 +17,13 @@ package final class Simulator: Sendable {
     /// By which the tokens and the rates of callers count.
     let callClock: SimulatorClock
     let world: World
-    let conditions: Troubles
-    let lags: Lags
+    let conditions: Conditions
     let offerKeys = RegisteredKeys()
     let signatory: Signatory
     let serverKeys = RegisteredKeys()
     let serverRates = ServerRates()
-    let serverConditions: Troubles
-    let serverLags: Lags
-    let support = SupportBook()
+    let serverConditions: Conditions
+    let support = Mutex(SupportBook())
     let notifications: NotificationOffice
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
@@ -46,10 +44,8 @@ package final class Simulator: Sendable {
         self.world = World(options: options, epoch: epoch)
         self.notifications = NotificationOffice(
             seed: options.seed, scale: TimeScale(monthSeconds: options.monthSeconds))
-        self.conditions = Troubles(seed: options.seed, faults: options.faults)
-        self.lags = Lags(seed: options.seed)
-        self.serverConditions = Troubles(seed: options.seed &+ 1, faults: [])
-        self.serverLags = Lags(seed: options.seed &+ 1)
+        self.conditions = Conditions(seed: options.seed, faults: options.faults)
+        self.serverConditions = Conditions(seed: options.seed &+ 1)
         if let wanted = options.notifications { notify(wanted) }
     }
 
@@ -79,7 +75,7 @@ package final class Simulator: Sendable {
         let check = StatusCheck(
             reading, of: receipt, password: request.password, at: environment, secret: world.secret)
         guard case .genuine(let identity) = check else { return refused(check) }
-        let lag = lags.milliseconds(of: identity.customer)
+        let lag = conditions.lag(of: identity.customer)
         guard lag == 0 else {
             let answer = world.answer(
                 identity, excludesOldTransactions: request.excludesOldTransactions, asOf: self.now - lag, at: self.now)
@@ -100,20 +96,6 @@ extension Simulator {
 
     /// Rotates the secret: from now on only this one is valid.
     package func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
-
-    /// Adds a fault to verifyReceipt or the Server API over HTTP.
-    package func add(_ fault: Fault) {
-        switch fault.channel {
-        case .verifyReceipt: conditions.add(fault)
-        case .serverAPI: serverConditions.add(fault)
-        }
-    }
-
-    /// Removes all faults.
-    package func clearFaults() {
-        conditions.clear()
-        serverConditions.clear()
-    }
 
     /// The number of verifyReceipt calls over HTTP.
     package var callCount: Int { conditions.calls }
@@ -145,10 +127,7 @@ extension Simulator {
 
     /// Returns the first receipts of the customers' devices from position `from` on, at most `count`, in order.
     package func receipts(from: Int = 0, count: Int = .max) -> [SimulatedCustomer] {
-        let now = now
-        return indices(from: from, count: count, at: now).compactMap { index in
-            world.account(index, at: now).map { SimulatedCustomer($0, in: world) }
-        }
+        accounts(from: from, count: count).map { SimulatedCustomer($0, in: world) }
     }
 
     /// Returns the uploads of the devices after `since` and until `until` (now unless given), in milliseconds since
@@ -166,7 +145,7 @@ extension Simulator {
 
     /// Returns the receipt the store would write now for this customer; nil when there is no such customer.
     package func latestReceipt(of customer: String) -> String? {
-        CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { world.latestReceipt(of: $0) }
+        account(of: customer).map { world.latestReceipt(of: $0) }
     }
 
     /// Returns a receipt that a device of this customer may still have, written at an instant in milliseconds since
@@ -175,7 +154,7 @@ extension Simulator {
     package func receipt(
         of customer: String, writtenAt milliseconds: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated
     ) -> String? {
-        CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { account in
+        account(of: customer).map { account in
             let creation = min(max(StoreTime(milliseconds: milliseconds), account.start), now)
             let restore = min(max(restore, 0), SubscriptionIDs.restoresMax)
             return world.receipt(of: account, creation: creation, restore: restore, kind)
@@ -185,8 +164,8 @@ extension Simulator {
     /// Returns the store's data about one customer, now or at an instant in milliseconds since 1970; nil when there is
     /// no such customer then.
     package func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {
-        guard let index = CustomerName.index(of: customer) else { return nil }
-        return account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
+        CustomerName.index(of: customer).flatMap { account($0, at: milliseconds) }
+            .map { CustomerTruth($0, in: world) }
     }
 
     /// Returns the store's data about the customers from position `from` on, at most `count`, in order: now, or at an
@@ -202,6 +181,11 @@ extension Simulator {
     func accounts(from: Int = 0, count: Int = .max) -> [Account] {
         let now = now
         return indices(from: from, count: count, at: now).compactMap { world.account($0, at: now) }
+    }
+
+    /// Returns the account of a customer now; nil when there is no such customer.
+    func account(of customer: String) -> Account? {
+        CustomerName.index(of: customer).flatMap { world.account($0, at: now) }
     }
 
     private func account(_ index: Int, at milliseconds: Int64?) -> Account? {

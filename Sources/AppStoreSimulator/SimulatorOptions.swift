@@ -132,24 +132,18 @@ package struct CustomerTraits: Codable, Sendable {
     /// Get each odd form of ``ByteQuirk`` in the responses about them.
     package var quirk = 0.04
 
-    /// Creates traits with the defaults.
-    package init() {}
-
     /// No traits: plain subscribers with today's receipts.
     package static let none: CustomerTraits = {
         var traits = CustomerTraits()
-        for path in all { traits[keyPath: path] = 0 }
-        return traits
-    }()
-
-    private static var all: [WritableKeyPath<CustomerTraits, Double>] {
-        [
+        let all: [WritableKeyPath<CustomerTraits, Double>] = [
             \.freeTrial, \.payAsYouGo, \.payUpFront, \.offerCode, \.grace, \.familyShared, \.magazine,
             \.ownBesideShared, \.withoutSubscription, \.lifetime, \.coins, \.restored, \.secondCustomer,
             \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quantities, \.seasons, \.commitments,
             \.groups, \.seats, \.namesPlan, \.quirk,
         ]
-    }
+        for path in all { traits[keyPath: path] = 0 }
+        return traits
+    }()
 }
 
 /// The probability of each event in one paid period of a drawn customer, 0 to 1. A period has at most one event.
@@ -200,7 +194,4 @@ package struct PeriodChances: Codable, Sendable {
     package var accountDeletions = 0.004
     /// The share of lapsed customers who come back, some of them with an offer.
     package var comebacks = 0.75
-
-    /// Creates chances with the defaults.
-    package init() {}
 }

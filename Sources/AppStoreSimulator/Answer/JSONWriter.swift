@@ -1,18 +1,23 @@
+import Foundation
+
 /// A writer of JSON in a fixed key order, straight to bytes: this is the hot path of every first response.
 struct JSONWriter {
     private(set) var bytes: [UInt8] = []
     /// Whether numbers become strings and strings numbers in the places where Apple was observed to swap them.
     var swapsTypes = false
-    private var needsComma = false
+    private var needsComma: Bool
 
-    init(reserving count: Int = 1024) {
+    /// Creates a writer; it begins with a comma where its members follow those of another writer.
+    init(reserving count: Int = 1024, needsComma: Bool = false) {
         bytes.reserveCapacity(count)
+        self.needsComma = needsComma
     }
 
-    /// Creates a writer for members that follow others, which another writer produces.
-    init(continuing: Void, reserving count: Int = 256) {
-        bytes.reserveCapacity(count)
-        needsComma = true
+    /// Returns one object.
+    static func object(reserving count: Int = 1024, _ body: (inout JSONWriter) throws -> Void) rethrows -> [UInt8] {
+        var json = JSONWriter(reserving: count)
+        try json.object(body)
+        return json.bytes
     }
 
     mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
@@ -93,9 +98,7 @@ struct JSONWriter {
     }
 
     /// Writes one date. Its parts need no escapes, so they go straight to the bytes.
-    private mutating func dated(
-        _ key: StaticString, _ suffix: StaticString, _ value: (inout JSONWriter) -> Void
-    ) {
+    private mutating func dated(_ key: StaticString, _ suffix: StaticString, _ value: (inout JSONWriter) -> Void) {
         separate()
         bytes.append(UInt8(ascii: "\""))
         key.withUTF8Buffer { bytes.append(contentsOf: $0) }
@@ -166,13 +169,8 @@ enum FlatJSON {
         case boolean(Bool)
     }
 
-    struct Member {
-        let key: String
-        let value: Value
-    }
-
     /// Returns the members; nil when the body needs a full parser.
-    static func members(of bytes: [UInt8]) -> [Member]? {
+    static func members(of bytes: [UInt8]) -> [(key: String, value: Value)]? {
         bytes.withUnsafeBufferPointer { buffer in
             var scanner = Scanner(bytes: buffer)
             return scanner.object()
@@ -183,12 +181,12 @@ enum FlatJSON {
         let bytes: UnsafeBufferPointer<UInt8>
         var position = 0
 
-        mutating func object() -> [Member]? {
-            var members: [Member] = []
+        mutating func object() -> [(key: String, value: Value)]? {
+            var members: [(key: String, value: Value)] = []
             guard take("{") else { return nil }
             repeat {
                 guard let key = text(), take(":"), let value = value() else { return nil }
-                members.append(Member(key: String(decoding: key, as: UTF8.self), value: value))
+                members.append((String(decoding: key, as: UTF8.self), value))
             } while take(",")
             guard take("}") else { return nil }
             skipSpace()
@@ -250,22 +248,10 @@ enum FlatJSON {
     }
 }
 
-/// Random numbers as lower-case hexadecimal digits.
-enum HexDigits {
-    /// Returns the form of a UUID: 8, 4, 4, 4 and 12 digits.
-    static func uuid(_ high: UInt64, _ low: UInt64) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for place in 0..<32 {
-            if place == 8 || place == 12 || place == 16 || place == 20 { text.append(UInt8(ascii: "-")) }
-            text.append(digit(place < 16 ? high >> UInt64(60 - 4 * place) : low >> UInt64(124 - 4 * place)))
-        }
-        return text
-    }
-
-    /// Returns the digit of the lowest four bits.
-    private static func digit(_ number: UInt64) -> UInt8 {
-        let value = UInt8(truncatingIfNeeded: number & 0xF)
-        return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+extension UUID {
+    /// Returns the UUID of two numbers as text in lower case.
+    static func text(_ high: UInt64, _ low: UInt64) -> String {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+            .uuidString.lowercased()
     }
 }

@@ -29,7 +29,6 @@ enum StatusCheck: Sendable, Equatable {
         }
     }
 
-    /// The status code on the wire.
     var status: Int64 {
         switch self {
         case .unreadableRequest: 21000
@@ -45,22 +44,18 @@ enum StatusCheck: Sendable, Equatable {
 
     /// Returns the short body of a response without a receipt.
     func errorBody(at environment: StoreEnvironment) -> [UInt8] {
-        var json = JSONWriter(reserving: 96)
-        json.object { json in
+        JSONWriter.object(reserving: 96) { json in
+            json.number("status", status)
             switch self {
-            case .malformedReceipt(isException: true):
-                json.number("status", status)
-                json.text("exception", "java.lang.IllegalArgumentException")
+            case .malformedReceipt(isException: true): json.text("exception", "java.lang.IllegalArgumentException")
             case .accountGone:
-                json.number("status", status)
                 json.boolean("is-retryable", false)
                 json.text("environment", environment.rawValue)
             case .unreadableRequest, .malformedReceipt, .forgedReceipt, .wrongSecret, .sandboxReceiptInProduction,
                 .productionReceiptInSandbox, .genuine:
-                json.number("status", status)
+                break
             }
         }
-        return json.bytes
     }
 }
 
@@ -74,7 +69,7 @@ struct VerifyRequest: Sendable {
     /// Reads a body; nil when it is not a JSON object.
     init?(_ body: [UInt8]) {
         if let members = FlatJSON.members(of: body) {
-            for member in members { take(member) }
+            for member in members { take(member.key, member.value) }
             return
         }
         guard let written = try? JSONDecoder().decode(Written.self, from: Data(body)) else { return nil }
@@ -83,8 +78,8 @@ struct VerifyRequest: Sendable {
         excludesOldTransactions = written.excludesOldTransactions
     }
 
-    private mutating func take(_ member: FlatJSON.Member) {
-        switch (member.key, member.value) {
+    private mutating func take(_ key: String, _ value: FlatJSON.Value) {
+        switch (key, value) {
         case ("receipt-data", .text(let text)): receiptData = text
         case ("password", .text(let text)): password = text
         case ("exclude-old-transactions", .boolean(let isWanted)): excludesOldTransactions = isWanted

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// The control API under `/simulator/`: JSON in, JSON out.
 extension Simulator {
@@ -13,16 +14,12 @@ extension Simulator {
             case ("GET", "signing-root", 1): return try signingRoot()
             case ("GET", "signed-transactions", 1): return try signedTransactionList(query)
             case ("GET", "signed-uploads", 1): return try signedUploadList(query)
-            case ("GET", "signed-transactions", 2): return try signedTransactionList(of: path[1])
+            case ("GET", "signed-transactions", 2): return try .customer(try signedTransactions(of: path[1]))
             case ("GET", "receipts", 1): return try receiptList(query)
             case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
             case ("GET", "truth", 1): return try truthDocument(query)
             case ("GET", "uploads", 1): return try uploadList(query)
-            case ("GET", "truth", 2):
-                guard let found = truth(of: path[1], at: try query.instant("at")) else {
-                    return .refused(404, "there is no such customer")
-                }
-                return try .json(found)
+            case ("GET", "truth", 2): return try .customer(truth(of: path[1], at: try query.instant("at")))
             case ("POST", "customers", 1):
                 let wanted = try JSONDecoder().decode(CustomerRequest.self, from: Data(request.body))
                 return try .json(createCustomer(wanted.script, environment: wanted.environment), code: 201)
@@ -43,7 +40,7 @@ extension Simulator {
             case ("DELETE", "notifications", 1): return try stopNotifications()
             case ("POST", "rates", 1): return try setRate(request.body)
             case ("DELETE", "rates", 1): return try clearRates()
-            case ("GET", "consumption", 1): return try .json(support.consumptions)
+            case ("GET", "consumption", 1): return try .json(support.withLock { $0.consumptions })
             case ("POST", "offer-signatures", 1): return try judgeOfferSignature(request.body)
             case ("POST", "secret", 1):
                 rotateSecret(to: try JSONDecoder().decode(SecretRequest.self, from: Data(request.body)).secret)
@@ -62,10 +59,7 @@ extension Simulator {
 
     private func act(_ body: [UInt8], on customer: String) throws -> SimulatorReply {
         let action = try JSONDecoder().decode(CustomerAction.self, from: Data(body))
-        guard let answer = try perform(action, on: customer) else {
-            return .refused(404, "there is no such customer")
-        }
-        return try .json(answer)
+        return try .customer(try perform(action, on: customer))
     }
 
     private func show(_ body: [UInt8]) throws -> SimulatorReply {
@@ -98,7 +92,7 @@ extension Simulator {
             return .refused(404, "there is no such customer")
         }
         add(lag)
-        return try .json(["lags": lags.count + serverLags.count])
+        return try .json(["lags": conditions.lags.count + serverConditions.lags.count])
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {
@@ -116,10 +110,8 @@ extension Simulator {
         let restore = query.number("restore") ?? Seat(of: customer).ownRestore
         let restoresMax = SubscriptionIDs.restoresMax
         guard (0...restoresMax).contains(restore) else { return .refused(400, "restore is 0 to \(restoresMax)") }
-        guard let receipt = receipt(of: customer, writtenAt: writtenAt, restore: restore, kind) else {
-            return .refused(404, "there is no such customer")
-        }
-        return try .json(["app": options.bundleID, "customer": customer, "receipt": receipt])
+        let held = receipt(of: customer, writtenAt: writtenAt, restore: restore, kind)
+        return try .customer(held.map { ["app": options.bundleID, "customer": customer, "receipt": $0] })
     }
 
     private func uploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
@@ -166,9 +158,7 @@ private struct TruthDocument: Encodable {
 }
 
 extension [URLQueryItem] {
-    func number(_ name: String) -> Int? {
-        first { $0.name == name }?.value.flatMap { Int($0) }
-    }
+    func number(_ name: String) -> Int? { first { $0.name == name }?.value.flatMap { Int($0) } }
 
     /// Returns an instant given as milliseconds since 1970 or as RFC 3339 text.
     func instant(_ name: String) throws -> Int64? {
@@ -208,27 +198,35 @@ extension SimulatorReply {
             body: Array(try JSONEncoder.control.encode(value)))
     }
 
+    /// Returns what was found about a customer, or that there is none.
+    static func customer(_ found: (some Encodable)?) throws -> SimulatorReply {
+        try found.map { try json($0) } ?? refused(404, "there is no such customer")
+    }
+
     /// Returns the lines that `perennial import` reads. Their texts need no escapes.
     static func lines(
         _ subject: StaticString, _ lines: [(app: String, customer: String, text: String)]
     ) -> SimulatorReply {
         var body: [UInt8] = []
         for line in lines {
-            var json = JSONWriter(reserving: line.text.utf8.count + 128)
-            json.object { json in
+            body += JSONWriter.object(reserving: line.text.utf8.count + 128) { json in
                 json.text("app", line.app)
                 json.text("customer", line.customer)
                 json.text(subject, line.text)
             }
-            body += json.bytes + [UInt8(ascii: "\n")]
+            body.append(UInt8(ascii: "\n"))
         }
         return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
     }
 
     static func refused(_ code: Int, _ reason: String) -> SimulatorReply {
-        var json = JSONWriter(reserving: 128)
-        json.object { $0.text("error", reason) }
-        return SimulatorReply(code: code, headers: [("Content-Type", "application/json")], body: json.bytes)
+        .object(code) { $0.text("error", reason) }
+    }
+
+    /// Returns a reply of one object of JSON.
+    static func object(_ code: Int = 200, _ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
+        SimulatorReply(
+            code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
     }
 }
 
@@ -243,13 +241,12 @@ struct CustomerRequest: Decodable, Sendable {
 
     init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
-        if let written = try values.decodeIfPresent(CustomerScript.self, forKey: .script) {
-            script = written
-        } else {
-            script = (try values.decodeIfPresent(ScriptKind.self, forKey: .kind) ?? .loyal).script
-        }
+        script =
+            try values.decodeIfPresent(CustomerScript.self, forKey: .script)
+            ?? (values.decodeIfPresent(ScriptKind.self, forKey: .kind) ?? .loyal).script
+        // Small letters are accepted too.
         let name = try values.decodeIfPresent(String.self, forKey: .environment) ?? "Production"
-        guard let environment = StoreEnvironment(named: name) else {
+        guard let environment = StoreEnvironment(rawValue: name.capitalized) else {
             throw DecodingError.dataCorruptedError(
                 forKey: .environment, in: values, debugDescription: "environment is Production or Sandbox")
         }
@@ -289,8 +286,8 @@ extension CustomerScript: Decodable {
         self.init()
         let values = try decoder.container(keyedBy: CodingKeys.self)
         product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
-        startsWithTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
-        startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? startOffer
+        let hasTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
+        startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? (hasTrial ? .freeTrial : nil)
         subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
         coinsEveryMonths = try values.decodeIfPresent(Double.self, forKey: .coinsEveryMonths)
         seasonEveryMonths = try values.decodeIfPresent(Double.self, forKey: .seasonEveryMonths)

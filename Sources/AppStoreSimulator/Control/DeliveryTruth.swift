@@ -90,8 +90,7 @@ package struct PendingTruth: Codable, Sendable {
 extension DeliveryTruth {
     /// Returns what must have been delivered until now, in the order the store booked it.
     static func all(of account: Account, in world: World) -> [DeliveryTruth] {
-        let purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }
-            .map { DeliveryTruth($0, of: account, in: world) }
+        let purchases = account.bought.map { DeliveryTruth($0, of: account, in: world) }
         let periods = account.begun.flatMap { life in
             life.periods.map { DeliveryTruth($0, of: life, account, in: world) }
         }

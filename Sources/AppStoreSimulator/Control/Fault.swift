@@ -145,30 +145,42 @@ extension Fault {
     }
 }
 
-/// The faults of the calls, decided by the seed and the number of the call.
-final class Troubles: Sendable {
-    private let seed: UInt64
-    private let plan: Mutex<[Fault]>
-    private let hasNone: Atomic<Bool>
-    private let callCount = Atomic<Int>(0)
-
-    init(seed: UInt64, faults: [Fault]) {
-        self.seed = seed
-        plan = Mutex(faults)
-        hasNone = Atomic(faults.isEmpty)
+/// What was ordered for one channel: faults of calls, which the seed and the number of the call decide, and delays of
+/// the answers about some accounts.
+final class Conditions: Sendable {
+    private struct Orders: Sendable {
+        var faults: [Fault]
+        var lags: [Lag] = []
     }
 
-    var faults: [Fault] { plan.withLock { $0 } }
+    private let seed: UInt64
+    private let orders: Mutex<Orders>
+    private let hasNoFaults: Atomic<Bool>
+    private let hasNoLags = Atomic<Bool>(true)
+    private let callCount = Atomic<Int>(0)
+
+    init(seed: UInt64, faults: [Fault] = []) {
+        self.seed = seed
+        orders = Mutex(Orders(faults: faults))
+        hasNoFaults = Atomic(faults.isEmpty)
+    }
+
+    var faults: [Fault] { orders.withLock { $0.faults } }
+
+    var lags: [Lag] { orders.withLock { $0.lags } }
 
     /// Whether there are no faults at present.
-    var isQuiet: Bool { hasNone.load(ordering: .relaxed) }
+    var isQuiet: Bool { hasNoFaults.load(ordering: .relaxed) }
 
-    /// The number of calls so far.
     var calls: Int { callCount.load(ordering: .relaxed) }
 
-    func add(_ fault: Fault) { change { $0.append(fault) } }
+    func add(_ fault: Fault) { change { $0.faults.append(fault) } }
 
-    func clear() { change { $0 = [] } }
+    func add(_ lag: Lag) { change { $0.lags.append(lag) } }
+
+    func clearFaults() { change { $0.faults = [] } }
+
+    func clearLags() { change { $0.lags = [] } }
 
     /// Returns the number of the next call, from 1.
     func nextCall() -> UInt64 { UInt64(callCount.wrappingAdd(1, ordering: .relaxed).newValue) }
@@ -176,22 +188,31 @@ final class Troubles: Sendable {
     /// Returns the fault of a call. Shares add up, in the order in which the faults were added.
     func fault(ofCall call: UInt64, at now: StoreTime) -> Fault? {
         guard !isQuiet else { return nil }
-        change { faults in
-            faults.removeAll { fault in fault.untilMilliseconds.map { $0 <= now.milliseconds } ?? false }
+        change { orders in
+            orders.faults.removeAll { fault in fault.untilMilliseconds.map { $0 <= now.milliseconds } ?? false }
         }
         var numbers = SeededGenerator(seed: seed ^ 0xFA17, stream: call)
-        var draw = numbers.unit()
-        for fault in faults {
-            guard draw >= fault.share else { return fault }
-            draw -= fault.share
-        }
-        return nil
+        var draw = ShareDraw(rest: numbers.unit())
+        return faults.first { draw.falls(on: $0.share) }
     }
 
-    private func change(_ body: (inout [Fault]) -> Void) {
-        plan.withLock { faults in
-            body(&faults)
-            hasNone.store(faults.isEmpty, ordering: .relaxed)
+    /// Returns the delay of the answers about an account, in milliseconds. The newest one that is about it decides.
+    func lag(of account: Int) -> Int64 {
+        guard !hasNoLags.load(ordering: .relaxed) else { return 0 }
+        var numbers = SeededGenerator(seed: seed ^ 0x1A66, stream: UInt64(account))
+        let draw = numbers.unit()
+        let lag = lags.last { lag in
+            guard let customer = lag.customer else { return draw < lag.share ?? 1 }
+            return CustomerName.index(of: customer) == account
+        }
+        return Int64((lag?.seconds ?? 0) * 1000)
+    }
+
+    private func change(_ body: (inout Orders) -> Void) {
+        orders.withLock { orders in
+            body(&orders)
+            hasNoFaults.store(orders.faults.isEmpty, ordering: .relaxed)
+            hasNoLags.store(orders.lags.isEmpty, ordering: .relaxed)
         }
     }
 }
@@ -203,12 +224,10 @@ extension Fault {
         switch kind {
         case .status:
             let status = Int64(status ?? 21005)
-            var json = JSONWriter(reserving: 64)
-            json.object { json in
+            reply.body = JSONWriter.object(reserving: 64) { json in
                 json.number("status", status)
                 if (21100...21199).contains(status), let isRetryable { json.boolean("is-retryable", isRetryable) }
             }
-            reply.body = json.bytes
         case .http: error(&reply)
         case .hang:
             reply.delivery = .never
@@ -246,64 +265,31 @@ package struct Lag: Codable, Sendable {
     package var customer: String?
     /// The share of the accounts, 0 to 1, drawn by the seed; nil means all.
     package var share: Double?
-
-    /// Creates a delay for one customer's account, or for all accounts.
-    package init(seconds: Double, customer: String? = nil) {
-        self.seconds = seconds
-        self.customer = customer
-    }
-}
-
-/// The delays in force. The newest one that is about an account decides.
-final class Lags: Sendable {
-    private let seed: UInt64
-    private let lags = Mutex<[Lag]>([])
-    private let hasNone = Atomic<Bool>(true)
-
-    init(seed: UInt64) {
-        self.seed = seed
-    }
-
-    var count: Int { lags.withLock { $0.count } }
-
-    func add(_ lag: Lag) { change { $0.append(lag) } }
-
-    func clear() { change { $0 = [] } }
-
-    /// Returns the delay of the answers about an account, in milliseconds.
-    func milliseconds(of account: Int) -> Int64 {
-        guard !hasNone.load(ordering: .relaxed) else { return 0 }
-        var numbers = SeededGenerator(seed: seed ^ 0x1A66, stream: UInt64(account))
-        let draw = numbers.unit()
-        let lag = lags.withLock { lags in
-            lags.last { lag in
-                guard let customer = lag.customer else { return draw < lag.share ?? 1 }
-                return CustomerName.index(of: customer) == account
-            }
-        }
-        return Int64((lag?.seconds ?? 0) * 1000)
-    }
-
-    private func change(_ body: (inout [Lag]) -> Void) {
-        lags.withLock { lags in
-            body(&lags)
-            hasNone.store(lags.isEmpty, ordering: .relaxed)
-        }
-    }
 }
 
 extension Simulator {
-    /// Delays the answers about some accounts.
-    package func add(_ lag: Lag) {
-        switch lag.channel ?? .verifyReceipt {
-        case .verifyReceipt: lags.add(lag)
-        case .serverAPI: serverLags.add(lag)
-        }
+    /// Adds a fault to verifyReceipt or the Server API over HTTP.
+    package func add(_ fault: Fault) { conditions(of: fault.channel).add(fault) }
+
+    /// Removes all faults.
+    package func clearFaults() {
+        conditions.clearFaults()
+        serverConditions.clearFaults()
     }
+
+    /// Delays the answers about some accounts.
+    package func add(_ lag: Lag) { conditions(of: lag.channel ?? .verifyReceipt).add(lag) }
 
     /// Removes all delays.
     package func clearLags() {
-        lags.clear()
-        serverLags.clear()
+        conditions.clearLags()
+        serverConditions.clearLags()
+    }
+
+    private func conditions(of channel: StoreChannel) -> Conditions {
+        switch channel {
+        case .verifyReceipt: conditions
+        case .serverAPI: serverConditions
+        }
     }
 }

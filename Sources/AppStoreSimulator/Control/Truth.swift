@@ -228,7 +228,7 @@ extension CustomerTruth {
         appAccountToken = world.accountToken(of: account)
         hasLegacyReceipts = account.script.sendsLegacyReceipts
         subscriptions = account.begun.map { SubscriptionTruth($0, of: account, in: world) }
-        purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }.map { purchase in
+        purchases = account.bought.map { purchase in
             PurchaseTruth(
                 transactionID: account.ids.purchase(purchase.ordinal),
                 product: purchase.product.identifier(in: world.bundleID), purchase: purchase.at.milliseconds,
@@ -244,7 +244,7 @@ extension SubscriptionTruth {
     init(_ life: Life, of account: Account, in world: World) {
         let (now, bundleID) = (account.now, world.bundleID)
         let ids = life.ids
-        let head = life.periods.last?.product ?? life.script.product
+        let head = life.head.product
         originalTransactionID = ids.originalTransactionID
         product = head.identifier(in: bundleID)
         group = head.groupID

@@ -16,7 +16,6 @@ package enum BillingPlan: String, Codable, Sendable, CaseIterable {
 
 /// One payment of a term of twelve months.
 struct Payment: Sendable, Equatable {
-    /// The payments of a term.
     static let total = 12
 
     /// From 1 to the total.
@@ -32,11 +31,8 @@ extension Life {
     /// The payment that was made last, while its term runs. A group's term goes on without seats that were refunded.
     var runningPayment: Payment? {
         let end = periods.last?.expires
-        guard let head = periods.last(where: { $0.expires == end && $0.cancellation == nil }) else { return nil }
-        switch phase {
-        case .subscribed, .retrying: return head.payment
-        case .ended: return nil
-        }
+        guard phase.isLive else { return nil }
+        return periods.last { $0.expires == end && $0.cancellation == nil }?.payment
     }
 
     /// Whether the term that runs has payments left.
@@ -45,14 +41,14 @@ extension Life {
     /// Whether Apple will try the next payment: its `autoRenewStatus`.
     var nextPaymentIsOn: Bool { owesPayment || renewalIsOn }
 
-    var nextPaidProduct: SubscriptionProduct { owesPayment ? periods.last?.product ?? nextProduct : nextProduct }
+    var nextPaidProduct: SubscriptionProduct { owesPayment ? head.product : nextProduct }
 
     /// The plan of what follows the term, or the period that was paid at once.
     var followingPlan: BillingPlan { nextProduct.hasPlans ? nextPlan : .upfront }
 
     /// Returns the payment that a charge makes; nil where the whole period is paid at once.
     func payment(of product: SubscriptionProduct, from purchase: StoreTime) -> Payment? {
-        if owesPayment, let paid = runningPayment, let head = periods.last {
+        if let paid = runningPayment, !paid.isLast {
             let gap = purchase.milliseconds - head.expires.milliseconds
             return Payment(number: paid.number + 1, termEnds: paid.termEnds + gap)
         }
@@ -79,21 +75,14 @@ extension SubscriptionProduct {
 
 /// The seats of one transaction of a group.
 struct Seats: Sendable {
-    struct Revocation: Sendable {
-        let at: StoreTime
-        let count: Int
-    }
-
-    /// The most seats of a transaction.
     static let countMax = 1000
 
-    /// The seats bought.
     let count: Int
     /// Whether they were added within a period that other seats have too.
     let isAddition: Bool
     /// When other seats were added to the same period.
     var joinedAt: StoreTime?
-    var revocations: [Revocation] = []
+    var revocations: [(at: StoreTime, count: Int)] = []
 
     var revoked: Int { revocations.reduce(0) { $0 + $1.count } }
     var left: Int { count - revoked }
@@ -103,21 +92,16 @@ struct Seats: Sendable {
 
 /// The prices of some seats: the first ones cost most.
 struct SeatTiers: Sendable {
-    struct Tier: Sendable {
-        let price: Int64
-        let quantity: Int
-    }
-
-    let tiers: [Tier]
+    let tiers: [(price: Int64, quantity: Int)]
 
     /// Prices some seats. The first five cost the price itself.
     init(_ seats: Int, price: Int64) {
         let bounds = [(5, price), (20, price * 9 / 10), (Seats.countMax, price * 8 / 10)]
         var (rest, before) = (max(0, seats), 0)
-        var found: [Tier] = []
+        var found: [(price: Int64, quantity: Int)] = []
         for (bound, price) in bounds where rest > 0 {
             let quantity = min(rest, bound - before)
-            found.append(Tier(price: price, quantity: quantity))
+            found.append((price, quantity))
             (rest, before) = (rest - quantity, bound)
         }
         // Apple does not promise an order.
@@ -169,15 +153,14 @@ extension Life {
         }
         let addition = Period(
             ordinal: periods.count, kind: .seatsAdded, product: head.product, bookedAt: now,
-            purchase: max(now.wholeSecond, head.purchase), expires: head.expires, offer: nil,
-            priceIncreases: head.priceIncreases, buyer: buyer, payment: head.payment,
-            seats: Seats(count: count, isAddition: true))
+            purchase: max(now.wholeSecond, head.purchase), redeemed: nil, priceIncreases: head.priceIncreases,
+            buyer: buyer, payment: head.payment, seats: Seats(count: count, isAddition: true),
+            expiries: [(knownAt: now, expires: head.expires)])
         periods.append(addition)
         nextSeats = (nextSeats ?? 0) + count
         record(.seatsAdded, period: addition.ordinal)
     }
 
-    /// Renews with fewer seats.
     mutating func reduceSeats(_ wanted: Int?) throws(ActionRefused) {
         let head = try groupPeriod().period
         let count = wanted ?? 1
@@ -202,7 +185,7 @@ extension Life {
             refund.transactionID = ids.transactionID(of: index)
             return try apply(refund)
         }
-        periods[index].seats?.revocations.append(Seats.Revocation(at: now, count: count))
+        periods[index].seats?.revocations.append((at: now, count: count))
         record(.seatsRefunded, period: index)
     }
 }

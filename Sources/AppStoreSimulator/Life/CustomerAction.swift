@@ -118,9 +118,7 @@ package struct CustomerAction: Codable, Sendable {
     var seat = Seat.first
 
     /// Creates an action of a kind, with every optional field nil.
-    package init(_ kind: Kind) {
-        self.kind = kind
-    }
+    package init(_ kind: Kind) { self.kind = kind }
 
     enum CodingKeys: String, CodingKey {
         case kind = "action"
@@ -145,7 +143,5 @@ package struct ActionRefused: Error, Sendable, CustomStringConvertible {
     /// The reason, in a short sentence.
     package let description: String
 
-    init(_ description: String) {
-        self.description = description
-    }
+    init(_ description: String) { self.description = description }
 }

@@ -5,13 +5,8 @@ package enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
     /// The testers' store.
     case sandbox = "Sandbox"
 
-    /// Accepts `Sandbox` and `sandbox`; returns nil for any unknown name.
-    init?(named name: String) {
-        guard let found = Self.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() }) else {
-            return nil
-        }
-        self = found
-    }
+    /// Apple's `receipt_type`.
+    var receiptType: String { self == .production ? "Production" : "ProductionSandbox" }
 }
 
 /// A customer's planned life: the purchases, and the actions in each period.
@@ -35,18 +30,6 @@ package struct CustomerScript: Sendable {
         package var at: Double
         /// The action.
         package var action: CustomerAction
-
-        /// Creates a step with an action at a point of a period.
-        package init(period: Int, at: Double, action: CustomerAction) {
-            self.period = period
-            self.at = at
-            self.action = action
-        }
-
-        /// Creates a step with an action that has its defaults.
-        package init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
-            self.init(period: period, at: at, action: CustomerAction(kind))
-        }
     }
 
     /// The first product.
@@ -100,12 +83,6 @@ package struct CustomerScript: Sendable {
     /// Whether the seed decides further actions, period by period.
     package var isDrawn = false
 
-    /// Whether the first period is free.
-    package var startsWithTrial: Bool {
-        get { startOffer == .freeTrial }
-        set { startOffer = newValue ? .freeTrial : nil }
-    }
-
     /// Whether another customer pays.
     var isMember: Bool { isFamilyShared || isAssigned }
 
@@ -117,6 +94,13 @@ package struct CustomerScript: Sendable {
 
     /// Creates a loyal customer of the monthly product.
     package init() {}
+}
+
+extension CustomerScript.Step {
+    /// Creates a step with an action that has its defaults.
+    init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
+        self.init(period: period, at: at, action: CustomerAction(kind))
+    }
 }
 
 /// The drawing of a customer by the seed. Every trait is drawn, needed or not, so that one share does not move the
@@ -216,15 +200,12 @@ extension CustomerScript {
     }
 
     private static func offer(_ draw: Double, _ traits: CustomerTraits) -> PeriodOffer? {
-        var rest = draw
-        for (offer, share) in [
-            (PeriodOffer.freeTrial, traits.freeTrial), (.payAsYouGo, traits.payAsYouGo),
-            (.payUpFront, traits.payUpFront), (.offerCode, traits.offerCode),
-        ] {
-            guard rest >= share else { return offer }
-            rest -= share
-        }
-        return nil
+        var draw = ShareDraw(rest: draw)
+        let shares: [(PeriodOffer, Double)] = [
+            (.freeTrial, traits.freeTrial), (.payAsYouGo, traits.payAsYouGo), (.payUpFront, traits.payUpFront),
+            (.offerCode, traits.offerCode),
+        ]
+        return shares.first { draw.falls(on: $0.1) }?.0
     }
 
     private static func habit(_ draw: Double) -> ChargeHabit {
@@ -251,10 +232,12 @@ struct DrawnSteps: Sendable {
         var numbers = SeededGenerator(seed: temper, stream: 1000 + UInt64(period))
         if script.isMember {
             guard numbers.chance(chances.revocations) else { return [] }
-            return [step(period, numbers.between(0.1, 0.9), script.isAssigned ? .revokeSeat : .revokeFamily)]
+            let kind: CustomerAction.Kind = script.isAssigned ? .revokeSeat : .revokeFamily
+            return [Step(period: period, at: numbers.between(0.1, 0.9), kind)]
         }
         if period == 0, script.startOffer == .freeTrial {
-            return numbers.chance(0.4) ? [step(period, numbers.between(0.2, 0.9), .disableRenewal)] : []
+            guard numbers.chance(0.4) else { return [] }
+            return [Step(period: period, at: numbers.between(0.2, 0.9), .disableRenewal)]
         }
         return paidPeriod(period, of: script, numbers: &numbers)
     }
@@ -281,84 +264,56 @@ struct DrawnSteps: Sendable {
         }
     }
 
-    /// The possible events of a paid period. The random numbers each draws must not depend on earlier results.
-    private enum PeriodOutcome: CaseIterable {
-        case cancels, wavers, refund, olderRefund, refundReversal, billingFailure, upgrade, downgrade, crossgrade
-        case extend, priceIncrease, withdrawal, unexplainedEnd, redeemedOffer, accountDeletion
-        case planSwitch, seatAddition, seatReduction, seatRefund
-    }
-
-    private func chance(of turning: PeriodOutcome, for script: CustomerScript) -> Double {
-        switch turning {
-        case .cancels: chances.cancels
-        case .wavers: chances.wavers
-        case .refund: chances.refunds
-        case .olderRefund: chances.olderRefunds
-        case .refundReversal: chances.refundReversals
-        case .billingFailure: chances.billingFailures
-        case .upgrade: chances.upgrades
-        case .downgrade: chances.downgrades
-        case .crossgrade: chances.crossgrades
-        case .extend: chances.extensions
-        case .priceIncrease: chances.priceIncreases
-        case .withdrawal: chances.withdrawals
-        case .unexplainedEnd: chances.unexplainedEnds
-        case .redeemedOffer: chances.redeemedOffers
-        case .accountDeletion: mayDeleteAccount ? chances.accountDeletions : 0
-        case .planSwitch: script.isPaidMonthly ? chances.planSwitches : 0
-        case .seatAddition: script.seats == nil ? 0 : chances.seatAdditions
-        case .seatReduction: script.seats == nil ? 0 : chances.seatReductions
-        case .seatRefund: script.seats == nil ? 0 : chances.seatRefunds
-        }
-    }
-
-    private func paidPeriod(
-        _ period: Int, of script: CustomerScript, numbers: inout SeededGenerator
-    ) -> [Step] {
-        var draw = numbers.unit()
+    /// Returns the event of a paid period, if there is one. The random numbers that an event draws must not depend on
+    /// earlier results.
+    private func paidPeriod(_ period: Int, of script: CustomerScript, numbers: inout SeededGenerator) -> [Step] {
+        var draw = ShareDraw(rest: numbers.unit())
         let point = numbers.between(0.1, 0.8)
-        for turning in PeriodOutcome.allCases {
-            let share = chance(of: turning, for: script)
-            guard draw >= share else { return steps(of: turning, in: period, at: point, numbers: &numbers) }
-            draw -= share
+        func step(_ kind: CustomerAction.Kind, later: Double = 0) -> Step {
+            Step(period: period, at: point + later, kind)
         }
+        func seats(_ kind: CustomerAction.Kind, _ count: Int) -> Step {
+            var made = step(kind)
+            made.action.seats = count
+            return made
+        }
+        if draw.falls(on: chances.cancels) { return [step(.disableRenewal)] }
+        if draw.falls(on: chances.wavers) { return [step(.disableRenewal), step(.enableRenewal, later: 0.1)] }
+        if draw.falls(on: chances.refunds) { return [refund(of: 0, step(.refund), &numbers)] }
+        if draw.falls(on: chances.olderRefunds) { return [refund(of: min(1, period), step(.refund), &numbers)] }
+        if draw.falls(on: chances.refundReversals) { return [step(.refund), step(.reverseRefund, later: 0.15)] }
+        if draw.falls(on: chances.billingFailures) {
+            guard numbers.chance(chances.recoveries) else { return [step(.failBilling)] }
+            return [step(.failBilling), Step(period: period, at: 1 + numbers.between(0.05, 1.4), .recover)]
+        }
+        if draw.falls(on: chances.upgrades) { return [step(.upgrade)] }
+        if draw.falls(on: chances.downgrades) { return [step(.downgrade)] }
+        if draw.falls(on: chances.crossgrades) { return [step(.crossgrade)] }
+        if draw.falls(on: chances.extensions) { return [step(.extend)] }
+        if draw.falls(on: chances.priceIncreases) {
+            guard numbers.chance(chances.priceConsents) else { return [step(.raisePrice)] }
+            return [step(.raisePrice), step(.acceptPrice, later: 0.15)]
+        }
+        if draw.falls(on: chances.withdrawals) { return [step(.withdrawProduct)] }
+        if draw.falls(on: chances.unexplainedEnds) { return [step(.breakOff)] }
+        if draw.falls(on: chances.redeemedOffers) {
+            return [Step(period: period, at: point, action: redemption(&numbers))]
+        }
+        if mayDeleteAccount, draw.falls(on: chances.accountDeletions) { return [step(.deleteAccount)] }
+        if script.isPaidMonthly, draw.falls(on: chances.planSwitches) { return [step(.switchPlan)] }
+        guard script.seats != nil else { return [] }
+        if draw.falls(on: chances.seatAdditions) { return [seats(.addSeats, 1 + numbers.below(9))] }
+        if draw.falls(on: chances.seatReductions) { return [seats(.reduceSeats, 1 + numbers.below(2))] }
+        if draw.falls(on: chances.seatRefunds) { return [seats(.refundSeats, 1 + numbers.below(2))] }
         return []
     }
 
-    private func steps(
-        of turning: PeriodOutcome, in period: Int, at point: Double, numbers: inout SeededGenerator
-    ) -> [Step] {
-        switch turning {
-        case .cancels: return [step(period, point, .disableRenewal)]
-        case .wavers: return [step(period, point, .disableRenewal), step(period, point + 0.1, .enableRenewal)]
-        case .refund, .olderRefund:
-            var refund = CustomerAction(.refund)
-            refund.keepsRenewal = numbers.chance(0.25)
-            refund.reason = numbers.chance(0.3) ? 1 : 0
-            refund.periodsAgo = turning == .olderRefund && period > 0 ? 1 : 0
-            return [Step(period: period, at: point, action: refund)]
-        case .refundReversal: return [step(period, point, .refund), step(period, point + 0.15, .reverseRefund)]
-        case .billingFailure:
-            let failure = step(period, point, .failBilling)
-            guard numbers.chance(chances.recoveries) else { return [failure] }
-            return [failure, step(period, 1 + numbers.between(0.05, 1.4), .recover)]
-        case .upgrade: return [step(period, point, .upgrade)]
-        case .downgrade: return [step(period, point, .downgrade)]
-        case .crossgrade: return [step(period, point, .crossgrade)]
-        case .extend: return [step(period, point, .extend)]
-        case .priceIncrease:
-            let question = step(period, point, .raisePrice)
-            return numbers.chance(chances.priceConsents)
-                ? [question, step(period, point + 0.15, .acceptPrice)] : [question]
-        case .withdrawal: return [step(period, point, .withdrawProduct)]
-        case .unexplainedEnd: return [step(period, point, .breakOff)]
-        case .redeemedOffer: return [Step(period: period, at: point, action: redemption(&numbers))]
-        case .accountDeletion: return [step(period, point, .deleteAccount)]
-        case .planSwitch: return [step(period, point, .switchPlan)]
-        case .seatAddition: return [seats(period, point, .addSeats, 1 + numbers.below(9))]
-        case .seatReduction: return [seats(period, point, .reduceSeats, 1 + numbers.below(2))]
-        case .seatRefund: return [seats(period, point, .refundSeats, 1 + numbers.below(2))]
-        }
+    private func refund(of periodsAgo: Int, _ step: Step, _ numbers: inout SeededGenerator) -> Step {
+        var step = step
+        step.action.keepsRenewal = numbers.chance(0.25)
+        step.action.reason = numbers.chance(0.3) ? 1 : 0
+        step.action.periodsAgo = periodsAgo
+        return step
     }
 
     private func redemption(_ numbers: inout SeededGenerator) -> CustomerAction {
@@ -367,13 +322,4 @@ struct DrawnSteps: Sendable {
         return action
     }
 
-    private func seats(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind, _ count: Int) -> Step {
-        var action = CustomerAction(kind)
-        action.seats = count
-        return Step(period: period, at: at, action: action)
-    }
-
-    private func step(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind) -> Step {
-        Step(period: period, at: at, kind)
-    }
 }

@@ -8,17 +8,7 @@ struct Life: Sendable {
         case ended(intent: Int?, graceUntil: StoreTime?)
 
         /// Whether it runs, or may be charged again by itself.
-        var isLive: Bool {
-            switch self {
-            case .subscribed, .retrying: true
-            case .ended: false
-            }
-        }
-    }
-
-    struct ScheduledStep: Sendable {
-        let at: StoreTime
-        let action: CustomerAction
+        var isLive: Bool { if case .ended = self { false } else { true } }
     }
 
     /// The most periods that have ids; after them the life lapses as the sandbox does.
@@ -53,11 +43,13 @@ struct Life: Sendable {
     var nextSeats: Int?
     var renewals = 0
     var accountDeletedAt: StoreTime?
-    var steps: [ScheduledStep] = []
+    private var steps: [(at: StoreTime, action: CustomerAction)] = []
     /// The customer who made the newest purchase, which the renewals continue.
     var buyer: Buyer
     /// Apple's `original_purchase_date`: a little after the first purchase, as observed.
     var originalPurchase: StoreTime { start + 2000 }
+    /// The newest period. There is always one, because a life begins with a purchase.
+    var head: Period { periods[periods.count - 1] }
 
     /// Begins with the first purchase, on a whole second. A purchase made on request shows from `bookedAt` on.
     init(
@@ -92,9 +84,9 @@ struct Life: Sendable {
 
     /// Advances to an instant. An earlier instant changes nothing.
     mutating func advance(to moment: StoreTime) {
-        while let turn = nextTurn, turn.at <= moment {
-            now = turn.at
-            perform(turn)
+        while let next = nextTurn, next.at <= moment {
+            now = next.at
+            perform(next.turn)
         }
         now = max(now, moment)
     }
@@ -103,13 +95,14 @@ struct Life: Sendable {
     mutating func book(_ product: SubscriptionProduct, purchase: StoreTime, as kind: LifeEventKind) {
         let payment = payment(of: product, from: purchase)
         let isWithinTerm = payment.map { $0.number > 1 } ?? false
-        let offer = payment == nil ? takeOffer() : nil
+        let redeemed = payment == nil ? takeOffer() : nil
+        let length = payment == nil ? scale.length(of: product, with: redeemed?.offer) : scale.payment
         if priceConsent == .given, !isWithinTerm { priceIncreases += 1 }
         let period = Period(
             ordinal: periods.count, kind: kind, product: product, bookedAt: now, purchase: purchase,
-            expires: purchase + (payment == nil ? scale.length(of: product, with: offer?.offer) : scale.payment),
-            offer: offer, priceIncreases: priceIncreases, buyer: buyer, payment: payment,
-            seats: nextSeats.map { Seats(count: $0, isAddition: false) })
+            redeemed: redeemed, priceIncreases: priceIncreases, buyer: buyer, payment: payment,
+            seats: nextSeats.map { Seats(count: $0, isAddition: false) },
+            expiries: [(knownAt: now, expires: purchase + length)])
         periods.append(period)
         phase = .subscribed
         // A term keeps its price, and what was chosen for the time after it.
@@ -123,10 +116,8 @@ struct Life: Sendable {
     mutating func end(intent: Int?, graceUntil: StoreTime? = nil) {
         renewalIsOn = false
         phase = .ended(intent: intent, graceUntil: graceUntil)
-        guard let last = periods.last, let back = drawn.comeback(after: last.ordinal, of: script, scale: scale) else {
-            return
-        }
-        insert(ScheduledStep(at: now + back.delay, action: back.action))
+        guard let back = drawn.comeback(after: head.ordinal, of: script, scale: scale) else { return }
+        insert(back.action, at: now + back.delay)
     }
 
     mutating func record(_ kind: LifeEventKind, period: Int? = nil, intent: Int? = nil) {
@@ -146,37 +137,31 @@ struct Life: Sendable {
         for step in wanted {
             let within = min(max(step.at, 0), 1) * length
             let beyond = max(step.at - 1, 0) * afterwards
-            insert(ScheduledStep(at: period.purchase + Int64(within + beyond), action: step.action))
+            insert(step.action, at: period.purchase + Int64(within + beyond))
         }
     }
 
-    private mutating func insert(_ step: ScheduledStep) {
-        let index = steps.firstIndex { $0.at > step.at } ?? steps.endIndex
-        steps.insert(step, at: index)
+    private mutating func insert(_ action: CustomerAction, at moment: StoreTime) {
+        let index = steps.firstIndex { $0.at > moment } ?? steps.endIndex
+        steps.insert((at: moment, action: action), at: index)
     }
 }
 
 /// The automatic turns: charges, lapses, the ends of grace and retry, and the script's next step.
 extension Life {
     enum Turn: Sendable {
-        case charge(at: StoreTime)
-        case lapse(at: StoreTime, intent: Int)
-        case graceEnd(at: StoreTime)
-        case retryEnd(at: StoreTime)
-        case step(at: StoreTime)
-
-        var at: StoreTime {
-            switch self {
-            case .charge(let at), .lapse(let at, _), .graceEnd(let at), .retryEnd(let at), .step(let at): at
-            }
-        }
+        case charge
+        case lapse(intent: Int)
+        case graceEnd
+        case retryEnd
+        case step
     }
 
     /// The earliest pending turn. An overdue turn happens now, never in the past.
-    var nextTurn: Turn? {
+    var nextTurn: (at: StoreTime, turn: Turn)? {
         guard accountDeletedAt == nil else { return nil }
-        let step = steps.first.map { Turn.step(at: max($0.at, now)) }
-        guard let own = phaseTurn else { return step }
+        let step = steps.first.map { (at: max($0.at, now), turn: Turn.step) }
+        guard let own = phaseTurn.map({ (at: max($0.at, now), turn: $0.turn) }) else { return step }
         guard let step, step.at < own.at else { return own }
         return step
     }
@@ -184,34 +169,28 @@ extension Life {
     mutating func perform(_ turn: Turn) {
         switch turn {
         case .charge: charge()
-        case .lapse(_, let intent):
-            record(.lapsed, period: periods.last?.ordinal, intent: intent)
+        case .lapse(let intent):
+            record(.lapsed, period: head.ordinal, intent: intent)
             end(intent: intent)
         case .graceEnd:
             guard case .retrying(let graceUntil, _, let until) = phase else { return }
             phase = .retrying(graceUntil: graceUntil, graceIsOver: true, until: until)
-            record(.graceEnded, period: periods.last?.ordinal)
+            record(.graceEnded, period: head.ordinal)
         case .retryEnd:
             guard case .retrying(let graceUntil, _, _) = phase else { return }
-            record(.lapsed, period: periods.last?.ordinal, intent: 2)
+            record(.lapsed, period: head.ordinal, intent: 2)
             end(intent: 2, graceUntil: graceUntil)
         case .step:
             let step = steps.removeFirst()
-            do {
-                try apply(step.action)
-            } catch {
-                // The life took another course than the script expected, so the step has no meaning now.
-            }
+            // Where the life took another course than the script expected, the step has no meaning now.
+            try? apply(step.action)
         }
     }
 
     /// Apple's expiration intent for a lapse at the end of the period; nil when the store will try to charge.
     var intentOfNextLapse: Int? {
         guard periods.count < Life.periodsMax else { return 1 }
-        switch environment {
-        case .sandbox: if renewals >= Life.sandboxRenewalsMax { return 1 }
-        case .production: break
-        }
+        if environment == .sandbox, renewals >= Life.sandboxRenewalsMax { return 1 }
         guard !owesPayment else { return nil }
         guard renewalIsOn else { return 1 }
         switch priceConsent {
@@ -220,23 +199,23 @@ extension Life {
         }
     }
 
-    private var phaseTurn: Turn? {
-        guard let head = periods.last else { return nil }
+    private var phaseTurn: (at: StoreTime, turn: Turn)? {
+        let head = head
         switch phase {
         case .subscribed:
-            if let intent = intentOfNextLapse { return .lapse(at: max(head.expires, now), intent: intent) }
+            if let intent = intentOfNextLapse { return (head.expires, .lapse(intent: intent)) }
             // A charge of a failing card is attempted early too, but the failure shows only after the period.
             let offset = cardFails ? 0 : drawn.chargeOffset(in: head.ordinal, of: script, scale: scale)
-            return .charge(at: max(head.expires + offset, now))
+            return (head.expires + offset, .charge)
         case .retrying(let graceUntil, let graceIsOver, let until):
-            guard let graceUntil, !graceIsOver else { return .retryEnd(at: max(until, now)) }
-            return .graceEnd(at: max(graceUntil, now))
+            guard let graceUntil, !graceIsOver else { return (until, .retryEnd) }
+            return (graceUntil, .graceEnd)
         case .ended: return nil
         }
     }
 
     private mutating func charge() {
-        guard let head = periods.last else { return }
+        let head = head
         guard !cardFails else { return startRetry(after: head) }
         renewals += 1
         let product = nextPaidProduct

@@ -35,7 +35,6 @@ extension Life {
 
     func ownPeriod() throws(ActionRefused) -> Period {
         guard !script.isMember else { throw ActionRefused("a member cannot do this") }
-        guard let head = periods.last else { throw ActionRefused("nothing was bought") }
         return head
     }
 
@@ -71,9 +70,7 @@ extension Life {
         let refunded = periods.indices.last { index in
             (wanted ?? index) == index && periods[index].cancellation.map { !$0.isUpgrade } ?? false
         }
-        guard let index = refunded else {
-            throw ActionRefused("there is no refund to reverse")
-        }
+        guard let index = refunded else { throw ActionRefused("there is no refund to reverse") }
         // What Apple does with a term whose end is taken back, or with a group, is not known.
         guard index != head.ordinal || (head.payment == nil && head.seats == nil) else {
             throw ActionRefused("the term or the group is over")
@@ -89,15 +86,10 @@ extension Life {
         let head = try ownPeriod()
         guard renewalIsOn else { throw ActionRefused("renewal is off already") }
         switch phase {
-        case .subscribed:
+        case .retrying where owesPayment, .subscribed:
             renewalIsOn = false
             record(.renewalDisabled, period: head.ordinal)
         case .retrying(let graceUntil, let graceIsOver, _):
-            if owesPayment {
-                renewalIsOn = false
-                record(.renewalDisabled, period: head.ordinal)
-                return
-            }
             // Apple's data for a customer who cancels during grace are unknown, so this is not simulated.
             guard graceUntil == nil || graceIsOver else { throw ActionRefused("not during the grace period") }
             record(.renewalDisabled, period: head.ordinal)
@@ -138,7 +130,7 @@ extension Life {
 
     private mutating func revoke(_ kind: CustomerAction.Kind) throws(ActionRefused) {
         let isMeant = kind == .revokeSeat ? script.isAssigned : script.isFamilyShared
-        guard isMeant, let head = periods.last else { throw ActionRefused("nothing is shared") }
+        guard isMeant else { throw ActionRefused("nothing is shared") }
         guard phase == .subscribed else { throw ActionRefused("the share is over") }
         periods[head.ordinal].cancel(at: now, reason: 0, isUpgrade: false)
         record(.revoked, period: head.ordinal)

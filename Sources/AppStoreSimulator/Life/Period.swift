@@ -1,11 +1,6 @@
 /// One paid (or free) stretch of a subscription. It records when each fact became known, so that a device's receipt
 /// stays frozen at its creation while the server's rows move on.
 struct Period: Sendable {
-    struct Expiry: Sendable {
-        let knownAt: StoreTime
-        let expires: StoreTime
-    }
-
     struct Cancellation: Sendable {
         let at: StoreTime
         let reason: Int
@@ -20,9 +15,8 @@ struct Period: Sendable {
     let product: SubscriptionProduct
     let bookedAt: StoreTime
     let purchase: StoreTime
-    let offer: PeriodOffer?
-    /// The id of a promotional offer; nil means the store's own one.
-    let offerID: String?
+    /// The offer that lowers its price.
+    let redeemed: OfferBalance?
     /// The number of price increases that the customer had agreed to before.
     let priceIncreases: Int
     var buyer: Buyer
@@ -30,44 +24,26 @@ struct Period: Sendable {
     let payment: Payment?
     /// The seats of a group, or of the group of a member.
     var seats: Seats?
-    private(set) var expiries: [Expiry]
+    /// Its ends, in the order in which they became known.
+    private(set) var expiries: [(knownAt: StoreTime, expires: StoreTime)]
     private(set) var cancellations: [Cancellation] = []
 
-    init(
-        ordinal: Int, kind: LifeEventKind, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime,
-        expires: StoreTime, offer: OfferBalance?, priceIncreases: Int, buyer: Buyer,
-        payment: Payment? = nil, seats: Seats? = nil
-    ) {
-        self.ordinal = ordinal
-        self.kind = kind
-        self.product = product
-        self.bookedAt = bookedAt
-        self.purchase = purchase
-        self.offer = offer?.offer
-        self.offerID = offer?.id
-        self.priceIncreases = priceIncreases
-        self.buyer = buyer
-        self.payment = payment
-        self.seats = seats
-        self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
-    }
+    var offer: PeriodOffer? { redeemed?.offer }
 
     var isTrial: Bool { offer == .freeTrial }
 
-    /// The latest expiry.
     var expires: StoreTime { expiries.last?.expires ?? purchase }
 
     /// The cancellation in effect now.
     var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
 
-    /// The plan by which it was paid.
     var plan: BillingPlan { payment == nil ? .upfront : .monthly }
 
     /// When anything about it last changed.
     var modifiedAt: StoreTime {
-        let changes =
-            expiries.map(\.knownAt) + cancellations.flatMap { [$0.at, $0.undoneAt ?? $0.at] }
-            + (seats?.revocations.map(\.at) ?? []) + [seats?.joinedAt ?? bookedAt]
+        let changes: [StoreTime] =
+            expiries.map { $0.knownAt } + cancellations.flatMap { [$0.at, $0.undoneAt ?? $0.at] }
+            + (seats?.revocations.map { $0.at } ?? []) + [seats?.joinedAt ?? bookedAt]
         return changes.reduce(bookedAt) { max($0, $1) }
     }
 
@@ -76,19 +52,15 @@ struct Period: Sendable {
     }
 
     func cancellation(asOf moment: StoreTime) -> Cancellation? {
-        cancellations.last { cancellation in
-            guard cancellation.at <= moment else { return false }
-            guard let undoneAt = cancellation.undoneAt else { return true }
-            return undoneAt > moment
-        }
+        cancellations.last { $0.at <= moment && $0.undoneAt.map { $0 > moment } ?? true }
     }
 
     mutating func extend(to expires: StoreTime, at moment: StoreTime) {
-        expiries.append(Expiry(knownAt: moment, expires: expires))
+        expiries.append((knownAt: moment, expires: expires))
     }
 
     mutating func cancel(at moment: StoreTime, reason: Int, isUpgrade: Bool) {
-        cancellations.append(Cancellation(at: moment, reason: reason, isUpgrade: isUpgrade, undoneAt: nil))
+        cancellations.append(Cancellation(at: moment, reason: reason, isUpgrade: isUpgrade))
     }
 
     mutating func undoCancellation(at moment: StoreTime) {
@@ -125,24 +97,20 @@ package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
     }
 
     /// Whether Apple sets `is_in_intro_offer_period`, which it does not for a free trial.
-    var isPaidIntroduction: Bool {
-        switch self {
-        case .payAsYouGo, .payUpFront: true
-        case .freeTrial, .promotional, .offerCode: false
-        }
-    }
+    var isPaidIntroduction: Bool { self == .payAsYouGo || self == .payUpFront }
 }
 
 /// An offer that applies to some of the next periods.
 struct OfferBalance: Sendable, Equatable {
     let offer: PeriodOffer
-    /// The id of a promotional offer; nil means the store's own one.
-    let id: String?
+    /// Apple's id, where the offer is a promotional one.
+    let id: String
     var periodsLeft: Int
 
+    /// Creates the balance of a new offer; a promotional one is the store's own one unless an id is given.
     init(_ offer: PeriodOffer, id: String? = nil) {
         self.offer = offer
-        self.id = id
+        self.id = id ?? PeriodOffer.promotionalOfferID
         periodsLeft = offer.periods
     }
 }
@@ -153,17 +121,10 @@ extension CustomerAction {
 }
 
 /// The state of a price increase that needs the customer's consent.
-enum PriceConsent: Sendable {
-    case asked
-    case given
-
-    /// The value of `price_consent_status` and `price_increase_status`.
-    var status: String {
-        switch self {
-        case .asked: "0"
-        case .given: "1"
-        }
-    }
+/// The raw values are those of `price_consent_status` and `price_increase_status`.
+enum PriceConsent: Int64, Sendable {
+    case asked = 0
+    case given = 1
 }
 
 /// A subscription product. There are two groups: the tracker's own, where plus is the higher level, and a magazine.
@@ -199,12 +160,7 @@ package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    var isHigherLevel: Bool {
-        switch self {
-        case .plusMonthly: true
-        case .weekly, .monthly, .yearly, .duoMonthly, .magazineMonthly, .magazineYearly: false
-        }
-    }
+    var isHigherLevel: Bool { self == .plusMonthly }
 
     /// The product of the higher level in the same group.
     var upgrade: SubscriptionProduct? {

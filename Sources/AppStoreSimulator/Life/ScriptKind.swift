@@ -89,8 +89,7 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
         switch self {
         case .seeded: script.isDrawn = true
         case .loyal: break
-        case .trialConverts: script.startsWithTrial = true
-        case .trialEnds: script.startsWithTrial = true
+        case .trialConverts, .trialEnds: script.startOffer = .freeTrial
         case .payAsYouGo: script.startOffer = .payAsYouGo
         case .payUpFront: script.startOffer = .payUpFront
         case .offerCode: script.startOffer = .offerCode
@@ -130,11 +129,8 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
             []
         case .cancels, .trialEnds: [.init(period: 0, at: 0.5, .disableRenewal)]
         case .wavers:
-            stride(from: 0, to: 30, by: 3).flatMap { period in
-                [
-                    CustomerScript.Step(period: period, at: 0.3, .disableRenewal),
-                    CustomerScript.Step(period: period, at: 0.6, .enableRenewal),
-                ]
+            stride(from: 0, to: 30, by: 3).flatMap { period -> [CustomerScript.Step] in
+                [.init(period: period, at: 0.3, .disableRenewal), .init(period: period, at: 0.6, .enableRenewal)]
             }
         case .promotionalOffer: [.init(period: 0, at: 0.5, .redeemOffer)]
         case .crossgrades: [.init(period: 1, at: 0.5, .crossgrade)]
@@ -144,23 +140,17 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .brokenOff: [.init(period: 1, at: 0.5, .breakOff)]
         case .extended: [.init(period: 1, at: 0.5, .extend)]
         case .olderRefunded: [.init(period: 1, at: 0.5, action: .refundBefore)]
-        case .refunded: [.init(period: 1, at: 0.5, .refund)]
-        case .refundReversed:
-            [.init(period: 1, at: 0.3, .refund), .init(period: 1, at: 0.6, .reverseRefund)]
-        case .graceRecovers:
-            [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.2, .recover)]
-        case .retryRecovers:
-            [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.7, .recover)]
-        case .graceEnds, .retryEnds: [.init(period: 0, at: 0.5, .failBilling)]
+        case .refunded, .commitmentRefunded: [.init(period: 1, at: 0.5, .refund)]
+        case .refundReversed: [.init(period: 1, at: 0.3, .refund), .init(period: 1, at: 0.6, .reverseRefund)]
+        case .graceRecovers: [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.2, .recover)]
+        case .retryRecovers: [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.7, .recover)]
+        case .graceEnds, .retryEnds, .commitmentFails: [.init(period: 0, at: 0.5, .failBilling)]
         case .upgrades: [.init(period: 1, at: 0.5, .upgrade)]
         case .downgrades: [.init(period: 0, at: 0.5, .downgrade)]
-        case .resubscribes:
-            [.init(period: 0, at: 0.5, .disableRenewal), .init(period: 0, at: 2, .resubscribe)]
+        case .resubscribes: [.init(period: 0, at: 0.5, .disableRenewal), .init(period: 0, at: 2, .resubscribe)]
         case .familyRevoked: [.init(period: 1, at: 0.5, .revokeFamily)]
         case .commitmentCancelled: [.init(period: 2, at: 0.5, .disableRenewal)]
         case .commitmentRecovers: [.init(period: 0, at: 0.5, .failBilling), .init(period: 0, at: 1.5, .recover)]
-        case .commitmentFails: [.init(period: 0, at: 0.5, .failBilling)]
-        case .commitmentRefunded: [.init(period: 1, at: 0.5, .refund)]
         case .commitmentSwitches: [.init(period: 4, at: 0.5, .switchPlan)]
         case .buysSeats:
             [

@@ -1,75 +1,45 @@
+import Synchronization
+
 /// The bodies of notifications, written from the account as it was when the occasion arose.
 extension Simulator {
     /// Returns the text of `signedPayload`; throws what signing throws.
     func signedPayload(of made: MadeNotification) throws -> String {
         let pen = try pen()
         let occasion = made.occasion
-        let content = try content(of: occasion, pen)
         return try pen.text { json in
-            json.object { json in
+            try json.object { json in
                 json.text("notificationType", occasion.name.type)
                 if let subtype = occasion.name.subtype { json.text("subtype", subtype) }
                 json.text("notificationUUID", made.uuid)
-                write(content, of: occasion, to: &json)
+                if case .summary(let key) = occasion.source, let done = support.withLock({ $0.massExtensions[key] }) {
+                    json.object("summary") { write(done, to: &$0) }
+                } else {
+                    try json.object("data") { try writeData(of: occasion, to: &$0, pen) }
+                }
                 json.text("version", "2.0")
                 json.number("signedDate", occasion.at.milliseconds)
             }
         }
     }
 
-    /// What `data` or `summary` holds.
-    private enum Content {
-        case summary(SupportBook.MassExtension)
-        case data(Texts)
-    }
-
-    private struct Texts {
-        var isAboutAccount = false
-        var status: AppleStatus?
-        var reason: RefundRequest.Reason?
-        var transaction: String?
-        var renewal: String?
-    }
-
-    private func content(of occasion: NotificationOccasion, _ pen: SigningPen) throws -> Content {
-        if case .summary(let key) = occasion.source, let done = support.massExtension(key) { return .summary(done) }
-        guard let account = occasion.account.flatMap({ world.account($0, asOf: occasion.at) }) else {
-            return .data(Texts())
+    private func writeData(of occasion: NotificationOccasion, to json: inout JSONWriter, _ pen: SigningPen) throws {
+        json.owner(options.bundleID, at: occasion.environment)
+        guard let account = occasion.account.flatMap({ world.account($0, asOf: occasion.at) }) else { return }
+        json.text("bundleVersion", AnswerBody.appVersion)
+        guard let id = occasion.transactionID else { return }
+        let life = account.period(id).map { account.lives[$0.subscription] }
+        if let life { json.number("status", Int64(life.status(at: occasion.at).rawValue)) }
+        if case .request(let number) = occasion.source, account.refundRequests.indices.contains(number),
+            let reason = account.refundRequests[number].reason
+        {
+            json.text("consumptionRequestReason", reason.rawValue)
         }
-        return .data(try texts(of: occasion, account, pen))
-    }
-
-    private func texts(of occasion: NotificationOccasion, _ account: Account, _ pen: SigningPen) throws -> Texts {
-        var texts = Texts(isAboutAccount: true)
-        guard let id = occasion.transactionID else { return texts }
         if let transaction = SignedTransaction.one(id, of: account, in: world) {
-            texts.transaction = try pen.transaction(transaction, at: occasion.at)
+            json.text("signedTransactionInfo", try pen.transaction(transaction, at: occasion.at))
         }
-        if let place = account.period(id) {
-            let life = account.lives[place.subscription]
-            texts.status = life.status(at: occasion.at)
-            if let renewal = SignedRenewal(life, of: account, in: world) {
-                texts.renewal = try pen.renewal(renewal, at: occasion.at)
-            }
-        }
-        if case .request(let number) = occasion.source, account.refundRequests.indices.contains(number) {
-            texts.reason = account.refundRequests[number].reason
-        }
-        return texts
-    }
-
-    private func write(_ content: Content, of occasion: NotificationOccasion, to json: inout JSONWriter) {
-        switch content {
-        case .summary(let done): json.object("summary") { write(done, to: &$0) }
-        case .data(let texts):
-            json.object("data") { json in
-                json.owner(options.bundleID, at: occasion.environment)
-                if texts.isAboutAccount { json.text("bundleVersion", AnswerBody.appVersion) }
-                if let status = texts.status { json.number("status", Int64(status.rawValue)) }
-                if let reason = texts.reason { json.text("consumptionRequestReason", reason.rawValue) }
-                if let transaction = texts.transaction { json.text("signedTransactionInfo", transaction) }
-                if let renewal = texts.renewal { json.text("signedRenewalInfo", renewal) }
-            }
+        if let life {
+            let renewal = SignedRenewal(life: life, account: account, world: world)
+            json.text("signedRenewalInfo", try pen.renewal(renewal, at: occasion.at))
         }
     }
 
@@ -92,9 +62,7 @@ extension Simulator {
         case .first: return firstVersionBody(of: made)
         case .second:
             let text = try signedPayload(of: made)
-            var json = JSONWriter(reserving: text.utf8.count + 32)
-            json.object { $0.text("signedPayload", text) }
-            return json.bytes
+            return JSONWriter.object(reserving: text.utf8.count + 32) { $0.text("signedPayload", text) }
         }
     }
 }
@@ -102,10 +70,7 @@ extension Simulator {
 extension JSONWriter {
     fileprivate mutating func owner(_ bundleID: String, at environment: StoreEnvironment) {
         text("environment", environment.rawValue)
-        switch environment {
-        case .production: number("appAppleId", AnswerBody.appID)
-        case .sandbox: break
-        }
+        if environment == .production { number("appAppleId", AnswerBody.appID) }
         text("bundleId", bundleID)
     }
 }
@@ -118,17 +83,18 @@ extension Simulator {
             let account = world.account(index, asOf: occasion.at)
         else { return nil }
         let life = account.lives.first { $0.ids.originalTransactionID == occasion.originalTransactionID }
-        var json = JSONWriter(reserving: 8192)
-        json.object { json in
+        let identity = ReceiptIdentity(
+            customer: account.index, creation: account.newestReceiptCreation, environment: account.environment)
+        let answer = AnswerBody(world: world, account: account, identity: identity, excludesOldTransactions: false)
+        return JSONWriter.object(reserving: 8192) { json in
             json.text("notification_type", type)
             json.text("password", sharedSecret)
             json.text("environment", occasion.environment == .production ? "PROD" : "Sandbox")
             json.text("bid", options.bundleID)
             json.text("bvrs", AnswerBody.appVersion)
             if let life { write(life, renewalChangedAt: occasion, to: &json) }
-            json.object("unified_receipt") { world.writeUnifiedReceipt(of: account, to: &$0) }
+            json.object("unified_receipt") { answer.writeUnifiedReceipt(to: &$0) }
         }
-        return json.bytes
     }
 
     private func write(_ life: Life, renewalChangedAt occasion: NotificationOccasion, to json: inout JSONWriter) {
@@ -139,18 +105,6 @@ extension Simulator {
         }
         if let intent = life.expirationIntent { json.number("expiration_intent", Int64(intent)) }
         json.text("original_transaction_id", life.ids.originalTransactionID)
-    }
-}
-
-extension World {
-    fileprivate func writeUnifiedReceipt(of account: Account, to json: inout JSONWriter) {
-        let receipt = latestReceipt(of: account)
-        let identity = ReceiptIdentity(
-            customer: account.index, creation: account.newestReceiptCreation, environment: account.environment)
-        AnswerBody(
-            bundleID: bundleID, account: account, identity: identity, token: { self.token(of: $0, account) },
-            latestReceipt: receipt, excludesOldTransactions: false
-        ).writeUnifiedReceipt(to: &json)
     }
 }
 
@@ -224,19 +178,11 @@ struct NotificationName: Sendable, Equatable {
 
 /// A notification that the store made, and how sending it went.
 struct MadeNotification: Sendable {
-    struct Attempt: Sendable {
-        let at: StoreTime
-        let result: SendResult
-    }
-
     let sequence: Int
     let uuid: String
     let occasion: NotificationOccasion
     let isDropped: Bool
-    var attempts: [Attempt] = []
-
-    /// Whether it was tried and never arrived.
-    var hasFailed: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.result != .success } }
+    var attempts: [(at: StoreTime, result: SendResult)] = []
 }
 
 /// Apple's `sendAttemptResult`.
@@ -248,9 +194,6 @@ enum SendResult: String, Sendable {
     case prematureClose = "PREMATURE_CLOSE"
     case invalidResponse = "INVALID_RESPONSE"
     case otherStatus = "UNSUCCESSFUL_HTTP_RESPONSE_CODE"
-
-    /// The result of an answer with an HTTP status.
-    init(status: Int) { self = (200...206).contains(status) ? .success : .otherStatus }
 }
 
 /// One attempt to send a notification.
@@ -267,12 +210,8 @@ struct Delivery: Sendable {
 
     /// Returns the attempt after this one, if it failed. The sandbox tries once.
     func next(at now: StoreTime, _ environment: StoreEnvironment, scale: TimeScale) -> Delivery? {
-        switch environment {
-        case .sandbox: return nil
-        case .production:
-            guard attempt < Self.retryHours.count, !isCopy else { return nil }
-            let wait = scale.monthMilliseconds * Self.retryHours[attempt] / 720
-            return Delivery(sequence: sequence, dueAt: now + max(10, Int64(wait)), attempt: attempt + 1)
-        }
+        guard environment == .production, attempt < Self.retryHours.count, !isCopy else { return nil }
+        let wait = scale.monthMilliseconds * Self.retryHours[attempt] / 720
+        return Delivery(sequence: sequence, dueAt: now + max(10, Int64(wait)), attempt: attempt + 1)
     }
 }

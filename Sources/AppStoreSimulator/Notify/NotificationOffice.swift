@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -61,7 +62,6 @@ final class NotificationOffice: Sendable {
         }
     }
 
-    /// Returns the number of the next test.
     func nextTest() -> Int {
         state.withLock { state in
             state.testCount += 1
@@ -82,10 +82,8 @@ final class NotificationOffice: Sendable {
     /// Takes what is due out of the queue, the earliest first.
     func takeDue(at now: StoreTime) -> [(delivery: Delivery, notification: MadeNotification)] {
         state.withLock { state in
-            guard state.queue.contains(where: { $0.dueAt <= now }) else { return [] }
-            let due = state.queue.filter { $0.dueAt <= now }.sorted {
-                ($0.dueAt, $0.sequence) < ($1.dueAt, $1.sequence)
-            }
+            let due = state.queue.filter { $0.dueAt <= now }
+                .sorted { ($0.dueAt, $0.sequence) < ($1.dueAt, $1.sequence) }
             state.queue.removeAll { $0.dueAt <= now }
             return due.compactMap { delivery in state.made[delivery.sequence].map { (delivery, $0) } }
         }
@@ -95,7 +93,7 @@ final class NotificationOffice: Sendable {
     func note(_ result: SendResult, of delivery: Delivery, at now: StoreTime) {
         state.withLock { state in
             guard let notification = state.made[delivery.sequence], !delivery.isCopy else { return }
-            state.made[delivery.sequence]?.attempts.append(MadeNotification.Attempt(at: now, result: result))
+            state.made[delivery.sequence]?.attempts.append((at: now, result: result))
             guard result != .success,
                 let next = delivery.next(at: now, notification.occasion.environment, scale: scale)
             else { return }
@@ -107,9 +105,9 @@ final class NotificationOffice: Sendable {
         _ occasion: NotificationOccasion, _ number: (UInt64, UInt64), _ options: NotificationOptions,
         in state: inout State
     ) {
-        let uuid = String(decoding: HexDigits.uuid(number.0, number.1), as: UTF8.self)
+        let uuid = UUID.text(number.0, number.1)
         guard state.known[uuid] == nil else { return }
-        let fate = NotificationFate(of: number, options, scale: scale)
+        let fate = fate(of: number, options)
         let sequence = state.next
         state.made[sequence] = MadeNotification(
             sequence: sequence, uuid: uuid, occasion: occasion, isDropped: fate.isDropped)
@@ -124,6 +122,17 @@ final class NotificationOffice: Sendable {
         state.queue.append(Delivery(sequence: sequence, dueAt: due, attempt: 0))
         guard fate.isDoubled, !fate.isDropped else { return }
         state.queue.append(Delivery(sequence: sequence, dueAt: due + 1, attempt: 0, isCopy: true))
+    }
+
+    /// Draws what happens to a notification, and the milliseconds before its first attempt.
+    private func fate(
+        of uuid: (UInt64, UInt64), _ options: NotificationOptions
+    ) -> (isDropped: Bool, isDoubled: Bool, delay: Int64) {
+        var numbers = SeededGenerator(seed: uuid.0, stream: uuid.1)
+        let (drop, double, order) = (numbers.unit(), numbers.unit(), numbers.unit())
+        let wait = options.delaySeconds * 1000 * numbers.unit()
+        let behind = order < options.shareReordered ? scale.monthMilliseconds * numbers.between(0.02, 0.15) : 0
+        return (drop < options.shareDropped, double < options.shareDoubled, Int64(wait + behind))
     }
 
     /// Returns the halves of a version 4 UUID, always the same for an occasion.
@@ -184,16 +193,14 @@ private final class StatusReader: ChannelInboundHandler {
     private let result: EventLoopPromise<SendResult>
     private var bytes = ByteBuffer()
 
-    init(_ result: EventLoopPromise<SendResult>) {
-        self.result = result
-    }
+    init(_ result: EventLoopPromise<SendResult>) { self.result = result }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         bytes.writeImmutableBuffer(unwrapInboundIn(data))
         guard let end = bytes.readableBytesView.firstIndex(of: UInt8(ascii: "\n")) else { return }
         let words = bytes.readableBytesView[..<end].split(separator: UInt8(ascii: " "))
         let status = words.count > 1 ? Int(String(decoding: words[1], as: UTF8.self)) : nil
-        result.succeed(status.map { SendResult(status: $0) } ?? .invalidResponse)
+        result.succeed(status.map { (200...206).contains($0) ? .success : .otherStatus } ?? .invalidResponse)
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -255,11 +262,11 @@ struct NotificationOccasion: Sendable {
     let name: NotificationName
     /// When it happened, which is the date of the signature.
     let at: StoreTime
-    /// The account; nil for tests and summaries.
-    let account: Int?
     let environment: StoreEnvironment
-    let transactionID: String?
-    let originalTransactionID: String?
+    /// The account; nil for tests and summaries.
+    var account: Int?
+    var transactionID: String?
+    var originalTransactionID: String?
 }
 
 extension Account {
@@ -275,49 +282,46 @@ extension Account {
         return life.lifeEvents.indices[first...].compactMap { place in
             let happened = life.lifeEvents[place]
             guard let name = NotificationName(happened, of: life) else { return nil }
-            return NotificationOccasion(
-                source: .event(subscription: number, number: place), name: name, at: happened.at, account: index,
-                environment: environment, transactionID: happened.ordinal.map { life.ids.transactionID(of: $0) },
-                originalTransactionID: life.ids.originalTransactionID)
+            return occasion(
+                .event(subscription: number, number: place), name, at: happened.at,
+                happened.ordinal.map { life.ids.transactionID(of: $0) }, of: life.ids.originalTransactionID)
         }
     }
 
     private func events(of bought: OneTimePurchase, since start: StoreTime) -> [NotificationOccasion] {
         let id = ids.purchase(bought.ordinal)
-        func occasion(_ source: NotificationSource, _ type: String, _ at: StoreTime?) -> [NotificationOccasion] {
+        func happened(_ source: NotificationSource, _ type: String, _ at: StoreTime?) -> [NotificationOccasion] {
             guard let at, (start...max(start, now)).contains(at) else { return [] }
-            return [
-                NotificationOccasion(
-                    source: source, name: NotificationName(type), at: at, account: index, environment: environment,
-                    transactionID: id, originalTransactionID: id)
-            ]
+            return [occasion(source, NotificationName(type), at: at, id, of: id)]
         }
-        return occasion(.charge(bought.ordinal), "ONE_TIME_CHARGE", bought.bookedAt)
+        return happened(.charge(bought.ordinal), "ONE_TIME_CHARGE", bought.bookedAt)
             + bought.refunds.enumerated().flatMap { number, refund in
-                occasion(.refund(purchase: bought.ordinal, number: number), "REFUND", refund.at)
-                    + occasion(
+                happened(.refund(purchase: bought.ordinal, number: number), "REFUND", refund.at)
+                    + happened(
                         .reversal(purchase: bought.ordinal, number: number), "REFUND_REVERSED", refund.reversedAt)
             }
     }
 
     private func requests(since start: StoreTime) -> [NotificationOccasion] {
         refundRequests.enumerated().flatMap { number, request in
-            [
-                occasion(.request(number), "CONSUMPTION_REQUEST", request.at, of: request),
-                occasion(.decline(number), "REFUND_DECLINED", request.declinedAt, of: request),
-            ].compactMap { $0 }.filter { $0.at >= start }
+            let (id, original) = (request.transactionID, originalTransactionID(of: request.transactionID))
+            let asked = occasion(
+                .request(number), NotificationName("CONSUMPTION_REQUEST"), at: request.at, id, of: original)
+            let declined = request.declinedAt.map {
+                occasion(.decline(number), NotificationName("REFUND_DECLINED"), at: $0, id, of: original)
+            }
+            return [asked, declined].compactMap(\.self).filter { $0.at >= start }
         }
     }
 
-    private func occasion(
-        _ source: NotificationSource, _ type: String, _ at: StoreTime?, of request: RefundRequest
-    ) -> NotificationOccasion? {
-        at.map { at in
-            NotificationOccasion(
-                source: source, name: NotificationName(type), at: at, account: index, environment: environment,
-                transactionID: request.transactionID,
-                originalTransactionID: originalTransactionID(of: request.transactionID))
-        }
+    /// Returns an occasion about a transaction of the account, and its subscription or purchase.
+    func occasion(
+        _ source: NotificationSource, _ name: NotificationName, at moment: StoreTime, _ transactionID: String?,
+        of originalID: String?
+    ) -> NotificationOccasion {
+        NotificationOccasion(
+            source: source, name: name, at: moment, environment: environment, account: index,
+            transactionID: transactionID, originalTransactionID: originalID)
     }
 
     private func originalTransactionID(of id: String) -> String? {

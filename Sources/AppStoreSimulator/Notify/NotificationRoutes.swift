@@ -175,24 +175,6 @@ struct NotificationAddress: Sendable {
     }
 }
 
-/// The fate of one notification, drawn by the seed.
-struct NotificationFate: Sendable {
-    let isDropped: Bool
-    let isDoubled: Bool
-    /// Milliseconds before the first attempt.
-    let delay: Int64
-
-    init(of uuid: (UInt64, UInt64), _ options: NotificationOptions, scale: TimeScale) {
-        var numbers = SeededGenerator(seed: uuid.0, stream: uuid.1)
-        let (drop, double, order) = (numbers.unit(), numbers.unit(), numbers.unit())
-        isDropped = drop < options.shareDropped
-        isDoubled = double < options.shareDoubled
-        let wait = options.delaySeconds * 1000 * numbers.unit()
-        let behind = order < options.shareReordered ? scale.monthMilliseconds * numbers.between(0.02, 0.15) : 0
-        delay = Int64(wait + behind)
-    }
-}
-
 /// The making and sending of notifications.
 extension Simulator {
     /// Notifications of one account are sent one after the other, those of many accounts at once.
@@ -237,9 +219,7 @@ extension Simulator {
         }
     }
 
-    private func send(
-        _ delivery: Delivery, of notification: MadeNotification, by courier: NotificationCourier
-    ) async {
+    private func send(_ delivery: Delivery, of notification: MadeNotification, by courier: NotificationCourier) async {
         guard let options = notifications.options, let address = NotificationAddress(options.url) else { return }
         guard !notification.isDropped else { return notifications.note(.noResponse, of: delivery, at: now) }
         do {

@@ -17,19 +17,20 @@ extension Simulator {
     }
 
     func judgeOfferSignature(_ body: [UInt8]) throws -> SimulatorReply {
-        let app = options.bundleID
-        switch try JSONDecoder().decode(OfferSignatureRequest.self, from: Data(body)) {
-        case .classic(let signature):
-            let fault = signature.fault(by: offerKeys, app: app, at: clock.now)
-            return try .json(OfferVerdict(accepted: fault == nil, reason: fault))
-        case .jws(let jws):
-            do {
-                _ = try jws.claims(by: offerKeys, app: app, at: clock.now)
-                return try .json(OfferVerdict(accepted: true, reason: nil))
-            } catch let refused as ActionRefused {
-                return try .json(OfferVerdict(accepted: false, reason: refused.description))
+        let (app, now) = (options.bundleID, clock.now)
+        let fault: String?
+        if let jws = try JSONDecoder().decode(JWSRequest.self, from: Data(body)).jws {
+            do throws(ActionRefused) {
+                _ = try OfferJWS(jws, by: offerKeys, app: app, at: now)
+                fault = nil
+            } catch {
+                fault = error.description
             }
+        } else {
+            let signature = try JSONDecoder().decode(OfferSignature.self, from: Data(body))
+            fault = signature.fault(by: offerKeys, app: app, at: now)
         }
+        return try .json(OfferVerdict(accepted: fault == nil, reason: fault))
     }
 }
 
@@ -58,16 +59,13 @@ extension Simulator {
         guard action.isPromotional else { throw ActionRefused("only a promotional offer has a signature") }
         guard let account = world.account(index, at: now) else { return }
         let subscription = try account.subscriptionNumber(action)
-        let life = account.lives[subscription]
-        guard let product = action.product ?? life.periods.last?.product else {
-            throw ActionRefused("nothing was bought")
-        }
+        let product = action.product ?? account.lives[subscription].head.product
         let productID = product.identifier(in: world.bundleID)
         let offerID = action.offerID ?? PeriodOffer.promotionalOfferID
         if let handed = action.signature {
             let signature = OfferSignature(
                 bundleID: world.bundleID, keyID: handed.keyID, productID: productID, offerID: offerID,
-                accountToken: action.accountToken?.text ?? "", nonce: handed.nonce, timestamp: handed.timestamp,
+                accountToken: action.accountToken?.text, nonce: handed.nonce, timestamp: handed.timestamp,
                 signature: handed.signature)
             if let fault = signature.fault(by: offerKeys, app: world.bundleID, at: clock.now) {
                 throw ActionRefused("Apple refuses the offer: \(fault)")
@@ -78,10 +76,8 @@ extension Simulator {
         }
     }
 
-    private func check(
-        _ jws: String, product: String, offer: String, of account: Account
-    ) throws(ActionRefused) {
-        let claims = try OfferJWS(compact: jws).claims(by: offerKeys, app: world.bundleID, at: clock.now)
+    private func check(_ jws: String, product: String, offer: String, of account: Account) throws(ActionRefused) {
+        let claims = try OfferJWS(jws, by: offerKeys, app: world.bundleID, at: clock.now)
         switch claims.aud {
         case .promotionalOffer: break
         case .introductoryEligibility: throw ActionRefused("Apple refuses the offer: aud is not promotional-offer")
@@ -97,16 +93,8 @@ extension Simulator {
 
 extension CustomerAction {
     fileprivate var isPromotional: Bool {
-        switch kind {
-        case .redeemOffer: (offer ?? .promotional) == .promotional
-        case .resubscribe: offer == .promotional
-        case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
-            .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .subscribe, .deleteAccount,
-            .revokeFamily, .extend, .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund,
-            .requestRefund, .declineRefund, .setAccountToken, .addSeats, .reduceSeats, .refundSeats, .claimSeat,
-            .revokeSeat, .switchPlan:
-            false
-        }
+        (kind == .redeemOffer && (offer ?? .promotional) == .promotional)
+            || (kind == .resubscribe && offer == .promotional)
     }
 }
 
@@ -118,8 +106,8 @@ package struct OfferSignature: Codable, Sendable {
     /// The product of the offer.
     package var productID: String
     package var offerID: String
-    /// The token of the purchase; empty when the app passes none.
-    package var accountToken: String
+    /// The token of the purchase, if the app passes one; it is then signed as an empty text.
+    package var accountToken: String?
     /// A UUID that the server made for this signature.
     package var nonce: String
     /// When the server signed, in milliseconds since 1970.
@@ -138,24 +126,11 @@ package struct OfferSignature: Codable, Sendable {
 }
 
 extension OfferSignature {
-    /// Reads the fields; an absent token is the empty one.
-    package init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        bundleID = try values.decode(String.self, forKey: .bundleID)
-        keyID = try values.decode(String.self, forKey: .keyID)
-        productID = try values.decode(String.self, forKey: .productID)
-        offerID = try values.decode(String.self, forKey: .offerID)
-        accountToken = try values.decodeIfPresent(String.self, forKey: .accountToken) ?? ""
-        nonce = try values.decode(String.self, forKey: .nonce)
-        timestamp = try values.decode(Int64.self, forKey: .timestamp)
-        signature = try values.decode(String.self, forKey: .signature)
-    }
-
     private static let separator = "\u{2063}"
 
     /// The text that Apple's servers put together and check the signature of.
     var signedText: String {
-        [bundleID, keyID, productID, offerID, accountToken.lowercased(), nonce, String(timestamp)]
+        [bundleID, keyID, productID, offerID, accountToken?.lowercased() ?? "", nonce, String(timestamp)]
             .joined(separator: Self.separator)
     }
 
@@ -177,75 +152,77 @@ extension OfferSignature {
     }
 }
 
-/// The signature of an offer as a compact JWS.
-struct OfferJWS: Sendable {
+/// The claims in the signature of an offer as a JWS.
+struct OfferJWS: Decodable, Sendable {
     /// What Apple's servers use a JWS for.
     enum Audience: String, Decodable, Sendable {
         case promotionalOffer = "promotional-offer"
         case introductoryEligibility = "introductory-offer-eligibility"
     }
 
+    let iss: String
+    /// Seconds since 1970.
+    let iat: Int64
+    let aud: Audience
+    let bid: String
+    let nonce: String
+    let productId: String
+    let offerIdentifier: String?
+    let allowIntroductoryOffer: Bool?
+    let transactionId: String?
+}
+
+extension OfferJWS {
+    /// Reads a text in compact form; throws what is wrong when Apple does not accept it.
+    init(_ compact: String, by keys: RegisteredKeys, app: String, at now: StoreTime) throws(ActionRefused) {
+        let verified: (claims: OfferJWS, key: RegisteredKeys.Key) = try keys.verified(compact[...])
+        self = verified.claims
+        guard iss == verified.key.issuerID else { throw ActionRefused("iss is not the issuer of the key") }
+        guard bid == app else { throw ActionRefused("the store sells another app") }
+        guard UUID(uuidString: nonce) != nil, nonce == nonce.lowercased() else {
+            throw ActionRefused("the nonce is no UUID in lower case")
+        }
+        let (issued, overflows) = iat.multipliedReportingOverflow(by: 1000)
+        if let stale = RegisteredKeys.staleness(of: overflows ? .max : issued, at: now) { throw ActionRefused(stale) }
+        switch aud {
+        case .promotionalOffer:
+            guard offerIdentifier?.isEmpty == false else { throw ActionRefused("offerIdentifier is missing") }
+        case .introductoryEligibility:
+            guard allowIntroductoryOffer != nil else { throw ActionRefused("allowIntroductoryOffer is missing") }
+            guard transactionId?.isEmpty == false else { throw ActionRefused("transactionId is missing") }
+        }
+    }
+}
+
+extension RegisteredKeys {
     private struct Header: Decodable {
         let alg: String
         let kid: String
         let typ: String
     }
 
-    struct Claims: Decodable, Sendable {
-        let iss: String
-        /// Seconds since 1970.
-        let iat: Int64
-        let aud: Audience
-        let bid: String
-        let nonce: String
-        let productId: String
-        let offerIdentifier: String?
-        let allowIntroductoryOffer: Bool?
-        let transactionId: String?
-    }
-
-    let compact: String
-
-    /// Returns the claims; throws what is wrong when Apple does not accept it.
-    func claims(by keys: RegisteredKeys, app: String, at now: StoreTime) throws(ActionRefused) -> Claims {
+    /// Returns the claims of a JWS in compact form, and the key that signed it; throws what is wrong with it.
+    func verified<Claims: Decodable>(_ compact: Substring) throws(ActionRefused) -> (claims: Claims, key: Key) {
         let parts = compact.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw ActionRefused("the JWS has not three parts") }
-        let header = try Self.read(Header.self, parts[0], "header")
+        let header: Header = try Self.read(parts[0], "header")
         guard header.alg == "ES256" else { throw ActionRefused("alg is not ES256") }
         guard header.typ == "JWT" else { throw ActionRefused("typ is not JWT") }
-        guard let key = keys.key(header.kid) else { throw ActionRefused("no key with this kid is registered") }
-        let claims = try Self.read(Claims.self, parts[1], "payload")
+        guard let key = key(header.kid) else { throw ActionRefused("no key with this kid is registered") }
+        let claims: Claims = try Self.read(parts[1], "payload")
         guard let bytes = Data(base64URL: parts[2]), bytes.count == 64,
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes)
         else { throw ActionRefused("the signature is not the 64 bytes of r and s") }
         guard key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)) else {
             throw ActionRefused("the signature does not fit header and payload")
         }
-        guard claims.iss == key.issuerID else { throw ActionRefused("iss is not the issuer of the key") }
-        guard claims.bid == app else { throw ActionRefused("the store sells another app") }
-        guard UUID(uuidString: claims.nonce) != nil, claims.nonce == claims.nonce.lowercased() else {
-            throw ActionRefused("the nonce is no UUID in lower case")
-        }
-        let (issued, overflows) = claims.iat.multipliedReportingOverflow(by: 1000)
-        if let stale = RegisteredKeys.staleness(of: overflows ? .max : issued, at: now) { throw ActionRefused(stale) }
-        switch claims.aud {
-        case .promotionalOffer:
-            guard claims.offerIdentifier?.isEmpty == false else { throw ActionRefused("offerIdentifier is missing") }
-        case .introductoryEligibility:
-            guard claims.allowIntroductoryOffer != nil else {
-                throw ActionRefused("allowIntroductoryOffer is missing")
-            }
-            guard claims.transactionId?.isEmpty == false else { throw ActionRefused("transactionId is missing") }
-        }
-        return claims
+        return (claims, key)
     }
 
-    private static func read<Value: Decodable>(
-        _ type: Value.Type, _ part: Substring, _ name: String
-    ) throws(ActionRefused) -> Value {
+    private static func read<Value: Decodable>(_ part: Substring, _ name: String) throws(ActionRefused) -> Value {
         guard let bytes = Data(base64URL: part) else { throw ActionRefused("the \(name) is not Base64url") }
         do {
-            return try JSONDecoder().decode(type, from: bytes)
+            return try JSONDecoder().decode(Value.self, from: bytes)
         } catch {
             throw ActionRefused("the \(name) lacks a field or has one of another form: \(error)")
         }
@@ -256,15 +233,8 @@ extension Data {
     /// Reads Base64url without padding, as a JWS has it; nil for any other text.
     init?(base64URL text: Substring) {
         guard !text.utf8.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
-        let letters = text.utf8.map { letter in
-            switch letter {
-            case UInt8(ascii: "-"): UInt8(ascii: "+")
-            case UInt8(ascii: "_"): UInt8(ascii: "/")
-            default: letter
-            }
-        }
-        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - letters.count % 4) % 4)
-        self.init(base64Encoded: Data(letters + padding))
+        let letters = String(text).replacing("-", with: "+").replacing("_", with: "/")
+        self.init(base64Encoded: letters + String(repeating: "=", count: (4 - letters.utf8.count % 4) % 4))
     }
 }
 
@@ -338,43 +308,27 @@ struct KeyRequest: Decodable, Sendable {
     }
 }
 
-/// The body of `POST /simulator/offer-signatures`: a JWS, or the fields of the classic form.
-enum OfferSignatureRequest: Decodable, Sendable {
-    case classic(OfferSignature)
-    case jws(OfferJWS)
-
-    private enum CodingKeys: String, CodingKey {
-        case jws
-    }
-
-    init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        if let compact = try values.decodeIfPresent(String.self, forKey: .jws) {
-            self = .jws(OfferJWS(compact: compact))
-        } else {
-            self = .classic(try OfferSignature(from: decoder))
-        }
-    }
+/// The body of `POST /simulator/offer-signatures`: a JWS, or else the fields of an ``OfferSignature``.
+private struct JWSRequest: Decodable {
+    let jws: String?
 }
 
 /// The answer to `POST /simulator/offer-signatures`.
 struct OfferVerdict: Encodable, Sendable {
     let accepted: Bool
-    /// What is wrong.
     let reason: String?
 }
 
 /// The claims about an offer, in transactions and renewals alike.
 struct OfferClaims: Sendable {
-    let offer: PeriodOffer
-    /// The id of a promotional offer; nil means the store's own one.
-    let id: String?
+    let redeemed: OfferBalance
     let product: SubscriptionProduct
 
     func write(to json: inout JSONWriter) {
+        let offer = redeemed.offer
         json.number("offerType", offer.type)
         switch offer {
-        case .promotional: json.text("offerIdentifier", id ?? PeriodOffer.promotionalOfferID)
+        case .promotional: json.text("offerIdentifier", redeemed.id)
         case .offerCode: json.text("offerIdentifier", PeriodOffer.offerCodeName)
         case .freeTrial, .payAsYouGo, .payUpFront: break
         }
@@ -384,7 +338,7 @@ struct OfferClaims: Sendable {
 
     /// The length of the offer's period, as in ISO 8601.
     private var period: String {
-        switch (offer, product.months) {
+        switch (redeemed.offer, product.months) {
         case (.freeTrial, _): "P1W"
         case (.payUpFront, ..<1): "P2W"
         case (.payUpFront, 1..<12): "P2M"

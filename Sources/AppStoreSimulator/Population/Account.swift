@@ -19,25 +19,12 @@ struct Account: Sendable {
     private(set) var now: StoreTime
     private(set) var deletedAt: StoreTime?
 
-    init(
-        index: Int, environment: StoreEnvironment, script: CustomerScript, start: StoreTime, anchor: StoreTime,
-        lives: [Life], purchases: PurchaseHistory, secondCustomerAt: StoreTime?
-    ) {
-        self.index = index
-        self.environment = environment
-        self.script = script
-        self.start = start
-        self.firstReceiptCreation = script.hasRestored ? max(start, anchor.wholeSecond) : start
-        self.secondCustomerAt = secondCustomerAt
-        self.lives = lives
-        self.purchases = purchases
-        self.now = start
-    }
-
     var name: String { CustomerName.first(index) }
     var ids: AccountIDs { AccountIDs(index: index, environment: environment) }
     /// The subscriptions that have begun.
     var begun: [Life] { lives.filter { $0.start <= now } }
+    /// The one-time purchases that the store has booked.
+    var bought: [OneTimePurchase] { purchases.purchases.filter { $0.bookedAt <= now } }
     var listedPurchases: [OneTimePurchase] { purchases.purchases.filter { $0.isListed(at: now) } }
     var isDeleted: Bool { deletedAt != nil }
 
@@ -91,7 +78,7 @@ struct Account: Sendable {
 
     /// When the store last wrote a new receipt for this account.
     var newestReceiptCreation: StoreTime {
-        let booked = begun.compactMap { $0.periods.last?.bookedAt }
+        let booked = begun.map(\.head.bookedAt)
         let bought = purchases.purchases.last { $0.bookedAt <= now }.map { [$0.bookedAt] } ?? []
         return (booked + bought).reduce(firstReceiptCreation) { max($0, $1) }
     }
@@ -125,9 +112,8 @@ extension Account {
         guard lives.count < AccountIDs.subscriptionsMax else {
             throw ActionRefused("the account has its most subscriptions")
         }
-        switch action.offer {
-        case .promotional: throw ActionRefused("a promotional offer is for present and former subscribers")
-        case .freeTrial, .payAsYouGo, .payUpFront, .offerCode, nil: break
+        guard action.offer != .promotional else {
+            throw ActionRefused("a promotional offer is for present and former subscribers")
         }
         var wanted = CustomerScript()
         wanted.product = product
@@ -163,15 +149,7 @@ extension Account {
 extension CustomerAction.Kind {
     /// Whether the customer buys a subscription in the app: the app then passes a token, or none.
     fileprivate var isPurchase: Bool {
-        switch self {
-        case .upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe, .addSeats: true
-        case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .raisePrice,
-            .acceptPrice, .withdrawProduct, .breakOff, .deleteAccount, .revokeFamily, .revokeSeat, .claimSeat,
-            .switchPlan, .reduceSeats, .refundSeats, .extend, .buy, .approve, .decline, .finish, .refundPurchase,
-            .reversePurchaseRefund, .requestRefund, .declineRefund,
-            .setAccountToken:
-            false
-        }
+        [.upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe, .addSeats].contains(self)
     }
 }
 
@@ -274,10 +252,5 @@ extension Seat {
     static let secondRestore = 2
 
     /// The restore of a receipt about which nothing else is known.
-    var ownRestore: Int {
-        switch self {
-        case .first: 0
-        case .second: Self.secondRestore
-        }
-    }
+    var ownRestore: Int { self == .first ? 0 : Self.secondRestore }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The app's own user ids: `c000017`, and `c000017b` for a second customer on the same Apple account.
 enum CustomerName {
     static func first(_ index: Int) -> String {
@@ -50,7 +52,7 @@ struct AccountIDs: Sendable {
     func accountToken(seed: UInt64) -> String {
         var numbers = SeededGenerator(seed: seed ^ 0xACC0, stream: UInt64(index))
         let (high, low) = (numbers.next(), numbers.next())
-        return String(decoding: HexDigits.uuid(high & ~0xF000 | 0x4000, low & ~(3 << 62) | 2 << 62), as: UTF8.self)
+        return UUID.text(high & ~0xF000 | 0x4000, low & ~(3 << 62) | 2 << 62)
     }
 
     /// Apple's id of the account in this app.
@@ -68,19 +70,9 @@ struct AccountIDs: Sendable {
         return AccountIDs(index: (number - none.base) / roomPerAccount, environment: environment)
     }
 
-    private var appTransactionRoom: Int {
-        switch environment {
-        case .production: 0
-        case .sandbox: Self.roomPerEnvironment
-        }
-    }
+    private var appTransactionRoom: Int { environment == .production ? 0 : Self.roomPerEnvironment }
 
-    private var base: Int {
-        switch environment {
-        case .production: 570_000_000_000_000
-        case .sandbox: 2_000_000_000_000_000
-        }
-    }
+    private var base: Int { environment == .production ? 570_000_000_000_000 : 2_000_000_000_000_000 }
 }
 
 /// The ids of one subscription's periods.
@@ -178,14 +170,8 @@ struct KnownAccount: Sendable {
         let excludesOldTransactions: Bool
     }
 
-    /// A manual action and its time.
-    struct ManualAction: Sendable {
-        let at: StoreTime
-        let action: CustomerAction
-    }
-
     private(set) var account: Account
-    private(set) var manualActions: [ManualAction] = []
+    private(set) var manualActions: [(at: StoreTime, action: CustomerAction)] = []
     /// The latest instant at which it was read; the account itself advances only when something happens.
     private(set) var now: StoreTime
     private var nextChange: StoreTime?
@@ -215,17 +201,15 @@ struct KnownAccount: Sendable {
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         account.advance(to: now)
         let outcome = try account.apply(action)
-        manualActions.append(ManualAction(at: now, action: action))
+        manualActions.append((at: now, action: action))
         live()
         return outcome
     }
 
-    /// Returns the rendered response at an instant, if it is kept, and how many bytes of other responses were dropped.
-    mutating func answer(
-        for key: AnswerKey, at moment: StoreTime
-    ) -> (answer: RenderedAnswer?, now: StoreTime, isDeleted: Bool, forgottenBytes: Int) {
+    /// Returns the rendered response at an instant, if it is kept.
+    mutating func answer(for key: AnswerKey, at moment: StoreTime) -> (answer: RenderedAnswer, now: StoreTime)? {
         look(at: moment)
-        return (answers.first { $0.key == key }?.answer, now, account.isDeleted, takeForgottenBytes())
+        return answers.first { $0.key == key }.map { ($0.answer, now) }
     }
 
     mutating func keep(_ answer: RenderedAnswer, for key: AnswerKey) { answers.append((key, answer)) }
@@ -245,6 +229,18 @@ struct KnownAccount: Sendable {
         account.advance(to: now)
         nextChange = account.nextChange
         forgetAnswers()
+    }
+}
+
+/// A random number in 0..<1, compared with one share after the other.
+struct ShareDraw {
+    var rest: Double
+
+    /// Returns whether the number falls on the next share.
+    mutating func falls(on share: Double) -> Bool {
+        guard rest >= share else { return true }
+        rest -= share
+        return false
     }
 }
 

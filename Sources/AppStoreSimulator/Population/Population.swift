@@ -31,7 +31,6 @@ struct Population: Sendable {
     /// The number of customers at the start: production first, then the sandbox.
     var count: Int { customers + sandboxCustomers }
 
-    /// Returns the number of arrivals since the epoch.
     func arrivals(at now: StoreTime) -> Int {
         let months = Double(now.milliseconds - epoch.milliseconds) / scale.monthMilliseconds
         guard months > 0, arrivalsPerMonth > 0 else { return 0 }
@@ -58,20 +57,17 @@ struct Population: Sendable {
         let environment: StoreEnvironment =
             index < customers || index >= firstArrival ? .production : .sandbox
         guard index >= firstArrival else {
-            return make(index, environment, script, fraction: fraction, anchor: epoch)
+            return account(index, script: script, environment: environment, fraction: fraction, anchor: epoch)
         }
         script.pastPeriods = 0
         for number in script.alongside.indices { script.alongside[number].pastPeriods = 0 }
-        return make(index, environment, script, fraction: 0, anchor: arrival(index - firstArrival))
+        return account(index, script: script, environment: environment, anchor: arrival(index - firstArrival))
     }
 
-    /// Returns a manually created customer, whose purchase makes `anchor` the start of the running period.
-    func account(_ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: StoreTime) -> Account {
-        make(index, environment, script, fraction: 0, anchor: anchor)
-    }
-
-    private func make(
-        _ index: Int, _ environment: StoreEnvironment, _ script: CustomerScript, fraction: Double, anchor: StoreTime
+    /// Returns a customer who has lived through the script's past periods and this fraction of the running one at
+    /// `anchor`.
+    func account(
+        _ index: Int, script: CustomerScript, environment: StoreEnvironment, fraction: Double = 0, anchor: StoreTime
     ) -> Account {
         let start = start(of: script, fraction: fraction, anchor: anchor)
         let scripts = (script.subscribes ? [script] : []) + script.alongside
@@ -86,12 +82,15 @@ struct Population: Sendable {
                 drawn: DrawnSteps(temper: temper, chances: chances, mayDeleteAccount: number == 0),
                 ids: ids.subscription(number))
         }
+        let first = lives.map { $0.start }.min() ?? start
         return Account(
-            index: index, environment: environment, script: script, start: lives.map { $0.start }.min() ?? start,
-            anchor: anchor, lives: lives,
+            index: index, environment: environment, script: script, start: first,
+            firstReceiptCreation: script.hasRestored ? max(first, anchor.wholeSecond) : first,
+            secondCustomerAt: script.secondCustomerAfterMonths.map { start + scale.milliseconds(months: max(0, $0)) },
+            lives: lives,
             purchases: PurchaseHistory(
                 script: script, start: start, scale: scale, temper: temper(of: index, lives.count)),
-            secondCustomerAt: script.secondCustomerAfterMonths.map { start + scale.milliseconds(months: max(0, $0)) })
+            now: first)
     }
 
     private func start(of script: CustomerScript, fraction: Double, anchor: StoreTime) -> StoreTime {
@@ -126,11 +125,8 @@ final class Shard: Sendable {
     private let state = Mutex(State())
     private let keptBytesMax: Int
 
-    init(keptBytesMax: Int) {
-        self.keptBytesMax = keptBytesMax
-    }
+    init(keptBytesMax: Int) { self.keptBytesMax = keptBytesMax }
 
-    /// The number of bytes of kept responses.
     var keptBytes: Int { state.withLock { $0.keptBytes } }
 
     /// Runs `body` on an account at an instant; the account is created on its first use.
@@ -149,14 +145,14 @@ final class Shard: Sendable {
         rendered: (Account) -> RenderedAnswer
     ) -> (answer: RenderedAnswer, now: StoreTime)? {
         state.withLock { state in
-            let found = state.residents[index, default: KnownAccount(made())].answer(for: key, at: now)
-            state.keptBytes -= found.forgottenBytes
-            if let answer = found.answer { return (answer, found.now) }
-            guard !found.isDeleted, let account = state.residents[index]?.settled() else { return nil }
+            let kept = state.residents[index, default: KnownAccount(made())].answer(for: key, at: now)
+            if let kept { return kept }
+            state.keptBytes -= state.residents[index]?.takeForgottenBytes() ?? 0
+            guard let account = state.residents[index]?.settled(), !account.isDeleted else { return nil }
             let answer = rendered(account)
             state.makeRoom(for: answer.size, max: keptBytesMax)
             state.residents[index]?.keep(answer, for: key)
-            return (answer, found.now)
+            return (answer, account.now)
         }
     }
 }

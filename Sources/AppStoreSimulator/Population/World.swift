@@ -3,13 +3,6 @@ import Synchronization
 
 /// The mutable state of the running store: the customers read so far, those created manually, and the secret.
 final class World: Sendable {
-    /// A manually created customer.
-    private struct AddedCustomer: Sendable {
-        let script: CustomerScript
-        let environment: StoreEnvironment
-        let anchor: StoreTime
-    }
-
     private static let shardCount = 64
 
     let bundleID: String
@@ -18,7 +11,8 @@ final class World: Sendable {
     let knownReceipts: KnownReceipts
     private let secretBytes: Mutex<[UInt8]>
     private let shards: [Shard]
-    private let newcomers = Mutex<[AddedCustomer]>([])
+    /// The manually created customers, as they began.
+    private let newcomers = Mutex<[Account]>([])
 
     init(options: SimulatorOptions, epoch: StoreTime) {
         bundleID = options.bundleID
@@ -72,8 +66,9 @@ final class World: Sendable {
 
     func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: StoreTime) -> Account {
         let index = newcomers.withLock { newcomers in
-            newcomers.append(AddedCustomer(script: script, environment: environment, anchor: now))
-            return population.count + newcomers.count - 1
+            let index = population.count + newcomers.count
+            newcomers.append(population.account(index, script: script, environment: environment, anchor: now))
+            return index
         }
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
@@ -114,17 +109,11 @@ final class World: Sendable {
     }
 
     private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
-        let latest = latestReceipt(of: account)
-        let bundleID = bundleID(of: identity)
-        switch identity.form {
-        case .legacy:
-            return LegacyAnswerBody(bundleID: bundleID, account: account, identity: identity, latestReceipt: latest)
-                .rendered()
-        case .unified:
-            return AnswerBody(
-                bundleID: bundleID, account: account, identity: identity, token: { self.token(of: $0, account) },
-                latestReceipt: latest, excludesOldTransactions: excludesOld
-            ).rendered()
+        let body = AnswerBody(
+            world: self, account: account, identity: identity, excludesOldTransactions: excludesOld)
+        return switch identity.form {
+        case .legacy: body.renderedLegacy()
+        case .unified: body.rendered()
         }
     }
 
@@ -137,9 +126,7 @@ final class World: Sendable {
 
     private func made(_ index: Int) -> Account {
         guard index >= population.count, index < population.firstArrival else { return population.account(index) }
-        let newcomer = newcomers.withLock { $0[index - population.count] }
-        return population.account(
-            index, script: newcomer.script, environment: newcomer.environment, anchor: newcomer.anchor)
+        return newcomers.withLock { $0[index - population.count] }
     }
 
     private func shard(of index: Int) -> Shard { shards[index % Self.shardCount] }
@@ -157,9 +144,7 @@ extension World {
         receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
 
-    func receipt(
-        of account: Account, creation: StoreTime, restore: Int, _ kind: DeviceReceipt = .dated
-    ) -> String {
+    func receipt(of account: Account, creation: StoreTime, restore: Int, _ kind: DeviceReceipt = .dated) -> String {
         var identity = ReceiptIdentity(
             customer: account.index, creation: creation, environment: account.environment, restore: restore)
         identity.isForeign = kind == .foreign
@@ -185,10 +170,7 @@ extension World {
     /// Returns the token in a row that this customer bought: the one of the purchase, else the first customer's own.
     func token(of buyer: Buyer, _ account: Account) -> String? {
         if let token = buyer.token { return token.text }
-        switch buyer.seat {
-        case .first: return accountToken(of: account)
-        case .second: return nil
-        }
+        return buyer.seat == .first ? accountToken(of: account) : nil
     }
 }
 
@@ -243,9 +225,7 @@ extension Account {
                 found.append(upload(at: lifeEvent.at, reason, of: seat))
             }
         }
-        for purchase in purchases.purchases where purchase.bookedAt <= now {
-            found.append(upload(at: purchase.bookedAt, .purchase, of: purchase.buyer.seat))
-        }
+        for purchase in bought { found.append(upload(at: purchase.bookedAt, .purchase, of: purchase.buyer.seat)) }
         if script.hasRestored, firstReceiptCreation <= now { found.append(upload(at: firstReceiptCreation, .restore)) }
         if let secondCustomerAt, secondCustomerAt <= now {
             found.append(upload(at: secondCustomerAt, .restore, of: .second))
@@ -261,8 +241,9 @@ extension Account {
 }
 
 extension LifeEventKind {
-    /// The upload this event causes, when the customer's device has something new to send.
-    fileprivate var upload: UploadReason? {
+    /// The upload this event causes, when the customer's device has something new to send. A renewal is what the store
+    /// charged by itself.
+    var upload: UploadReason? {
         switch self {
         case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded, .seatsAdded: .purchase
         case .resubscribed: .resubscription

@@ -20,10 +20,7 @@ struct OneTimePurchase: Sendable {
         let at: StoreTime
         var reversedAt: StoreTime?
 
-        func isInEffect(at moment: StoreTime) -> Bool {
-            guard at <= moment else { return false }
-            return reversedAt.map { $0 > moment } ?? true
-        }
+        func isInEffect(at moment: StoreTime) -> Bool { at <= moment && reversedAt.map { $0 > moment } ?? true }
     }
 
     /// The number of the purchase in its account, from 0; the row's id derives from it.
@@ -98,35 +95,37 @@ package enum DeliveryKind: String, Codable, Sendable, CaseIterable {
 /// How many pieces of a product one purchase has: 1 to 10, as Apple allows.
 package struct PurchaseQuantity: Codable, Sendable, Hashable {
     /// One piece.
-    package static let one = PurchaseQuantity(unchecked: 1)
-    private static let allowed = 1...10
+    package static let one = PurchaseQuantity(count: 1)
 
     /// The number of pieces.
     package let count: Int
 
+}
+
+extension PurchaseQuantity {
     /// Creates a quantity; nil for a number that Apple refuses.
     package init?(_ count: Int) {
-        guard Self.allowed.contains(count) else { return nil }
-        self.count = count
-    }
-
-    private init(unchecked count: Int) {
+        guard (1...10).contains(count) else { return nil }
         self.count = count
     }
 
     /// Reads a number.
     package init(from decoder: any Decoder) throws {
-        let value = try decoder.singleValueContainer()
-        guard let quantity = PurchaseQuantity(try value.decode(Int.self)) else {
-            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a purchase has 1 to 10 pieces")
-        }
-        self = quantity
+        self = try decoder.value("a purchase has 1 to 10 pieces") { PurchaseQuantity($0) }
     }
 
     /// Writes the number.
-    package func encode(to encoder: any Encoder) throws {
-        var value = encoder.singleValueContainer()
-        try value.encode(count)
+    package func encode(to encoder: any Encoder) throws { try count.encode(to: encoder) }
+}
+
+extension Decoder {
+    /// Reads a single value; `rule` is what one breaks that `made` refuses.
+    fileprivate func value<Raw: Decodable, Value>(_ rule: String, _ made: (Raw) -> Value?) throws -> Value {
+        let value = try singleValueContainer()
+        guard let found = made(try value.decode(Raw.self)) else {
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: rule)
+        }
+        return found
     }
 }
 
@@ -137,12 +136,7 @@ enum Seat: Sendable {
     /// Returns the seat in a name of ``CustomerName``.
     init(of name: String) { self = name.hasSuffix("b") ? .second : .first }
 
-    func name(of index: Int) -> String {
-        switch self {
-        case .first: CustomerName.first(index)
-        case .second: CustomerName.second(index)
-        }
-    }
+    func name(of index: Int) -> String { self == .first ? CustomerName.first(index) : CustomerName.second(index) }
 }
 
 /// The customer who made a purchase, and the token the app passed with it.
@@ -165,16 +159,9 @@ package struct AccountToken: Codable, Sendable, Hashable {
 
     /// Reads the text of a UUID.
     package init(from decoder: any Decoder) throws {
-        let value = try decoder.singleValueContainer()
-        guard let token = AccountToken(try value.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a token is a UUID")
-        }
-        self = token
+        self = try decoder.value("a token is a UUID") { AccountToken($0) }
     }
 
     /// Writes the UUID in lower case.
-    package func encode(to encoder: any Encoder) throws {
-        var value = encoder.singleValueContainer()
-        try value.encode(text)
-    }
+    package func encode(to encoder: any Encoder) throws { try text.encode(to: encoder) }
 }

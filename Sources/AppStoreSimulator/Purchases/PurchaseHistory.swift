@@ -9,12 +9,10 @@ struct PurchaseHistory: Sendable {
     var askedCount = 0
     let scale: TimeScale
     let temper: UInt64
-    private let coinsEvery: Int64?
-    private let seasonEvery: Int64?
     private let buysSeveral: Bool
     private let isDrawn: Bool
-    private var nextCoins: StoreTime?
-    private var nextSeason: StoreTime?
+    /// What is bought repeatedly, the milliseconds between two purchases, and the next one.
+    private var habits: [(product: OneTimeProduct, length: Int64, next: StoreTime)] = []
 
     init(script: CustomerScript, start: StoreTime, scale: TimeScale, temper: UInt64) {
         func length(_ months: Double) -> Int64 { max(1000, scale.milliseconds(months: max(0.01, months))) }
@@ -22,32 +20,27 @@ struct PurchaseHistory: Sendable {
         self.temper = temper
         self.isDrawn = script.isDrawn
         self.buysSeveral = script.buysSeveral
-        self.coinsEvery = script.coinsEveryMonths.map(length)
-        self.seasonEvery = script.seasonEveryMonths.map(length)
-        self.nextCoins = coinsEvery.map { (start + $0 / 2).wholeSecond }
-        self.nextSeason = seasonEvery.map { (start + $0 / 3).wholeSecond }
+        if let every = script.coinsEveryMonths.map(length) {
+            habits.append((.coins, every, (start + every / 2).wholeSecond))
+        }
+        if let every = script.seasonEveryMonths.map(length) {
+            habits.append((.season, every, (start + every / 3).wholeSecond))
+        }
         if script.ownsLifetime || !(script.subscribes || script.beginsEmpty) { add(.lifetime, at: start) }
     }
 
     mutating func advance(to moment: StoreTime) {
-        while let next = [nextCoins, nextSeason].compactMap({ $0 }).min(), next <= moment {
-            guard purchases.count < Self.purchasesMax else {
-                (nextCoins, nextSeason) = (nil, nil)
-                return
-            }
-            if next == nextCoins, let coinsEvery {
-                add(.coins, at: next)
-                nextCoins = later(than: next, by: coinsEvery)
-            } else if let seasonEvery {
-                add(.season, at: next)
-                nextSeason = later(than: next, by: seasonEvery)
-            }
+        while let place = habits.indices.min(by: { habits[$0].next < habits[$1].next }), habits[place].next <= moment {
+            guard purchases.count < Self.purchasesMax else { return habits = [] }
+            let (product, length, next) = habits[place]
+            add(product, at: next)
+            habits[place].next = later(than: next, by: length)
         }
     }
 
     func nextChange(after moment: StoreTime) -> StoreTime? {
         let changes = purchases.suffix(Self.unsettledMax).compactMap { $0.nextChange(after: moment) }
-        return (changes + [nextCoins, nextSeason].compactMap { $0 }).min()
+        return (changes + habits.map { $0.next }).min()
     }
 
     /// Coins are bought at most every few seconds, so this many newest purchases include all that can still change by
@@ -67,18 +60,11 @@ struct PurchaseHistory: Sendable {
         if buysSeveral, product == .coins { order.quantity = drawnQuantity }
         var purchase = OneTimePurchase(ordinal: purchases.count, order: order, bookedAt: moment)
         var numbers = SeededGenerator(seed: temper, stream: 5_000_000 + UInt64(purchases.count))
-        switch product {
-        case .lifetime:
-            if isDrawn, numbers.chance(0.25) {
-                let wait = Int64(Double(month) * numbers.between(0.5, 6))
-                purchase.refunds = [OneTimePurchase.Refund(at: moment + wait)]
-            }
-        case .coins, .season:
-            if product == .coins { purchase.finishedAt = moment + month }
-            if isDrawn, numbers.chance(0.12) {
-                let wait = Int64(Double(month) * numbers.between(0.1, 0.8))
-                purchase.refunds = [OneTimePurchase.Refund(at: moment + wait)]
-            }
+        if product == .coins { purchase.finishedAt = moment + month }
+        let (share, shortest, longest) = product == .lifetime ? (0.25, 0.5, 6.0) : (0.12, 0.1, 0.8)
+        if isDrawn, numbers.chance(share) {
+            let wait = Int64(Double(month) * numbers.between(shortest, longest))
+            purchase.refunds = [OneTimePurchase.Refund(at: moment + wait)]
         }
         purchases.append(purchase)
     }
@@ -98,7 +84,6 @@ extension PurchaseHistory {
         return purchases.count - 1
     }
 
-    /// Notes a purchase that waits for an approval.
     mutating func ask(
         _ order: PurchaseOrder, of account: String, at moment: StoreTime
     ) throws(ActionRefused) -> PendingPurchase {
@@ -117,10 +102,7 @@ extension PurchaseHistory {
         return bought
     }
 
-    /// Forgets a purchase that waited.
-    mutating func decline(_ id: String?) throws(ActionRefused) {
-        pending.remove(at: try place(ofPending: id))
-    }
+    mutating func decline(_ id: String?) throws(ActionRefused) { pending.remove(at: try place(ofPending: id)) }
 
     /// Refunds a purchase, or the newest one that is listed and was never refunded.
     mutating func refund(_ ordinal: Int?, at moment: StoreTime) throws(ActionRefused) {
@@ -215,12 +197,9 @@ extension Account {
     }
 
     private var newestTransactionID: String? {
-        let period = begun.compactMap { life in
-            life.periods.last.map { (at: $0.bookedAt, id: life.ids.transactionID(of: $0.ordinal)) }
-        }
-        let bought = purchases.purchases.filter { $0.bookedAt <= now }
-            .map { (at: $0.bookedAt, id: ids.purchase($0.ordinal)) }
-        return (period + bought).max { $0.at < $1.at }?.id
+        let period = begun.map { (at: $0.head.bookedAt, id: $0.ids.transactionID(of: $0.head.ordinal)) }
+        let purchase = bought.map { (at: $0.bookedAt, id: ids.purchase($0.ordinal)) }
+        return (period + purchase).max { $0.at < $1.at }?.id
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import SwiftASN1
 import Synchronization
 
 /// An encoder of receipts that recognises them without storing any: the last bytes, in the place of Apple's signature,
@@ -16,29 +17,29 @@ struct ReceiptCodec: Sendable {
 
     let seed: UInt64
 
-    func encode(_ identity: ReceiptIdentity, payload: (inout DERWriter) -> Void) -> [UInt8] {
-        var der = DERWriter(reserving: 4096)
-        der.element(DERWriter.sequenceTag) { der in
-            der.element(DERWriter.explicitTag) { der in
-                der.element(DERWriter.sequenceTag) { signedData(identity, payload, to: &$0) }
-            }
+    func encode(_ identity: ReceiptIdentity, payload: (inout DER.Serializer) -> Void) -> [UInt8] {
+        var der = DER.Serializer()
+        der.appendConstructedNode(identifier: .sequence) { der in
             der.pkcs7(2)
+            der.appendConstructedNode(identifier: .explicit) { der in
+                der.appendConstructedNode(identifier: .sequence) { signedData(identity, payload, to: &$0) }
+            }
         }
-        var bytes = der.bytes
+        var bytes = der.serializedBytes
         bytes.replaceSubrange((bytes.count - 8)..., with: bigEndian(checksum(bytes.dropLast(8))))
         return bytes
     }
 
     private func signedData(
-        _ identity: ReceiptIdentity, _ payload: (inout DERWriter) -> Void, to der: inout DERWriter
+        _ identity: ReceiptIdentity, _ payload: (inout DER.Serializer) -> Void, to der: inout DER.Serializer
     ) {
-        der.element(DERWriter.setTag) { $0.octets(trailer(of: identity)) }
-        der.element(DERWriter.sequenceTag) { der in
-            der.element(DERWriter.explicitTag) { $0.octets(payload) }
-            der.pkcs7(1)
-        }
-        der.element(DERWriter.setTag) { _ in }
         der.integer(1)
+        der.appendConstructedNode(identifier: .set) { _ in }
+        der.appendConstructedNode(identifier: .sequence) { der in
+            der.pkcs7(1)
+            der.appendConstructedNode(identifier: .explicit) { $0.octets(payload) }
+        }
+        der.appendConstructedNode(identifier: .set) { $0.octets(trailer(of: identity)) }
     }
 
     func read(base64 text: String) -> Reading {
@@ -48,9 +49,9 @@ struct ReceiptCodec: Sendable {
     }
 
     func read(_ bytes: [UInt8]) -> Reading {
-        guard bytes.count > Self.trailerSize * 2, bytes[0] == DERWriter.sequenceTag,
-            DERWriter.declaredSize(of: bytes) == bytes.count
-        else { return .malformed }
+        guard bytes.count > Self.trailerSize * 2, bytes[0] == 0x30, Self.declaredSize(of: bytes) == bytes.count else {
+            return .malformed
+        }
         return read(trailer: Array(bytes.suffix(Self.trailerSize)), form: .unified, signed: bytes.dropLast(8))
     }
 
@@ -70,13 +71,9 @@ struct ReceiptCodec: Sendable {
     }
 
     func trailer(of identity: ReceiptIdentity) -> [UInt8] {
-        let environment: UInt8 =
-            switch identity.environment {
-            case .production: 0
-            case .sandbox: 1
-            }
-        return bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
-            + [environment, UInt8(clamping: identity.restore), identity.isDisguised ? 2 : identity.isForeign ? 1 : 0]
+        bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
+            + [identity.environment == .production ? 0 : 1, UInt8(clamping: identity.restore)]
+            + [identity.isDisguised ? 2 : identity.isForeign ? 1 : 0]
             + [UInt8](repeating: 0, count: 13)
     }
 
@@ -86,6 +83,16 @@ struct ReceiptCodec: Sendable {
         var hash = 0xCBF2_9CE4_8422_2325 ^ SeededGenerator.mixed(seed &+ 1)
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return SeededGenerator.mixed(hash)
+    }
+
+    /// Returns the size an element of DER declares, header included; nil when the header is broken.
+    private static func declaredSize(of bytes: [UInt8]) -> Int? {
+        let head = Array(bytes.prefix(6))
+        guard head.count >= 2 else { return nil }
+        guard head[1] >= 0x80 else { return 2 + Int(head[1]) }
+        let count = Int(head[1] & 0x7F)
+        guard (1...4).contains(count), head.count >= 2 + count else { return nil }
+        return 2 + count + head[2..<(2 + count)].reduce(0) { $0 << 8 | Int($1) }
     }
 
     func bigEndian(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
@@ -123,67 +130,58 @@ struct ReceiptPayload: Sendable {
     let account: Account
     let identity: ReceiptIdentity
 
-    /// Writes the payload. As always with ``DERWriter``, the last element comes first.
-    func write(to der: inout DERWriter) {
-        der.element(DERWriter.setTag) { der in
-            let bought = account.purchases.purchases.filter { account.holds($0, in: identity) }
-            for purchase in bought.suffix(Self.rowsMax).reversed() { row(of: purchase, to: &der) }
-            for life in account.begun.reversed() {
-                let booked = life.periods.filter { $0.bookedAt <= identity.creation }
-                for period in booked.suffix(Self.rowsMax).reversed() { row(of: period, life, to: &der) }
-            }
-            attribute(12, to: &der) { $0.ia5(AppleDates.internet(identity.creation)) }
-            attribute(3, to: &der) { $0.utf8("42") }
-            if identity.isDisguised { attribute(2, to: &der) { $0.utf8("\(bundleID).other") } }
+    func write(to der: inout DER.Serializer) {
+        der.appendConstructedNode(identifier: .set) { der in
+            attribute(0, to: &der) { $0.utf8(account.environment.receiptType) }
             attribute(2, to: &der) { $0.utf8(bundleID) }
-            attribute(0, to: &der) { $0.utf8(kind) }
+            if identity.isDisguised { attribute(2, to: &der) { $0.utf8("\(bundleID).other") } }
+            attribute(3, to: &der) { $0.utf8("42") }
+            attribute(12, to: &der) { $0.ia5(AppleDates.internet(identity.creation)) }
+            for life in account.begun {
+                let booked = life.periods.filter { $0.bookedAt <= identity.creation }
+                for period in booked.suffix(Self.rowsMax) { row(of: period, life, to: &der) }
+            }
+            let bought = account.purchases.purchases.filter { account.holds($0, in: identity) }
+            for purchase in bought.suffix(Self.rowsMax) { row(of: purchase, to: &der) }
         }
     }
 
-    private var kind: String {
-        switch account.environment {
-        case .production: "Production"
-        case .sandbox: "ProductionSandbox"
-        }
-    }
-
-    private func row(of purchase: OneTimePurchase, to der: inout DERWriter) {
+    private func row(of purchase: OneTimePurchase, to der: inout DER.Serializer) {
         let restoredAt = account.restored(purchase, in: identity)
         let id = account.ids.purchase(purchase.ordinal, restore: restoredAt == nil ? 0 : identity.restore)
         row(to: &der) { der in
-            if restoredAt != nil { attribute(1706, to: &der) { $0.ia5(AppleDates.internet(purchase.at)) } }
-            attribute(1705, to: &der) { $0.utf8(account.ids.purchase(purchase.ordinal)) }
-            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(restoredAt?.wholeSecond ?? purchase.at)) }
-            attribute(1703, to: &der) { $0.utf8(id) }
-            attribute(1702, to: &der) { $0.utf8(purchase.product.identifier(in: bundleID)) }
             attribute(1701, to: &der) { $0.integer(Int64(purchase.order.quantity.count)) }
+            attribute(1702, to: &der) { $0.utf8(purchase.product.identifier(in: bundleID)) }
+            attribute(1703, to: &der) { $0.utf8(id) }
+            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(restoredAt?.wholeSecond ?? purchase.at)) }
+            attribute(1705, to: &der) { $0.utf8(account.ids.purchase(purchase.ordinal)) }
+            if restoredAt != nil { attribute(1706, to: &der) { $0.ia5(AppleDates.internet(purchase.at)) } }
         }
     }
 
-    private func row(of period: Period, _ life: Life, to der: inout DERWriter) {
+    private func row(of period: Period, _ life: Life, to der: inout DER.Serializer) {
         let ids = life.ids
         row(to: &der) { der in
-            if !life.script.isMember {
-                attribute(1711, to: &der) { $0.integer(Int64(ids.webOrderLineItemNumber(of: period.ordinal))) }
-            }
-            attribute(1708, to: &der) { $0.ia5(AppleDates.internet(period.expires(asOf: identity.creation))) }
-            attribute(1705, to: &der) { $0.utf8(ids.originalTransactionID) }
-            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(period.purchase)) }
-            attribute(1703, to: &der) { $0.utf8(ids.transactionID(of: period.ordinal, restore: identity.restore)) }
-            attribute(1702, to: &der) { $0.utf8(period.product.identifier(in: bundleID)) }
             attribute(1701, to: &der) { $0.integer(1) }
+            attribute(1702, to: &der) { $0.utf8(period.product.identifier(in: bundleID)) }
+            attribute(1703, to: &der) { $0.utf8(ids.transactionID(of: period.ordinal, restore: identity.restore)) }
+            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(period.purchase)) }
+            attribute(1705, to: &der) { $0.utf8(ids.originalTransactionID) }
+            attribute(1708, to: &der) { $0.ia5(AppleDates.internet(period.expires(asOf: identity.creation))) }
+            guard !life.script.isMember else { return }
+            attribute(1711, to: &der) { $0.integer(Int64(ids.webOrderLineItemNumber(of: period.ordinal))) }
         }
     }
 
-    private func row(to der: inout DERWriter, _ attributes: (inout DERWriter) -> Void) {
-        attribute(17, to: &der) { $0.element(DERWriter.setTag, attributes) }
+    private func row(to der: inout DER.Serializer, _ attributes: (inout DER.Serializer) -> Void) {
+        attribute(17, to: &der) { $0.appendConstructedNode(identifier: .set, attributes) }
     }
 
-    private func attribute(_ type: Int64, to der: inout DERWriter, _ value: (inout DERWriter) -> Void) {
-        der.element(DERWriter.sequenceTag) { der in
-            der.octets(value)
-            der.integer(1)
+    private func attribute(_ type: Int64, to der: inout DER.Serializer, _ value: (inout DER.Serializer) -> Void) {
+        der.appendConstructedNode(identifier: .sequence) { der in
             der.integer(type)
+            der.integer(1)
+            der.octets(value)
         }
     }
 }
@@ -237,86 +235,43 @@ extension String {
     }
 }
 
-/// A writer of the few parts of DER in a receipt. It writes from the end, because a length stands before its content:
-/// every length is then known when its turn comes. Callers therefore write the last element first.
-struct DERWriter {
-    static let sequenceTag: UInt8 = 0x30
-    static let setTag: UInt8 = 0x31
-    static let explicitTag: UInt8 = 0xA0
-    private static let octetsTag: UInt8 = 0x04
-
-    private var backward: [UInt8] = []
-
-    init(reserving count: Int) {
-        backward.reserveCapacity(count)
-    }
-
-    /// All bytes, in the final order.
-    var bytes: [UInt8] { backward.reversed() }
-
-    mutating func element(_ tag: UInt8, _ content: (inout DERWriter) -> Void) {
-        let end = backward.count
-        content(&self)
-        header(tag, length: backward.count - end)
-    }
-
+/// The few parts of DER in a receipt.
+extension DER.Serializer {
     /// Writes an octet string that contains other elements.
-    mutating func octets(_ content: (inout DERWriter) -> Void) { element(Self.octetsTag, content) }
-
-    mutating func octets(_ bytes: [UInt8]) { octets { $0.backward.append(contentsOf: bytes.reversed()) } }
-
-    mutating func integer(_ value: Int64) {
-        let end = backward.count
-        var rest = value
-        // The shortest two's complement form: it ends when the rest is only the sign of the byte before.
-        repeat {
-            backward.append(UInt8(truncatingIfNeeded: rest))
-            rest >>= 8
-        } while rest != (backward[backward.count - 1] >= 0x80 ? -1 : 0)
-        header(0x02, length: backward.count - end)
+    fileprivate mutating func octets(_ content: (inout DER.Serializer) -> Void) {
+        var inner = DER.Serializer()
+        content(&inner)
+        octets(inner.serializedBytes)
     }
 
-    mutating func utf8(_ text: String) { string(0x0C, text) }
+    fileprivate mutating func octets(_ bytes: [UInt8]) {
+        appendPrimitiveNode(identifier: .octetString) { $0 += bytes }
+    }
 
-    mutating func ia5(_ text: String) { string(0x16, text) }
+    /// Writes a number that is not negative, in the fewest bytes that leave a bit for the sign.
+    fileprivate mutating func integer(_ value: Int64) {
+        let size = (64 - value.leadingZeroBitCount) / 8 + 1
+        appendPrimitiveNode(identifier: .integer) { bytes in
+            for place in (0..<size).reversed() { bytes.append(UInt8(truncatingIfNeeded: value >> (place * 8))) }
+        }
+    }
+
+    fileprivate mutating func utf8(_ text: String) {
+        appendPrimitiveNode(identifier: .utf8String) { $0 += text.utf8 }
+    }
+
+    fileprivate mutating func ia5(_ text: String) { appendPrimitiveNode(identifier: .ia5String) { $0 += text.utf8 } }
 
     /// Writes 1.2.840.113549.1.7.n: 1 is data, 2 is signed data.
-    mutating func pkcs7(_ last: UInt8) {
-        backward.append(last)
-        for byte: UInt8 in [0x07, 0x01, 0x0D, 0xF7, 0x86, 0x48, 0x86, 0x2A] { backward.append(byte) }
-        header(0x06, length: 9)
-    }
-
-    /// Returns the size an element declares, header included; nil when the header is broken.
-    static func declaredSize(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
-        let head = Array(bytes.prefix(6))
-        guard head.count >= 2 else { return nil }
-        guard head[1] >= 0x80 else { return 2 + Int(head[1]) }
-        let count = Int(head[1] & 0x7F)
-        guard (1...4).contains(count), head.count >= 2 + count else { return nil }
-        return 2 + count + head[2..<(2 + count)].reduce(0) { $0 << 8 | Int($1) }
-    }
-
-    private mutating func string(_ tag: UInt8, _ text: String) {
-        backward.append(contentsOf: text.utf8.reversed())
-        header(tag, length: text.utf8.count)
-    }
-
-    private mutating func header(_ tag: UInt8, length: Int) {
-        if length < 0x80 {
-            backward.append(UInt8(length))
-        } else {
-            var rest = length
-            var count: UInt8 = 0
-            while rest > 0 {
-                backward.append(UInt8(truncatingIfNeeded: rest))
-                rest >>= 8
-                count += 1
-            }
-            backward.append(0x80 | count)
+    fileprivate mutating func pkcs7(_ last: UInt8) {
+        appendPrimitiveNode(identifier: .objectIdentifier) {
+            $0 += [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, last]
         }
-        backward.append(tag)
     }
+}
+
+extension ASN1Identifier {
+    fileprivate static let explicit = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
 }
 
 /// The receipts read before, by digest, so that form and signature of each are checked once.
@@ -327,9 +282,7 @@ final class KnownReceipts: Sendable {
     private let codec: ReceiptCodec
     private let known = Mutex<[UInt64: ReceiptIdentity]>([:])
 
-    init(codec: ReceiptCodec) {
-        self.codec = codec
-    }
+    init(codec: ReceiptCodec) { self.codec = codec }
 
     func read(_ text: [UInt8]) -> ReceiptCodec.Reading {
         let digest = Self.digest(text)

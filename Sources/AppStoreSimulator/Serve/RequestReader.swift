@@ -9,11 +9,6 @@ struct RequestReader {
         case tooLarge
     }
 
-    struct Request {
-        let head: RequestHead
-        let body: [UInt8]
-    }
-
     private enum State {
         case head
         case body(RequestHead, length: Int)
@@ -28,9 +23,7 @@ struct RequestReader {
     /// Whether the client waits for "100 Continue" before it sends the body.
     private var owesContinue = false
 
-    init(bodyBytesMax: Int) {
-        self.bodyBytesMax = bodyBytesMax
-    }
+    init(bodyBytesMax: Int) { self.bodyBytesMax = bodyBytesMax }
 
     mutating func append(_ more: inout ByteBuffer) {
         guard bytes.readableBytes > 0 else { return swap(&bytes, &more) }
@@ -44,7 +37,7 @@ struct RequestReader {
     }
 
     /// Returns the next whole request; nil when more bytes are needed.
-    mutating func next() throws(Refusal) -> Request? {
+    mutating func next() throws(Refusal) -> (head: RequestHead, body: [UInt8])? {
         switch state {
         case .head:
             guard let head = try readHead() else { return nil }
@@ -62,10 +55,10 @@ struct RequestReader {
         }
     }
 
-    private mutating func finished(_ head: RequestHead, _ body: [UInt8]) -> Request {
+    private mutating func finished(_ head: RequestHead, _ body: [UInt8]) -> (head: RequestHead, body: [UInt8]) {
         state = .head
         owesContinue = false
-        return Request(head: head, body: body)
+        return (head, body)
     }
 
     private mutating func readHead() throws(Refusal) -> RequestHead? {

@@ -19,9 +19,7 @@ extension Simulator {
         try await group.shutdownGracefully()
     }
 
-    private func serve(
-        on group: MultiThreadedEventLoopGroup, onListening: @Sendable (Int) async -> Void
-    ) async throws {
+    private func serve(on group: MultiThreadedEventLoopGroup, onListening: @Sendable (Int) async -> Void) async throws {
         let channel = try await ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -51,7 +49,6 @@ extension Simulator {
 }
 
 extension Simulator {
-    /// Returns the store at a path, if there is one.
     static func store(at path: String) -> StoreEnvironment? {
         switch path {
         case "/verifyReceipt": .production
@@ -77,7 +74,7 @@ extension Simulator {
             request.method == "POST"
             ? answer(request.body, at: environment) : StatusCheck.unreadableRequest.errorBody(at: environment)
         let call = conditions.nextCall()
-        let uuid = String(decoding: correlation(of: call), as: UTF8.self)
+        let uuid = correlation(of: call)
         var reply = SimulatorReply(
             headers: [("x-apple-jingle-correlation-key", uuid.uppercased()), ("x-apple-request-uuid", uuid)],
             body: body)
@@ -86,9 +83,9 @@ extension Simulator {
     }
 
     /// Returns a UUID. Apple's support asks for these; here they distinguish calls.
-    func correlation(of call: UInt64) -> [UInt8] {
+    func correlation(of call: UInt64) -> String {
         var numbers = SeededGenerator(seed: options.seed, stream: call)
-        return HexDigits.uuid(numbers.next(), numbers.next())
+        return UUID.text(numbers.next(), numbers.next())
     }
 }
 
@@ -122,9 +119,7 @@ final class RequestHandler: ChannelInboundHandler {
         answerNext(context)
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        context.close(promise: nil)
-    }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     /// Answers every request that is complete and can be answered at once.
     private func answerNext(_ context: ChannelHandlerContext) {
@@ -133,7 +128,7 @@ final class RequestHandler: ChannelInboundHandler {
         while !isBusy, context.channel.isActive {
             do {
                 guard let request = try reader.next() else { break }
-                answer(request, context)
+                answer(request.head, request.body, context)
             } catch {
                 isBusy = true
                 send(SimulatorReply(error), keepsAlive: false, context)
@@ -144,10 +139,9 @@ final class RequestHandler: ChannelInboundHandler {
         flush(context)
     }
 
-    private func answer(_ request: RequestReader.Request, _ context: ChannelHandlerContext) {
-        let head = request.head
+    private func answer(_ head: RequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
         let asked = SimulatorRequest(
-            method: head.method, path: head.path, body: request.body, authorization: head.authorization)
+            method: head.method, path: head.path, body: body, authorization: head.authorization)
         guard let environment = Simulator.store(at: head.path) else {
             isBusy = true
             return respond(to: asked, keepsAlive: head.keepsAlive, context)
@@ -156,7 +150,7 @@ final class RequestHandler: ChannelInboundHandler {
             isBusy = true
             return deliver(simulator.respond(to: asked), keepsAlive: head.keepsAlive, context)
         }
-        let (answer, moment) = simulator.finishedAnswer(request.body, at: environment)
+        let (answer, moment) = simulator.finishedAnswer(body, at: environment)
         let call = simulator.conditions.nextCall()
         output.write(answer, requestedAt: moment, correlation: simulator.correlation(of: call), keepsAlive: true)
     }

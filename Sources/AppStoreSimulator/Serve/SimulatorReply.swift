@@ -41,7 +41,6 @@ package struct SimulatorReply: Sendable {
 
 /// HTTP/1.1 responses as bytes.
 extension ByteBuffer {
-    /// Writes the head of a response.
     mutating func writeHead(of reply: SimulatorReply, keepsAlive: Bool) {
         writeString("HTTP/1.1 \(reply.code) \(reply.reason)\r\n")
         for header in reply.headers { writeString("\(header.name): \(header.value)\r\n") }
@@ -50,15 +49,15 @@ extension ByteBuffer {
 
     /// Writes a whole response of verifyReceipt, the only kind made in great numbers.
     mutating func write(
-        _ answer: RenderedAnswer, requestedAt moment: StoreTime, correlation: [UInt8], keepsAlive: Bool
+        _ answer: RenderedAnswer, requestedAt moment: StoreTime, correlation: String, keepsAlive: Bool
     ) {
         let date = answer.requestDate(moment)
         let length = answer.size + date.count
         reserveCapacity(minimumWritableBytes: length + 256)
         writeStaticString("HTTP/1.1 200 OK\r\nx-apple-jingle-correlation-key: ")
-        writeBytes(correlation)
+        writeString(correlation)
         writeStaticString("\r\nx-apple-request-uuid: ")
-        writeBytes(correlation)
+        writeString(correlation)
         writeStaticString("\r\n")
         writeLength(length, keepsAlive: keepsAlive)
         writeBytes(answer.head)

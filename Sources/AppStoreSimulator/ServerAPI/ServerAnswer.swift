@@ -6,10 +6,7 @@ extension Simulator {
         guard let call = ServerCall(request, at: environment, path: path) else {
             return SimulatorReply(code: 404, body: Array("Not Found".utf8))
         }
-        let token = ServerToken(authorization: request.authorization)
-        let store = [self, neighbour].compactMap { $0 }.first { store in
-            token.isGood(for: store.options.bundleID, by: store.serverKeys, at: store.callClock.now)
-        }
+        let store = [self, neighbour].compactMap { $0 }.first { $0.admits(request) }
         return store?.answer(call) ?? SimulatorReply(code: 401, body: [])
     }
 
@@ -74,19 +71,10 @@ extension Simulator {
     }
 
     private func serverAccount(_ index: Int) -> Account? {
-        let lag = serverLags.milliseconds(of: index)
+        let lag = serverConditions.lag(of: index)
         guard lag > 0 else { return world.account(index, at: now) }
         guard let account = world.account(index, at: now) else { return nil }
         return world.account(index, asOf: max(account.start, now - lag))
-    }
-}
-
-extension SimulatorReply {
-    /// Returns the answer of a call that succeeded.
-    static func server(_ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
-        var json = JSONWriter()
-        try json.object(body)
-        return SimulatorReply(headers: [("Content-Type", "application/json")], body: json.bytes)
     }
 }
 
@@ -94,10 +82,7 @@ extension JSONWriter {
     /// Writes the app that an answer is about. Only the real store says its number.
     mutating func app(_ bundleID: String, at environment: StoreEnvironment) {
         text("bundleId", bundleID)
-        switch environment {
-        case .production: number("appAppleId", AnswerBody.appID)
-        case .sandbox: break
-        }
+        if environment == .production { number("appAppleId", AnswerBody.appID) }
         text("environment", environment.rawValue)
     }
 }
@@ -120,12 +105,12 @@ extension Fault {
 extension Simulator {
     func statuses(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let wanted = try call.values("status").map { text in
-            guard let status = AppleStatus(text) else { throw ServerError.invalidStatus }
+            guard let status = Int(text).flatMap(AppleStatus.init(rawValue:)) else { throw ServerError.invalidStatus }
             return status
         }
         let account = try account(named: call.arguments[0], call)
-        let groups = Dictionary(grouping: account.begun) { $0.periods.last?.product.groupID ?? "" }
-        return try .server { json in
+        let groups = Dictionary(grouping: account.begun, by: \.head.product.groupID)
+        return try .object { json in
             json.app(pen.bundleID, at: call.environment)
             try json.array("data") { json in
                 for (group, lives) in groups.sorted(by: { $0.key < $1.key }) {
@@ -143,8 +128,8 @@ extension Simulator {
     }
 
     private func write(_ life: Life, of account: Account, to json: inout JSONWriter, _ pen: SigningPen) throws {
-        guard let head = life.periods.last, let renewal = SignedRenewal(life, of: account, in: world) else { return }
-        let transaction = SignedTransaction(head, of: life, account, in: world)
+        let transaction = SignedTransaction(life.head, of: life, account, in: world)
+        let renewal = SignedRenewal(life: life, account: account, world: world)
         let signedAt = clock.now
         try json.object { json in
             json.text("originalTransactionId", life.ids.originalTransactionID)
@@ -159,7 +144,7 @@ extension Simulator {
         let account = try account(named: id, call)
         guard let found = SignedTransaction.one(id, of: account, in: world) else { throw ServerError.appTransaction }
         let text = try pen.transaction(found, at: clock.now)
-        return .server { $0.text("signedTransactionInfo", text) }
+        return .object { $0.text("signedTransactionInfo", text) }
     }
 }
 
@@ -175,11 +160,6 @@ package enum AppleStatus: Int, Codable, Sendable, CaseIterable {
     case gracePeriod = 4
     /// Apple refunded the newest period, or a family share ended.
     case revoked = 5
-
-    fileprivate init?(_ text: String) {
-        guard let number = Int(text), let found = AppleStatus(rawValue: number) else { return nil }
-        self = found
-    }
 }
 
 extension Life {
@@ -192,7 +172,8 @@ extension Life {
     func status(at now: StoreTime) -> AppleStatus {
         if isPaid(at: now) { return .active }
         // A group can have several transactions of its newest period.
-        let newest = periods.filter { $0.expires == periods.last?.expires }
+        let end = head.expires
+        let newest = periods.filter { $0.expires == end }
         if newest.allSatisfy({ $0.cancellation.map { !$0.isUpgrade } ?? false }) { return .revoked }
         switch phase {
         case .subscribed: return .active
@@ -210,7 +191,7 @@ extension Simulator {
         let found = SignedTransaction.all(of: account, in: world).filter { filter.admits($0) }
             .map { (Revision(account: account.index, at: $0.modifiedAt, id: $0.id), $0) }
         let page = try HistoryPage(found, call, of: account, isDescending: filter.isDescending)
-        return try .server { json in
+        return try .object { json in
             try write(page, to: &json, pen)
             json.app(pen.bundleID, at: call.environment)
         }
@@ -218,23 +199,19 @@ extension Simulator {
 
     func refunds(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let account = try account(named: call.arguments[0], call)
-        let found = SignedTransaction.all(of: account, in: world).compactMap { transaction in
-            transaction.isUpgraded || transaction.isShared
-                ? nil
-                : transaction.revocation.map {
-                    (Revision(account: account.index, at: $0.at, id: transaction.id), transaction)
-                }
+        let refundable = SignedTransaction.all(of: account, in: world).filter { !$0.isUpgraded && !$0.isShared }
+        let found = refundable.compactMap { refunded in
+            refunded.revocation.map { (Revision(account: account.index, at: $0.at, id: refunded.id), refunded) }
         }
         let page = try HistoryPage(found, call, of: account, isDescending: false)
-        return try .server { try write(page, to: &$0, pen) }
+        return try .object { try write(page, to: &$0, pen) }
     }
 
     private func write(_ page: HistoryPage, to json: inout JSONWriter, _ pen: SigningPen) throws {
-        let texts = try page.transactions.map { try pen.transaction($0, at: clock.now) }
         json.text("revision", page.revision.text)
         json.boolean("hasMore", page.hasMore)
-        json.array("signedTransactions") { json in
-            for text in texts { json.text(text) }
+        try json.array("signedTransactions") { json in
+            for transaction in page.transactions { json.text(try pen.transaction(transaction, at: clock.now)) }
         }
     }
 }
@@ -247,7 +224,6 @@ struct Revision: Sendable, Comparable {
 }
 
 extension Revision {
-    /// Reads what ``text`` returned; nil for any other text.
     init?(_ text: String) {
         let parts = Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self).split(separator: " ") } ?? []
         guard parts.count >= 2, let account = Int(parts[0]), let at = Int64(parts[1]) else { return nil }
@@ -261,7 +237,6 @@ extension Revision {
     static func < (left: Revision, right: Revision) -> Bool { (left.at, left.id) < (right.at, right.id) }
 }
 
-/// One page of a history.
 struct HistoryPage: Sendable {
     static let sizeMax = 20
 
@@ -312,11 +287,11 @@ struct HistoryFilter: Sendable {
         guard groups.allSatisfy({ !$0.isEmpty }) else { throw .invalidGroup }
         ownership = call.values("inAppOwnershipType").first
         guard ["FAMILY_SHARED", "PURCHASED", "ASSIGNED", nil].contains(ownership) else { throw .invalidOwnership }
-        isRevoked = try Self.word(call, "revoked", ["true": true, "false": false], orElse: .invalidRevoked)
+        isRevoked = try call.value("revoked", orElse: .invalidRevoked) { ["true": true, "false": false][$0] }
         isDescending =
-            try Self.word(call, "sort", ["DESCENDING": true, "ASCENDING": false], orElse: .invalidSort) ?? false
-        start = try Self.instant(call, "startDate", orElse: .invalidStart)
-        end = try Self.instant(call, "endDate", orElse: .invalidEnd)
+            try call.value("sort", orElse: .invalidSort) { ["DESCENDING": true, "ASCENDING": false][$0] } ?? false
+        start = try call.value("startDate", orElse: .invalidStart, Self.instant)
+        end = try call.value("endDate", orElse: .invalidEnd, Self.instant)
         if let start, let end, start > end { throw .startAfterEnd }
         hasFinished = !call.isFirstVersion
     }
@@ -332,19 +307,5 @@ struct HistoryFilter: Sendable {
             && (hasFinished || transaction.kind != .consumable || !transaction.isFinished)
     }
 
-    private static func word(
-        _ call: ServerCall, _ name: String, _ words: [String: Bool], orElse refusal: ServerError
-    ) throws(ServerError) -> Bool? {
-        guard let text = call.values(name).first else { return nil }
-        guard let found = words[text] else { throw refusal }
-        return found
-    }
-
-    private static func instant(
-        _ call: ServerCall, _ name: String, orElse refusal: ServerError
-    ) throws(ServerError) -> Int64? {
-        guard let text = call.values(name).first else { return nil }
-        guard let found = Int64(text), found >= 0 else { throw refusal }
-        return found
-    }
+    private static func instant(_ text: String) -> Int64? { Int64(text).flatMap { $0 >= 0 ? $0 : nil } }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import Synchronization
 
@@ -84,25 +83,25 @@ struct ServerCall: Sendable {
     /// The values of a parameter, which may be there several times.
     func values(_ name: String) -> [String] { query.filter { $0.name == name }.compactMap(\.value) }
 
+    /// Reads the first value of a parameter, if there is one; throws `refusal` for a value that `read` refuses.
+    func value<Value>(
+        _ name: String, orElse refusal: ServerError, _ read: (String) -> Value?
+    ) throws(ServerError) -> Value? {
+        guard let text = values(name).first else { return nil }
+        guard let found = read(text) else { throw refusal }
+        return found
+    }
+
     /// Reads the body; an object of another form is a bad request.
     func read<Value: Decodable>(_ type: Value.Type) throws(ServerError) -> Value {
-        do {
-            return try JSONDecoder().decode(type, from: Data(body))
-        } catch {
-            throw .badRequest("Bad request.")
-        }
+        guard let value = try? JSONDecoder().decode(type, from: Data(body)) else { throw .badRequest("Bad request.") }
+        return value
     }
 }
 
-/// The bearer token of a call of the App Store Server API ("Generating JSON Web Tokens for API requests").
-struct ServerToken: Sendable {
-    private struct Header: Decodable {
-        let alg: String
-        let kid: String
-        let typ: String
-    }
-
-    private struct Claims: Decodable {
+/// The admission of a call by its bearer token ("Generating JSON Web Tokens for API requests").
+extension Simulator {
+    private struct TokenClaims: Decodable {
         let iss: String
         /// Seconds since 1970, as `exp`.
         let iat: Double
@@ -112,29 +111,17 @@ struct ServerToken: Sendable {
     }
 
     /// The longest time between `iat` and `exp`.
-    private static let lifeSecondsMax = 3600.0
+    private static let tokenSecondsMax = 3600.0
 
-    /// The value of the header `Authorization`.
-    let authorization: String?
-
-    /// Returns whether Apple admits it for an app now.
-    func isGood(for app: String, by keys: RegisteredKeys, at now: StoreTime) -> Bool {
-        let words = (authorization ?? "").split(separator: " ")
+    /// Returns whether Apple admits a call about this store's app now.
+    func admits(_ request: SimulatorRequest) -> Bool {
+        let words = (request.authorization ?? "").split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bearer" else { return false }
-        let parts = words[1].split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Self.read(Header.self, parts[0]), header.alg == "ES256",
-            header.typ == "JWT", let key = keys.key(header.kid), let claims = Self.read(Claims.self, parts[1]),
-            let bytes = Data(base64URL: parts[2]),
-            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: bytes),
-            key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8))
-        else { return false }
-        let seconds = Double(now.milliseconds) / 1000
-        return claims.iss == key.issuerID && claims.bid == app && claims.aud == "appstoreconnect-v1"
-            && claims.iat <= seconds && claims.exp > seconds && claims.exp - claims.iat <= Self.lifeSecondsMax
-    }
-
-    private static func read<Value: Decodable>(_ type: Value.Type, _ part: Substring) -> Value? {
-        Data(base64URL: part).flatMap { try? JSONDecoder().decode(type, from: $0) }
+        let verified: (claims: TokenClaims, key: RegisteredKeys.Key)? = try? serverKeys.verified(words[1])
+        guard let (claims, key) = verified else { return false }
+        let seconds = Double(callClock.now.milliseconds) / 1000
+        return claims.iss == key.issuerID && claims.bid == options.bundleID && claims.aud == "appstoreconnect-v1"
+            && claims.iat <= seconds && claims.exp > seconds && claims.exp - claims.iat <= Self.tokenSecondsMax
     }
 }
 
@@ -233,13 +220,10 @@ struct ServerError: Error, Sendable {
     static func badRequest(_ message: String) -> ServerError { ServerError(code: 4_000_000, message: message) }
 
     var reply: SimulatorReply {
-        var json = JSONWriter(reserving: 128)
-        json.object { json in
+        .object(Int(code / 10_000)) { json in
             json.number("errorCode", code)
             json.text("errorMessage", message)
         }
-        return SimulatorReply(
-            code: Int(code / 10_000), headers: [("Content-Type", "application/json")], body: json.bytes)
     }
 
     /// The refusal of a call that came too early, with the instant at which it may come again.

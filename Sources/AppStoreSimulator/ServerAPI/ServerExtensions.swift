@@ -37,14 +37,10 @@ extension Simulator {
             throw ServerError.originalNotFound
         }
         let key = "\(call.environment.rawValue) \(id) \(request)"
-        let done: SupportBook.Extension
-        if let known = support.extended(key) {
-            done = known
-        } else {
-            done = try extend(number, of: account, days: days)
-            support.note(done, key: key)
-        }
-        return .server { json in
+        let known = support.withLock { $0.extensions[key] }
+        let done = try known ?? extend(number, of: account, days: days)
+        support.withLock { $0.extensions[key] = done }
+        return .object { json in
             json.text("originalTransactionId", done.originalID)
             if let item = done.webOrderLineItemID { json.text("webOrderLineItemId", item) }
             json.boolean("success", true)
@@ -63,16 +59,16 @@ extension Simulator {
         if countries?.isEmpty ?? false { throw ServerError.noCountries }
         guard countries?.allSatisfy({ $0.utf8.count == 3 }) ?? true else { throw ServerError.invalidCountry }
         let key = "\(call.environment.rawValue) \(productID) \(request)"
-        if support.massExtension(key) == nil {
+        if support.withLock({ $0.massExtensions[key] }) == nil {
             try extendAll(of: productID, in: countries, days: days, request: request, key: key, call.environment)
         }
-        return .server { $0.text("requestIdentifier", request) }
+        return .object { $0.text("requestIdentifier", request) }
     }
 
     func massStatus(_ call: ServerCall) throws -> SimulatorReply {
         let key = "\(call.environment.rawValue) \(call.arguments[0]) \(call.arguments[1])"
-        guard let done = support.massExtension(key) else { throw ServerError.massNotFound }
-        return .server { json in
+        guard let done = support.withLock({ $0.massExtensions[key] }) else { throw ServerError.massNotFound }
+        return .object { json in
             json.text("requestIdentifier", done.requestID)
             json.boolean("complete", true)
             json.number("completeDate", done.completedAt.milliseconds)
@@ -92,29 +88,27 @@ extension Simulator {
             guard countries?.contains(world.storefront(of: account).country) ?? true else { continue }
             for (number, life) in account.lives.enumerated() where life.start <= account.now {
                 guard life.phase == .subscribed, !life.script.isMember,
-                    life.periods.last?.product.identifier(in: options.bundleID) == productID
+                    life.head.product.identifier(in: options.bundleID) == productID
                 else { continue }
                 do {
                     _ = try extend(number, of: account, days: days)
                     succeeded += 1
                 } catch is ServerError {
                     failures.append(
-                        NotificationOccasion(
-                            source: .failure(subscription: number, key: key),
-                            name: NotificationName("RENEWAL_EXTENSION", "FAILURE"), at: now, account: account.index,
-                            environment: environment,
-                            transactionID: life.periods.last.map { life.ids.transactionID(of: $0.ordinal) },
-                            originalTransactionID: life.ids.originalTransactionID))
+                        account.occasion(
+                            .failure(subscription: number, key: key), NotificationName("RENEWAL_EXTENSION", "FAILURE"),
+                            at: now, life.ids.transactionID(of: life.head.ordinal),
+                            of: life.ids.originalTransactionID))
                 }
             }
         }
-        support.note(
-            SupportBook.MassExtension(
-                environment: environment, productID: productID, requestID: request, countries: countries ?? [],
-                completedAt: clock.now, succeeded: succeeded, failed: failures.count), key: key)
+        let done = SupportBook.MassExtension(
+            environment: environment, productID: productID, requestID: request, countries: countries ?? [],
+            completedAt: clock.now, succeeded: succeeded, failed: failures.count)
+        support.withLock { $0.massExtensions[key] = done }
         let summary = NotificationOccasion(
-            source: .summary(key), name: NotificationName("RENEWAL_EXTENSION", "SUMMARY"), at: now, account: nil,
-            environment: environment, transactionID: nil, originalTransactionID: nil)
+            source: .summary(key), name: NotificationName("RENEWAL_EXTENSION", "SUMMARY"), at: now,
+            environment: environment)
         notifications.add(failures + [summary], until: StoreTime(milliseconds: 0))
     }
 
@@ -122,7 +116,8 @@ extension Simulator {
     private func extend(_ number: Int, of account: Account, days: Int) throws -> SupportBook.Extension {
         let life = account.lives[number]
         guard !life.script.isMember else { throw ServerError.familyExtension }
-        guard life.phase == .subscribed, let head = life.periods.last, !head.isTrial, head.cancellation == nil else {
+        let head = life.head
+        guard life.phase == .subscribed, !head.isTrial, head.cancellation == nil else {
             throw ServerError.notExtendable
         }
         guard life.extensions(since: account.now - life.scale.milliseconds(months: 12)) < Life.yearlyExtensionsMax
@@ -191,9 +186,9 @@ extension Simulator {
         } else {
             try check(try call.read(Consumption.self), of: transaction)
         }
-        support.note(
-            SupportBook.Consumption(
-                transactionID: id, at: clock.now.milliseconds, body: String(decoding: call.body, as: UTF8.self)))
+        let said = SupportBook.Consumption(
+            transactionID: id, at: clock.now.milliseconds, body: String(decoding: call.body, as: UTF8.self))
+        support.withLock { $0.consumptions.append(said) }
         return SimulatorReply(code: 202, body: [])
     }
 
@@ -235,14 +230,14 @@ extension Simulator {
     func requestTest(_ call: ServerCall) throws -> SimulatorReply {
         guard notifications.options != nil else { throw ServerError.noAddress }
         let occasion = NotificationOccasion(
-            source: .test(notifications.nextTest()), name: NotificationName("TEST"), at: now, account: nil,
-            environment: call.environment, transactionID: nil, originalTransactionID: nil)
+            source: .test(notifications.nextTest()), name: NotificationName("TEST"), at: now,
+            environment: call.environment)
         let next = notifications.made().last.map { $0.sequence + 1 } ?? 0
         notifications.add([occasion], until: StoreTime(milliseconds: 0))
         guard let made = notifications.made(from: next).first(where: { $0.occasion.source == occasion.source }) else {
             throw ServerError.noAddress
         }
-        return .server { $0.text("testNotificationToken", "\(made.uuid)_\(occasion.at.milliseconds)") }
+        return .object { $0.text("testNotificationToken", "\(made.uuid)_\(occasion.at.milliseconds)") }
     }
 
     func testStatus(_ call: ServerCall) throws -> SimulatorReply {
@@ -254,7 +249,7 @@ extension Simulator {
             made.occasion.at.milliseconds == Int64(parts[1])
         else { throw ServerError.testNotFound }
         let text = try signedPayload(of: made)
-        return .server { $0.write(made, text) }
+        return .object { $0.write(made, text) }
     }
 }
 
@@ -273,7 +268,7 @@ extension JSONWriter {
 }
 
 /// What the support calls of the Server API left behind. It is in memory only.
-final class SupportBook: Sendable {
+struct SupportBook: Sendable {
     /// An extension of one subscription; the same request gets the same answer again.
     struct Extension: Sendable {
         let originalID: String
@@ -305,23 +300,7 @@ final class SupportBook: Sendable {
         }
     }
 
-    private struct State: Sendable {
-        var extensions: [String: Extension] = [:]
-        var massExtensions: [String: MassExtension] = [:]
-        var consumptions: [Consumption] = []
-    }
-
-    private let state = Mutex(State())
-
-    func extended(_ key: String) -> Extension? { state.withLock { $0.extensions[key] } }
-
-    func note(_ done: Extension, key: String) { state.withLock { $0.extensions[key] = done } }
-
-    func massExtension(_ key: String) -> MassExtension? { state.withLock { $0.massExtensions[key] } }
-
-    func note(_ done: MassExtension, key: String) { state.withLock { $0.massExtensions[key] = done } }
-
-    var consumptions: [Consumption] { state.withLock { $0.consumptions } }
-
-    func note(_ said: Consumption) { state.withLock { $0.consumptions.append(said) } }
+    var extensions: [String: Extension] = [:]
+    var massExtensions: [String: MassExtension] = [:]
+    var consumptions: [Consumption] = []
 }

@@ -25,17 +25,19 @@ extension Simulator {
     /// consumables. Nil when there is no such customer. `restore` counts restores, from 0 to 4; the transactions of each
     /// have their own ids.
     package func signedTransactions(of customer: String, restore: Int = 0) throws -> [SimulatedTransaction]? {
-        guard let index = CustomerName.index(of: customer), let account = world.account(index, at: now) else {
-            return nil
-        }
+        guard let account = account(of: customer) else { return nil }
+        let pen = try pen()
         let restore = min(max(restore, 0), SubscriptionIDs.restoresMax)
-        return try signed(held(by: account).compactMap { $0.restored(restore, of: account) }, of: customer, account)
+        return try held(by: account).compactMap { $0.restored(restore, of: account) }.map {
+            try signed($0, of: customer, account, by: pen, at: clock.now)
+        }
     }
 
     /// Returns the newest transaction of each customer from position `from` on, at most `count`, in order.
     package func signedTransactions(from: Int = 0, count: Int = .max) throws -> [SimulatedTransaction] {
-        try accounts(from: from, count: count).flatMap { account in
-            try signed(Array(held(by: account).prefix(1)), of: account.name, account)
+        let pen = try pen()
+        return try accounts(from: from, count: count).compactMap { account in
+            try held(by: account).first.map { try signed($0, of: account.name, account, by: pen, at: clock.now) }
         }
     }
 
@@ -47,9 +49,7 @@ extension Simulator {
             guard let account = CustomerName.index(of: upload.customer).flatMap({ world.account($0, asOf: moment) }),
                 let newest = held(by: account).first
             else { return nil }
-            return SimulatedTransaction(
-                app: upload.app, customer: upload.customer, environment: upload.environment,
-                transactionID: newest.id, signedTransaction: try pen.transaction(newest, at: moment))
+            return try signed(newest, of: upload.customer, account, by: pen, at: moment)
         }
     }
 
@@ -59,14 +59,12 @@ extension Simulator {
     }
 
     private func signed(
-        _ transactions: [SignedTransaction], of customer: String, _ account: Account
-    ) throws -> [SimulatedTransaction] {
-        let pen = try pen()
-        return try transactions.map { transaction in
-            SimulatedTransaction(
-                app: options.bundleID, customer: customer, environment: account.environment,
-                transactionID: transaction.id, signedTransaction: try pen.transaction(transaction, at: clock.now))
-        }
+        _ transaction: SignedTransaction, of customer: String, _ account: Account, by pen: SigningPen,
+        at moment: StoreTime
+    ) throws -> SimulatedTransaction {
+        SimulatedTransaction(
+            app: pen.bundleID, customer: customer, environment: account.environment, transactionID: transaction.id,
+            signedTransaction: try pen.transaction(transaction, at: moment))
     }
 
     /// Answers `GET /simulator/signed-transactions`.
@@ -84,14 +82,6 @@ extension Simulator {
         guard query.wantsLines else { return try .json(found) }
         return .lines(
             "signed_transaction", found.map { (app: $0.app, customer: $0.customer, text: $0.signedTransaction) })
-    }
-
-    /// Answers `GET /simulator/signed-transactions/CUSTOMER`.
-    func signedTransactionList(of customer: String) throws -> SimulatorReply {
-        guard let found = try signedTransactions(of: customer) else {
-            return .refused(404, "there is no such customer")
-        }
-        return try .json(found)
     }
 }
 

@@ -56,7 +56,6 @@ struct SignedTransaction: Sendable {
         return paid * Int64(seats.revoked) / Int64(seats.count)
     }
 
-    /// Writes the claims.
     func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
         json.object { json in
             json.text("transactionId", id)
@@ -140,14 +139,12 @@ extension DeliveryKind {
     }
 }
 
-/// The transactions of an account.
 extension SignedTransaction {
     private static let wholePercentage: Int64 = 100_000
 
     /// Returns the transactions that the store has booked, in no particular order.
     static func all(of account: Account, in world: World) -> [SignedTransaction] {
-        let purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }
-            .map { SignedTransaction($0, of: account, in: world) }
+        let purchases = account.bought.map { SignedTransaction($0, of: account, in: world) }
         return account.begun.flatMap { life in
             life.periods.map { SignedTransaction($0, of: life, account, in: world) }
         } + purchases
@@ -220,8 +217,8 @@ extension SignedTransaction {
         seats = period.seats
         seatTiers = period.seats.map { SeatTiers($0.count, price: price) }
         price = seatTiers?.average ?? price
-        isRenewal = period.kind.isRenewal
-        offer = period.offer.map { OfferClaims(offer: $0, id: period.offerID, product: period.product) }
+        isRenewal = period.kind.upload == .renewal
+        offer = period.redeemed.map { OfferClaims(redeemed: $0, product: period.product) }
         guard let cancellation = period.cancellation else { return }
         isUpgraded = cancellation.isUpgrade
         // As in verifyReceipt, the sandbox gives an upgraded transaction no date.
@@ -246,42 +243,15 @@ extension World {
     func storefront(of account: Account) -> Storefront { Storefront(of: account.index, seed: population.seed) }
 }
 
-extension LifeEventKind {
-    /// Whether the store charged by itself; the customer bought in every other case.
-    fileprivate var isRenewal: Bool {
-        switch self {
-        case .renewed, .converted, .recovered, .changedAtRenewal: true
-        case .purchased, .trialStarted, .offerStarted, .lapsed, .refunded, .refundReversed, .renewalDisabled,
-            .renewalEnabled, .billingFailed, .graceStarted, .graceEnded, .upgraded, .crossgraded,
-            .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed, .priceIncreasePending,
-            .priceIncreaseAccepted, .resubscribed, .revoked, .extended, .accountDeleted,
-            .planSwitchScheduled, .seatsAdded, .seatsReduced, .seatsRefunded:
-            false
-        }
-    }
-}
-
 /// The renewal information of a subscription as Apple signs it ("JWSRenewalInfo").
 struct SignedRenewal: Sendable {
     let life: Life
-    let head: Period
-    let accountToken: String?
-    let storefront: Storefront
-    let namesPlan: Bool
-    let appTransactionID: String
+    let account: Account
+    let world: World
 
-    /// Nil when the subscription has no period.
-    init?(_ life: Life, of account: Account, in world: World) {
-        guard let head = life.periods.last else { return nil }
-        self.life = life
-        self.head = head
-        accountToken = life.script.isMember ? nil : world.token(of: head.buyer, account)
-        storefront = world.storefront(of: account)
-        appTransactionID = account.ids.appTransaction
-        namesPlan = account.script.namesPlan
-    }
+    private var head: Period { life.head }
+    private var storefront: Storefront { world.storefront(of: account) }
 
-    /// Writes the claims.
     func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
         json.object { json in
             if let intent = life.expirationIntent { json.number("expirationIntent", Int64(intent)) }
@@ -290,7 +260,7 @@ struct SignedRenewal: Sendable {
             json.text("productId", head.product.identifier(in: bundleID))
             json.number("autoRenewStatus", life.nextPaymentIsOn ? 1 : 0)
             if life.expirationIntent != nil { json.boolean("isInBillingRetryPeriod", life.isInRetry) }
-            if let consent = life.priceConsent { json.number("priceIncreaseStatus", consent == .given ? 1 : 0) }
+            if let consent = life.priceConsent { json.number("priceIncreaseStatus", consent.rawValue) }
             // The date stays after the grace period, until a charge succeeds.
             if let graceUntil = life.graceUntil { json.number("gracePeriodExpiresDate", graceUntil.milliseconds) }
             nextOffer?.write(to: &json)
@@ -300,8 +270,10 @@ struct SignedRenewal: Sendable {
             json.number("renewalDate", head.expires.milliseconds)
             json.number("renewalPrice", seatTiers?.average ?? nextPrice)
             json.text("currency", storefront.currency)
-            if let accountToken { json.text("appAccountToken", accountToken) }
-            json.text("appTransactionId", appTransactionID)
+            if !life.script.isMember, let token = world.token(of: head.buyer, account) {
+                json.text("appAccountToken", token)
+            }
+            json.text("appTransactionId", account.ids.appTransaction)
             writePlan(to: &json, bundleID: bundleID)
             guard let seatTiers else { return }
             json.number("renewalQuantity", Int64(seatTiers.quantity))
@@ -312,7 +284,9 @@ struct SignedRenewal: Sendable {
     /// Writes the plan of the next payment, and within a term what follows it.
     private func writePlan(to json: inout JSONWriter, bundleID: String) {
         let next: BillingPlan = life.owesPayment ? .monthly : life.followingPlan
-        if head.payment != nil || next == .monthly || namesPlan { json.text("renewalBillingPlanType", next.claim) }
+        if head.payment != nil || next == .monthly || account.script.namesPlan {
+            json.text("renewalBillingPlanType", next.claim)
+        }
         guard let payment = life.runningPayment else { return }
         json.object("commitmentInfo") { json in
             json.number("commitmentAutoRenewStatus", life.renewalIsOn ? 1 : 0)
@@ -327,7 +301,7 @@ struct SignedRenewal: Sendable {
 
     private var nextOffer: OfferClaims? {
         guard life.renewalIsOn, let balance = life.offerBalance else { return nil }
-        return OfferClaims(offer: balance.offer, id: balance.id, product: life.nextProduct)
+        return OfferClaims(redeemed: balance, product: life.nextProduct)
     }
 
     private var nextPrice: Int64 {
@@ -339,14 +313,14 @@ struct SignedRenewal: Sendable {
     private var followingPrice: Int64 {
         let increases = life.priceIncreases + (life.priceConsent == nil ? 0 : 1)
         if life.followingPlan == .monthly { return storefront.payment(of: life.nextProduct, increases: increases) }
-        return storefront.price(of: life.nextProduct, with: nextOffer?.offer, increases: increases)
+        return storefront.price(of: life.nextProduct, with: nextOffer?.redeemed.offer, increases: increases)
     }
 }
 
 extension Life {
     /// The start of the uninterrupted run of periods until now; a gap of at most sixty days is no interruption.
     fileprivate var recentStart: StoreTime {
-        var start = periods.last?.purchase ?? self.start
+        var start = head.purchase
         for period in periods.reversed() {
             guard period.expires + scale.retry >= start else { break }
             start = min(start, period.purchase)

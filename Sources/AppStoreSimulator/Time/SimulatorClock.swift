@@ -27,9 +27,7 @@ package struct SimulatorClock: Sendable {
     package let milliseconds: @Sendable () -> Int64
 
     /// The machine's clock.
-    package static let system = SimulatorClock {
-        Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))
-    }
+    package static let system = SimulatorClock { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
 
     var now: StoreTime { StoreTime(milliseconds: milliseconds()) }
 }
@@ -38,9 +36,7 @@ package struct SimulatorClock: Sendable {
 struct TimeScale: Sendable {
     let monthMilliseconds: Double
 
-    init(monthSeconds: Double) {
-        self.monthMilliseconds = max(monthSeconds, 0.001) * 1000
-    }
+    init(monthSeconds: Double) { monthMilliseconds = max(monthSeconds, 0.001) * 1000 }
 
     /// Returns the length of a period in whole seconds, at least one: Apple's dates carry no milliseconds.
     func length(of product: SubscriptionProduct) -> Int64 { wholeSeconds(months: product.months) }
@@ -57,11 +53,7 @@ struct TimeScale: Sendable {
 
     /// Returns the grace period: sixteen days of thirty, or six for weekly products, as Apple caps them.
     func grace(for product: SubscriptionProduct) -> Int64 {
-        switch product {
-        case .weekly: wholeSeconds(months: 6.0 / 30)
-        case .monthly, .yearly, .duoMonthly, .plusMonthly, .magazineMonthly, .magazineYearly:
-            wholeSeconds(months: 16.0 / 30)
-        }
+        wholeSeconds(months: (product == .weekly ? 6.0 : 16.0) / 30)
     }
 
     /// The time for which Apple retries a failed charge, about sixty days.
@@ -117,9 +109,7 @@ enum AppleDates {
         return seconds >= start && seconds < end ? -7 * 3600 : -8 * 3600
     }
 
-    private static func append(
-        _ moment: StoreTime, offsetSeconds: Int64, separator: UInt8, to bytes: inout [UInt8]
-    ) {
+    private static func append(_ moment: StoreTime, offsetSeconds: Int64, separator: UInt8, to bytes: inout [UInt8]) {
         let seconds = moment.wholeSecond.milliseconds / 1000 + offsetSeconds
         let day = floored(seconds, by: 86400)
         let clock = seconds - day * 86400

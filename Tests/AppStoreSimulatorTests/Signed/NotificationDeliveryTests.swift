@@ -121,3 +121,8 @@ import Testing
         #expect(try store.ask(receipt.text("latest_receipt") ?? "").status == 0)
     }
 }
+
+extension MadeNotification {
+    /// Whether it was tried and never arrived.
+    fileprivate var hasFailed: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.result != .success } }
+}

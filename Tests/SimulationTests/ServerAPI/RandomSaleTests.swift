@@ -119,8 +119,7 @@ import Testing
             AppStore.SignedTransaction(payload: text, path: "history[0].signedTransactions[\(place)]")
         }
         try #require(transactions.count == texts.count)
-        let written = AppStoreSimulator.SignedRenewal(life, of: account, in: world)
-        let renewal = try #require(written)
+        let renewal = AppStoreSimulator.SignedRenewal(life: life, account: account, world: world)
         let read = AppStore.SignedRenewal(
             payload: payload { renewal.write(to: &$0, signedAt: signedAt, bundleID: world.bundleID) },
             path: "statuses.data[0].lastTransactions[0].signedRenewalInfo")
