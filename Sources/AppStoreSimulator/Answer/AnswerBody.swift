@@ -93,11 +93,7 @@ struct AnswerBody: Sendable {
 
     /// Returns the newest rows first for production. The sandbox still uses the old, ascending order.
     private func latestRows(_ json: inout JSONWriter) {
-        var rows =
-            switch account.environment {
-            case .production: bookedRows.reversed() + purchaseRows
-            case .sandbox: purchaseRows + bookedRows
-            }
+        var rows: [Row] = isSandbox ? purchaseRows + bookedRows : bookedRows.reversed() + purchaseRows
         if quirks.contains(.doubledRow), let first = rows.first { rows.append(first) }
         if quirks.contains(.unorderedRows) {
             var numbers = SeededGenerator(seed: UInt64(account.index), stream: UInt64(rows.count))
@@ -117,8 +113,7 @@ struct AnswerBody: Sendable {
         return booked.map { Row.period($0.period, of: $0.life) }
     }
 
-    /// Writes rows, whose numbers and booleans are strings: as the device saw them when its receipt was made, or without
-    /// a receipt as the server sees them.
+    /// Writes rows as the device saw them when its receipt was made, or without a receipt as the server sees them.
     private func write(_ rows: some Sequence<Row>, in receipt: ReceiptIdentity? = nil, to json: inout JSONWriter) {
         for row in rows {
             json.object { json in

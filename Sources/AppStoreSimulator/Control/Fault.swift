@@ -145,8 +145,7 @@ extension Fault {
     }
 }
 
-/// What was ordered for one channel: faults of calls, which the seed and the number of the call decide, and delays of
-/// the answers about some accounts.
+/// The faults and delays that a channel has. The seed and the number of a call decide its fault.
 final class Conditions: Sendable {
     private struct Orders: Sendable {
         var faults: [Fault]

@@ -288,8 +288,7 @@ extension SubscriptionTruth {
 }
 
 extension Life {
-    /// Returns the access that Apple's data grant at an instant: by a period that was not cancelled, or by a grace
-    /// period.
+    /// Returns the access that Apple's data grant: by a period that was not cancelled, or by a grace period.
     fileprivate func access(at now: StoreTime) -> AccessTruth {
         switch status(at: now) {
         case .active: isPaid(at: now) ? .paid : .none

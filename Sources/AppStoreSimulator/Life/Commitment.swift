@@ -136,16 +136,16 @@ extension Life {
     /// Whether nothing is left of the period of a transaction that was just refunded.
     func isOver(_ head: Period) -> Bool { head.seats == nil || rows(beside: head).isEmpty }
 
-    private func groupPeriod() throws(ActionRefused) -> (period: Period, seats: Seats) {
+    private func groupPeriod() throws(ActionRefused) -> Period {
         let head = try subscribedPeriod()
-        guard let seats = head.seats else { throw ActionRefused("that is no group") }
+        guard head.seats != nil else { throw ActionRefused("that is no group") }
         guard head.purchase <= now, now < head.expires else { throw ActionRefused("the next charge is under way") }
-        return (head, seats)
+        return head
     }
 
     /// Buys more seats for the rest of the period, as a second transaction of it.
     mutating func addSeats(_ wanted: Int?) throws(ActionRefused) {
-        let head = try groupPeriod().period
+        let head = try groupPeriod()
         let count = wanted ?? 1
         guard count > 0, (nextSeats ?? 0) + count <= Seats.countMax else { throw ActionRefused("too many seats") }
         for index in rows(beside: head) where periods[index].seats?.joinedAt == nil {
@@ -162,17 +162,16 @@ extension Life {
     }
 
     mutating func reduceSeats(_ wanted: Int?) throws(ActionRefused) {
-        let head = try groupPeriod().period
+        let head = try groupPeriod()
         let count = wanted ?? 1
         guard count > 0, let next = nextSeats, next > count else { throw ActionRefused("a group has a seat") }
         nextSeats = next - count
         record(.seatsReduced, period: head.ordinal)
     }
 
-    /// Refunds some seats of a transaction, the newest unless one is named. The refund of the last one is a refund of
-    /// the whole transaction.
+    /// Refunds some seats of a transaction, the newest unless one is named; with the last one the whole transaction.
     mutating func refundSeats(_ action: CustomerAction) throws(ActionRefused) {
-        let head = try groupPeriod().period
+        let head = try groupPeriod()
         let index = action.transactionID.map { periodNumber(of: $0) } ?? rows(beside: head).last
         guard let index, let seats = periods[index].seats, periods[index].cancellation == nil else {
             throw ActionRefused("there are no such seats")

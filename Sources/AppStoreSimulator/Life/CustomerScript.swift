@@ -103,8 +103,7 @@ extension CustomerScript.Step {
     }
 }
 
-/// The drawing of a customer by the seed. Every trait is drawn, needed or not, so that one share does not move the
-/// others.
+/// Draws a customer by the seed. Every trait is drawn, needed or not, so that one share does not move the others.
 extension CustomerScript {
     init(drawnBy numbers: inout SeededGenerator, traits: CustomerTraits, pastPeriodsMax: Int) {
         self.init()
@@ -264,8 +263,7 @@ struct DrawnSteps: Sendable {
         }
     }
 
-    /// Returns the event of a paid period, if there is one. The random numbers that an event draws must not depend on
-    /// earlier results.
+    /// Returns the event of a paid period. The numbers that an event draws must not depend on earlier results.
     private func paidPeriod(_ period: Int, of script: CustomerScript, numbers: inout SeededGenerator) -> [Step] {
         var draw = ShareDraw(rest: numbers.unit())
         let point = numbers.between(0.1, 0.8)
@@ -321,5 +319,4 @@ struct DrawnSteps: Sendable {
         action.offer = numbers.chance(0.5) ? .promotional : .offerCode
         return action
     }
-
 }

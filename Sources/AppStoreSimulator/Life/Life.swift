@@ -68,18 +68,10 @@ struct Life: Sendable {
         self.nextPlan = script.plan
         self.nextSeats = script.seats
         // Whether an offer counts as a payment of the term is not known.
-        begin(with: script.isPaidMonthly ? nil : script.startOffer)
-    }
-
-    private mutating func begin(with offer: PeriodOffer?) {
-        let kind: LifeEventKind =
-            switch offer {
-            case .freeTrial: .trialStarted
-            case .payAsYouGo, .payUpFront, .promotional, .offerCode: .offerStarted
-            case nil: .purchased
-            }
+        let offer = script.isPaidMonthly ? nil : script.startOffer
         offerBalance = offer.map { OfferBalance($0) }
-        book(script.product, purchase: start, as: kind)
+        let kind: LifeEventKind = offer == .freeTrial ? .trialStarted : .offerStarted
+        book(script.product, purchase: self.start, as: offer == nil ? .purchased : kind)
     }
 
     /// Advances to an instant. An earlier instant changes nothing.

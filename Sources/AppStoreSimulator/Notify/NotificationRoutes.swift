@@ -1,7 +1,6 @@
 import Foundation
 import NIOPosix
 
-/// The control calls about notifications.
 extension Simulator {
     /// Sends notifications about what happens from now on.
     package func notify(_ options: NotificationOptions) { notifications.start(options, at: now) }
@@ -175,7 +174,6 @@ struct NotificationAddress: Sendable {
     }
 }
 
-/// The making and sending of notifications.
 extension Simulator {
     /// Notifications of one account are sent one after the other, those of many accounts at once.
     private static let lanes = 32

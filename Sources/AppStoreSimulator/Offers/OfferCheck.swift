@@ -2,7 +2,6 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// The control calls about keys and the signatures of offers.
 extension Simulator {
     func register(_ body: [UInt8], in keys: RegisteredKeys) throws -> SimulatorReply {
         let wanted = try JSONDecoder().decode(KeyRequest.self, from: Data(body))
@@ -51,7 +50,6 @@ package struct HandedSignature: Codable, Sendable {
     }
 }
 
-/// The check of the signature of an offer that a purchase carries.
 extension Simulator {
     /// Refuses an action whose signature Apple would refuse.
     func checkSignature(of action: CustomerAction, on index: Int) throws(ActionRefused) {

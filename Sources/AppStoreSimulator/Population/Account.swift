@@ -84,7 +84,6 @@ struct Account: Sendable {
     }
 }
 
-/// The actions about subscriptions.
 extension Account {
     mutating func applyToSubscription(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         let number = try subscriptionNumber(action)
@@ -153,7 +152,6 @@ extension CustomerAction.Kind {
     }
 }
 
-/// The result of an accepted action.
 enum ActionOutcome: Sendable {
     case changed
     /// A one-time purchase was made, with this number.
@@ -164,7 +162,6 @@ enum ActionOutcome: Sendable {
     case pending(PendingPurchase)
 }
 
-/// The actions about one-time purchases.
 extension Account {
     mutating func buy(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         guard !script.sendsLegacyReceipts else {
@@ -180,8 +177,7 @@ extension Account {
         guard let id = action.transactionID else { throw ActionRefused("finish needs a transaction_id") }
         // Apps finish the transactions of subscriptions too; that changes nothing in the answers.
         guard period(id) == nil else { return }
-        guard let ordinal = try purchaseNumber(action) else { return }
-        purchases.finish(ordinal, at: now)
+        if let ordinal = try purchaseNumber(action) { purchases.finish(ordinal, at: now) }
     }
 
     /// Returns the number of the purchase that an action names; nil when it names none.
@@ -228,15 +224,13 @@ extension Account {
         return purchase.bookedAt >= restoredAt
     }
 
-    /// Returns when the device of a receipt restored a purchase; nil when it made the purchase itself, or the receipt
-    /// shows the purchase as it was made.
+    /// Returns when the device of a receipt restored a purchase; nil where the receipt shows it as it was made.
     func restored(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> StoreTime? {
         guard purchase.product.kind == .nonConsumable, let restoredAt = restoredAt(receipt) else { return nil }
         return purchase.bookedAt <= restoredAt ? restoredAt : nil
     }
 
-    /// Returns when the device of a receipt restored. A restore that no customer of the seed makes happens when the
-    /// receipt is written.
+    /// Returns when the device of a receipt restored: where the script does not say, when the receipt was written.
     private func restoredAt(_ receipt: ReceiptIdentity) -> StoreTime? {
         switch receipt.restore {
         case 0: nil

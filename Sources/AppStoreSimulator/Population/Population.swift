@@ -64,8 +64,7 @@ struct Population: Sendable {
         return account(index, script: script, environment: environment, anchor: arrival(index - firstArrival))
     }
 
-    /// Returns a customer who has lived through the script's past periods and this fraction of the running one at
-    /// `anchor`.
+    /// Returns a customer who at `anchor` has lived the past periods of the script and this fraction of the next one.
     func account(
         _ index: Int, script: CustomerScript, environment: StoreEnvironment, fraction: Double = 0, anchor: StoreTime
     ) -> Account {

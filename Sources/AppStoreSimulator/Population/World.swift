@@ -46,8 +46,7 @@ final class World: Sendable {
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// Returns the account as it was or, without further manual actions, will be at an instant; nil before its first
-    /// purchase.
+    /// Returns the account as it was, or will be without further actions, at an instant; nil before its first purchase.
     func account(_ index: Int, asOf moment: StoreTime) -> Account? {
         guard exists(index, at: moment) else { return nil }
         let manualActions = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) {
@@ -97,8 +96,7 @@ final class World: Sendable {
             }
     }
 
-    /// Returns the response of a store that lags behind and shows the account as it was at an instant, at the earliest
-    /// as it began; nil when the account is gone.
+    /// Returns the response of a store that lags behind and shows an earlier instant; nil when the account is gone.
     func answer(
         _ identity: ReceiptIdentity, excludesOldTransactions: Bool, asOf moment: StoreTime, at now: StoreTime
     ) -> RenderedAnswer? {
@@ -241,8 +239,7 @@ extension Account {
 }
 
 extension LifeEventKind {
-    /// The upload this event causes, when the customer's device has something new to send. A renewal is what the store
-    /// charged by itself.
+    /// The upload that this event causes. A renewal is what the store charged by itself.
     var upload: UploadReason? {
         switch self {
         case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded, .seatsAdded: .purchase

@@ -39,11 +39,7 @@ struct OneTimePurchase: Sendable {
     var at: StoreTime { bookedAt.wholeSecond }
 
     func isListed(at moment: StoreTime) -> Bool {
-        guard bookedAt <= moment else { return false }
-        switch product.kind {
-        case .consumable: return finishedAt.map { $0 > moment } ?? true
-        case .nonConsumable, .nonRenewing, .subscription: return true
-        }
+        bookedAt <= moment && (product.kind != .consumable || finishedAt.map { $0 > moment } ?? true)
     }
 
     func refund(asOf moment: StoreTime) -> StoreTime? { refunds.last { $0.isInEffect(at: moment) }?.at }

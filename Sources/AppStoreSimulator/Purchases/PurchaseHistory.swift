@@ -43,8 +43,7 @@ struct PurchaseHistory: Sendable {
         return (changes + habits.map { $0.next }).min()
     }
 
-    /// Coins are bought at most every few seconds, so this many newest purchases include all that can still change by
-    /// themselves.
+    /// The newest purchases that can still change by themselves: coins are bought at most every few seconds.
     private static let unsettledMax = 500
 
     private func later(than moment: StoreTime, by length: Int64) -> StoreTime {
@@ -52,8 +51,7 @@ struct PurchaseHistory: Sendable {
         return (moment + max(1000, Int64(Double(length) * numbers.between(0.5, 1.5)))).wholeSecond
     }
 
-    /// Adds a purchase that the script makes. The app finishes coins a month after the purchase. Some purchases of
-    /// drawn customers are refunded.
+    /// Adds a purchase of the script. The app finishes coins a month later; some drawn customers get refunds.
     private mutating func add(_ product: OneTimeProduct, at moment: StoreTime) {
         let month = scale.length(of: .monthly)
         var order = PurchaseOrder(product: product)

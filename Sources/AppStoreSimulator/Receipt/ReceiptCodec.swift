@@ -77,8 +77,7 @@ struct ReceiptCodec: Sendable {
             + [UInt8](repeating: 0, count: 13)
     }
 
-    /// Returns an FNV-1a hash, keyed with the seed. It guards against honest mistakes, not attackers: this store is
-    /// simulated.
+    /// Returns a keyed FNV-1a hash. It guards against honest mistakes, not attackers: this store is simulated.
     func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
         var hash = 0xCBF2_9CE4_8422_2325 ^ SeededGenerator.mixed(seed &+ 1)
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
@@ -256,7 +255,7 @@ extension DER.Serializer {
         }
     }
 
-    fileprivate mutating func utf8(_ text: String) {
+    mutating func utf8(_ text: String) {
         appendPrimitiveNode(identifier: .utf8String) { $0 += text.utf8 }
     }
 
@@ -299,8 +298,7 @@ final class KnownReceipts: Sendable {
         return reading
     }
 
-    /// Returns a digest, eight bytes at a time. It guards against honest mistakes, not attackers: this store is
-    /// simulated.
+    /// Returns a digest, eight bytes at a time. It guards against honest mistakes only.
     private static func digest(_ text: [UInt8]) -> UInt64 {
         text.withUnsafeBytes { bytes in
             var hash = UInt64(bytes.count) &* 0x9E37_79B9_7F4A_7C15

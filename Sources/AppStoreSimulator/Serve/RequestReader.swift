@@ -1,7 +1,6 @@
 import NIOCore
 
-/// A parser of whole HTTP/1.1 requests in the bytes of a connection. It supports only the part of HTTP that clients of
-/// verifyReceipt use.
+/// A parser of the requests in the bytes of a connection: the part of HTTP/1.1 that clients of verifyReceipt use.
 struct RequestReader {
     /// The reason a connection must end.
     enum Refusal: Error {
@@ -109,8 +108,7 @@ struct RequestHead: Sendable {
         }
     }
 
-    /// Reads a header; returns false when a length is not a number. For speed it inspects only headers of a few
-    /// lengths.
+    /// Reads a header; returns false when a length is not a number. For speed it compares few names.
     private mutating func take(_ name: Slice<UnsafeRawBufferPointer>, _ value: Slice<UnsafeRawBufferPointer>) -> Bool {
         switch name.count {
         case 14 where Self.isEqual(name, "content-length"):

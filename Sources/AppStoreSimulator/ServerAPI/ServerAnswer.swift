@@ -55,7 +55,6 @@ extension Simulator {
     }
 }
 
-/// What the calls share.
 extension Simulator {
     /// Returns the account that a transaction id names, as the Server API knows it now.
     func account(named id: String, _ call: ServerCall) throws(ServerError) -> Account {

@@ -234,7 +234,6 @@ struct ServerError: Error, Sendable {
     }
 }
 
-/// The control calls about the App Store Server API.
 extension Simulator {
     /// The most calls a second that a control call may allow.
     private static let perSecondMax = 1_000_000

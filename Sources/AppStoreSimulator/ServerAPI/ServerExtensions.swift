@@ -225,7 +225,6 @@ extension Simulator {
     }
 }
 
-/// The test notification.
 extension Simulator {
     func requestTest(_ call: ServerCall) throws -> SimulatorReply {
         guard notifications.options != nil else { throw ServerError.noAddress }

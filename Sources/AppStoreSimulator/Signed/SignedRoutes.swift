@@ -123,10 +123,9 @@ extension Storefront {
 
     /// Returns the price of a period, or of one payment of a term: a twelfth of six fifths of the year.
     func price(of period: Period) -> Int64 {
-        guard period.payment != nil else {
-            return price(of: period.product, with: period.offer, increases: period.priceIncreases)
-        }
-        return payment(of: period.product, increases: period.priceIncreases)
+        period.payment == nil
+            ? price(of: period.product, with: period.offer, increases: period.priceIncreases)
+            : payment(of: period.product, increases: period.priceIncreases)
     }
 
     /// Returns the price of one payment of a term in thousandths of the currency.

@@ -304,10 +304,7 @@ struct SignedRenewal: Sendable {
         return OfferClaims(redeemed: balance, product: life.nextProduct)
     }
 
-    private var nextPrice: Int64 {
-        guard !life.owesPayment else { return storefront.price(of: head) }
-        return followingPrice
-    }
+    private var nextPrice: Int64 { life.owesPayment ? storefront.price(of: head) : followingPrice }
 
     /// The price of the first payment after the term, or of the next period.
     private var followingPrice: Int64 {

@@ -77,7 +77,7 @@ package struct SigningAuthority: Sendable {
 
     var keyPEM: String { key.pemRepresentation + "\n" }
 
-    /// Signs a payload, under the usual header unless another is given. Returns the compact form that the App Store sends.
+    /// Signs a payload, under the usual header unless another is given. Returns the text in compact form.
     package func sign(_ payload: [UInt8], header: [UInt8]? = nil) throws -> String {
         let signed = "\(header.map { Self.base64URL($0) } ?? encodedHeader).\(Self.base64URL(payload))"
         let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
@@ -137,7 +137,6 @@ struct SigningPen: Sendable {
     let authority: SigningAuthority
     /// The app that the texts are about; with a fault another one than asked.
     var bundleID: String
-    /// Whether every signature is altered.
     var altersSignatures = false
 
     func transaction(_ transaction: SignedTransaction, at moment: StoreTime) throws -> String {

@@ -41,8 +41,7 @@ struct TimeScale: Sendable {
     /// Returns the length of a period in whole seconds, at least one: Apple's dates carry no milliseconds.
     func length(of product: SubscriptionProduct) -> Int64 { wholeSeconds(months: product.months) }
 
-    /// Returns the length with an offer. A free trial lasts a week; a pay-up-front offer lasts two periods, but at most
-    /// a year.
+    /// Returns the length with an offer: a week for a free trial, two periods but at most a year if paid up front.
     func length(of product: SubscriptionProduct, with offer: PeriodOffer?) -> Int64 {
         switch offer {
         case .freeTrial: wholeSeconds(months: 0.25)
