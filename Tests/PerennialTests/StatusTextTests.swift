@@ -6,7 +6,7 @@ import Server
 import Subscriptions
 import Testing
 import TestSupport
-import Tracking
+@testable import Tracking
 
 @testable import perennial
 
@@ -121,7 +121,7 @@ import Tracking
             #expect(status.json.rendered().contains(#""late_consumption":[{"asked_at":"#))
             #expect(status.json.rendered().contains(#""has_server_key":false,"subjects":4"#))
             _ = try await ledger.support.withhold(
-                WantedSupportCall(.consumption, in: .sandbox, about: "late", asking: nil), of: app)
+                WantedSupportCall(kind: .consumption, environment: .sandbox, subject: "late", request: nil), of: app)
             try await database.transaction { try $0.script("UPDATE ledger.notification SET effect = 'applied'") }
             #expect(try await ledger.operations.status().attention == [])
             #expect(try await !ledger.operations.status().text().contains("Notifications:"))

@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// A call that changes something at Apple's, as a person gets it answered.
 package struct MadeSupportCall: Sendable, Hashable {
-    /// The stored call.
     package let call: SupportCall
     /// Whether it was made earlier, so that nothing was sent now.
     package let isRepeated: Bool
@@ -13,15 +12,13 @@ package struct MadeSupportCall: Sendable, Hashable {
 }
 
 extension Tracker {
-    /// Asks Apple what a person wants to know, for a customer where one is named. The person is recorded first.
-    ///
-    /// Throws `SupportFailure` where Apple gives no answer that can be shown.
+    /// Asks Apple what a person wants to know, who is recorded first. Throws `SupportFailure` where no answer can be shown.
     package func support(
         _ question: SupportQuestion, about app: App, in environment: StoreEnvironment, for customer: String? = nil
     ) async throws -> SupportContents {
         let request = try supportRequest(question, about: app, in: environment)
-        try await ledger.support.noteReading(
-            question.recorded(in: environment), of: app, for: customer)
+        try await ledger.audit(
+            .supportRead, app: app.bundleID, customer: customer, detail: question.recorded(in: environment))
         let answer = await ask(request, about: app)
         switch answer.outcome {
         case .done(let contents): return contents
@@ -30,20 +27,19 @@ extension Tracker {
         }
     }
 
-    /// Has Apple change something. It is stored first, under an identifier; what was done before is not done again.
-    ///
-    /// Throws `SupportFailure` where Apple does not do it, or nothing is known of it; the outcome is stored too.
+    /// Has Apple change something. It is stored first, under an identifier; what was done before is not done again. Throws
+    /// `SupportFailure` where Apple does not do it, or nothing is known of it; the outcome is stored too.
     package func support(
         _ change: SupportChange, about app: App, in environment: StoreEnvironment, for customer: String? = nil,
         again: Bool = false
     ) async throws -> MadeSupportCall {
         // What cannot be asked is not stored.
         _ = try supportRequest(.change(change, requestID: ""), about: app, in: environment)
-        let call = try await ledger.support.open(
-            change.wanted(in: environment), of: app, for: customer, again: again)
+        let wanted = WantedSupportCall(
+            kind: change.kind, environment: environment, subject: change.subject, request: change.body)
+        let call = try await ledger.support.open(wanted, of: app, for: customer, again: again)
         guard call.outcome != .done else { return MadeSupportCall(call: call, isRepeated: true, isChecked: false) }
-        let request = try supportRequest(
-            .change(change, requestID: call.requestID), about: app, in: environment)
+        let request = try supportRequest(.change(change, requestID: call.requestID), about: app, in: environment)
         return try await settle(call, await ask(request, about: app), of: change, about: app, in: environment)
     }
 
@@ -51,8 +47,9 @@ extension Tracker {
     package func withholdConsumption(
         of transactionID: String, about app: App, in environment: StoreEnvironment, for customer: String? = nil
     ) async throws -> MadeSupportCall {
-        let call = try await ledger.support.withhold(
-            WantedSupportCall(.consumption, in: environment, about: transactionID, asking: nil), of: app, for: customer)
+        let wanted = WantedSupportCall(
+            kind: .consumption, environment: environment, subject: transactionID, request: nil)
+        let call = try await ledger.support.withhold(wanted, of: app, for: customer)
         return MadeSupportCall(call: call, isRepeated: call.outcome == .done, isChecked: false)
     }
 
@@ -138,16 +135,11 @@ extension SupportQuestion {
     /// The budget that the call is taken from.
     var callKind: CallKind {
         switch self {
-        case .testNotification, .testStatus, .extensionStatus: .single
-        case .transaction: .transactions
+        case .testNotification, .testStatus, .extensionStatus, .change(.extendAll, _): .single
+        case .transaction, .change(.consumption, _): .transactions
         case .history: .history
         case .refunds: .refunds
-        case .change(let change, _):
-            switch change {
-            case .extend, .accountToken: .extensions
-            case .extendAll: .single
-            case .consumption: .transactions
-            }
+        case .change(.extend, _), .change(.accountToken, _): .extensions
         }
     }
 
@@ -175,10 +167,5 @@ extension SupportChange {
         case .consumption: .consumption
         case .accountToken: .accountToken
         }
-    }
-
-    /// The change as the ledger stores it.
-    func wanted(in environment: StoreEnvironment) -> WantedSupportCall {
-        WantedSupportCall(kind, in: environment, about: subject, asking: body)
     }
 }

@@ -17,20 +17,11 @@ package struct WantedSupportCall: Sendable, Hashable {
     }
 
     package let kind: Kind
-    /// Where.
     package let environment: StoreEnvironment
     /// The transaction or product that it is about.
     package let subject: String
     /// What is asked, as JSON. The same text about the same subject is the same request.
     package let request: String?
-
-    /// Creates a call that is not made yet.
-    package init(_ kind: Kind, in environment: StoreEnvironment, about subject: String, asking request: String?) {
-        self.kind = kind
-        self.environment = environment
-        self.subject = subject
-        self.request = request
-    }
 }
 
 /// A stored support call.
@@ -51,26 +42,17 @@ package struct SupportCall: Sendable, Hashable {
 
     /// The identifier of the request, a UUID.
     package let requestID: String
-    /// What came of it.
     package let outcome: Outcome
-    /// Why it was refused or failed.
-    package let reason: String?
-    /// Apple's error code.
-    package let code: Int32?
     /// When an extended subscription ends now.
     package let extendedUntil: Instant?
     /// How often it was sent.
     package let attempts: Int32
     /// When its outcome was stored.
     package let answeredAt: Instant?
-}
 
-extension SupportCall {
     init(row: Row) throws {
         requestID = try row.text("request_id")
         outcome = try row.word("outcome")
-        reason = try row.textIfPresent("reason")
-        code = try row.int4IfPresent("code")
         extendedUntil = try row.instantIfPresent("extended_until")
         attempts = try row.int4("attempts")
         answeredAt = try row.instantIfPresent("answered_at")
@@ -79,30 +61,26 @@ extension SupportCall {
 
 extension LedgerSupport {
     /// Stores a call before it is made, with its author. A call that was made before is the same one: with outcome `done` it
-    /// is not to be made again, unless `again` asks for another one.
-    ///
-    /// Throws `busy` while it is being made elsewhere.
+    /// is not to be made again, unless `again` asks for another one. Throws `busy` while it is being made elsewhere.
     package func open(
         _ wanted: WantedSupportCall, of app: App, for customer: String? = nil, again: Bool = false
     ) async throws -> SupportCall {
         try await database.transaction { transaction in
             let known = try find(wanted, of: app, in: transaction)
-            if let known, known.isOver || again && known.call.outcome == .done {
+            let isDone = known?.call.outcome == .done
+            guard let known, !known.isOver, !isDone || !again else {
                 return try store(wanted, of: app, for: customer, repeating: nil, in: transaction)
             }
-            if let known {
-                if known.call.outcome == .done { return known.call }
-                guard known.call.outcome != .sent || !known.isRecent else { throw Self.isUnderWay }
-            }
-            return try store(wanted, of: app, for: customer, repeating: known?.call, in: transaction)
+            if isDone { return known.call }
+            guard known.call.outcome != .sent || !known.isRecent else { throw Self.isUnderWay }
+            return try store(wanted, of: app, for: customer, repeating: known.call, in: transaction)
         }
     }
 
-    /// Notes that a customer did not consent to a consumption report: nothing is sent. Returns the call that was made
-    /// already, if there is one.
-    package func withhold(_ wanted: WantedSupportCall, of app: App, for customer: String? = nil) async throws
-        -> SupportCall
-    {
+    /// Notes that a customer did not consent to a consumption report: nothing is sent. Returns a call made before instead.
+    package func withhold(
+        _ wanted: WantedSupportCall, of app: App, for customer: String? = nil
+    ) async throws -> SupportCall {
         try await database.transaction { transaction in
             let known = try find(wanted, of: app, in: transaction).flatMap { $0.isOver ? nil : $0.call }
             if let known, known.outcome == .done { return known }
@@ -121,11 +99,6 @@ extension LedgerSupport {
         }
     }
 
-    /// Records that a person reads what Apple knows, before Apple is asked.
-    package func noteReading(_ what: [String: String], of app: App, for customer: String? = nil) async throws {
-        try await ledger.audit(.supportRead, app: app.bundleID, customer: customer, detail: what)
-    }
-
     /// Returns the identifier of the newest extension of all subscriptions of a product; nil where there was none.
     package func massExtension(
         of product: String, in environment: StoreEnvironment, of app: App
@@ -135,9 +108,7 @@ extension LedgerSupport {
     }
 
     /// Makes the check of the receipt due that asks about a subscription or purchase. Returns whether there is one.
-    package func hastenCheck(
-        of id: String, in environment: StoreEnvironment, of app: App
-    ) async throws -> Bool {
+    package func hastenCheck(of id: String, in environment: StoreEnvironment, of app: App) async throws -> Bool {
         let rows = try await write(Queries.hastenCheck, [.int4(app.id), .text(environment.rawValue), .text(id)])
         return try rows.first?.int8("receipts") ?? 0 > 0
     }
@@ -146,24 +117,14 @@ extension LedgerSupport {
     package func received(_ appleID: String, for app: App) async throws -> Instant? {
         try await query(Queries.readReceived, [.int4(app.id), .text(appleID)]).first?.instant("received_at")
     }
-}
-
-extension LedgerSupport {
-    /// A call that was made before.
-    private struct Known {
-        let call: SupportCall
-        /// Whether a later call is another one.
-        let isOver: Bool
-        /// Whether it was sent within the last minute.
-        let isRecent: Bool
-    }
 
     private static let isUnderWay = LedgerError(
         .busy, "The same support call is being made just now; look at its outcome in a minute.")
 
+    /// Returns the call that was made before, whether a later one is another call, and whether it was sent within a minute.
     private func find(
         _ wanted: WantedSupportCall, of app: App, in transaction: Transaction
-    ) throws -> Known? {
+    ) throws -> (call: SupportCall, isOver: Bool, isRecent: Bool)? {
         try transaction.query(Queries.lockSupportCalls, [.int4(app.id)])
         let found = try transaction.query(
             Queries.findSupportCall,
@@ -171,10 +132,7 @@ extension LedgerSupport {
                 .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
                 .text(wanted.subject), .jsonb(wanted.request),
             ])
-        return try found.first.map { row in
-            Known(
-                call: try SupportCall(row: row), isOver: try row.bool("is_over"), isRecent: try row.bool("is_recent"))
-        }
+        return try found.first.map { (try SupportCall(row: $0), try $0.bool("is_over"), try $0.bool("is_recent")) }
     }
 
     private func store(
@@ -183,8 +141,7 @@ extension LedgerSupport {
     ) throws -> SupportCall {
         let rows =
             if let known {
-                try transaction.query(
-                    Queries.repeatSupportCall, [.text(known.requestID), .jsonb(wanted.request)])
+                try transaction.query(Queries.repeatSupportCall, [.text(known.requestID), .jsonb(wanted.request)])
             } else {
                 try transaction.query(
                     Queries.insertSupportCall,
@@ -207,14 +164,13 @@ extension LedgerSupport {
         _ call: SupportCall, _ outcome: SupportCall.Outcome, reason: String? = nil, code: Int? = nil,
         until: Instant? = nil, in transaction: Transaction
     ) throws -> SupportCall {
-        try Self.one(
-            try transaction.query(
-                Queries.answerSupportCall,
-                [
-                    .text(call.requestID), .text(outcome.rawValue), .text(reason),
-                    .int4(code.flatMap(Int32.init(exactly:))),
-                    .instant(until),
-                ]))
+        let rows = try transaction.query(
+            Queries.answerSupportCall,
+            [
+                .text(call.requestID), .text(outcome.rawValue), .text(reason),
+                .int4(code.flatMap(Int32.init(exactly:))), .instant(until),
+            ])
+        return try Self.one(rows)
     }
 
     private static func one(_ rows: [Row]) throws -> SupportCall {
@@ -235,7 +191,6 @@ package struct LateConsumption: Sendable, Hashable {
     package static let listedMax: Int32 = 100
 
     package let bundleID: BundleID
-    /// Where.
     package let environment: StoreEnvironment
     package let transactionID: TransactionID
     /// When Apple asked first.
