@@ -4,11 +4,9 @@ package import Subscriptions
 package struct CustomerExplanation: Sendable {
     /// An entitlement, its source and the other candidates.
     package struct Right: Sendable {
-        /// The name of the entitlement.
         package let name: String
         /// The source that decides.
         package let winner: Reasons.Source
-        /// The sources that lost.
         package let losers: [Reasons.Source]
     }
 
@@ -50,23 +48,22 @@ package struct CustomerExplanation: Sendable {
             let candidates = sources.filter { $0.entitlement == name }
             return candidates.first.map { Right(name: name, winner: $0, losers: Array(candidates.dropFirst())) }
         }
-        let isAsked = entitlement != nil
         subscriptions = reasons.subscriptions.filter { one in
-            !isAsked || sources.contains { $0.subscription == one.id }
+            entitlement == nil || sources.contains { $0.subscription == one.id }
         }
-        purchases = reasons.purchases.filter { one in !isAsked || sources.contains { $0.purchase == one.id } }
+        purchases = reasons.purchases.filter { one in
+            entitlement == nil || sources.contains { $0.purchase == one.id }
+        }
     }
-}
 
-extension CustomerExplanation {
     /// Explains the entitlements of a customer from a ledger, without asking Apple.
     package init(
         in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
         at time: Instant? = nil
     ) async throws {
-        let reasons = try await ledger.customers.reasons(
-            app: bundleID, customer: customer, at: time, reading: .present)
-        self.init(reasons, entitlement: entitlement)
+        self.init(
+            try await ledger.customers.reasons(app: bundleID, customer: customer, at: time, reading: .present),
+            entitlement: entitlement)
     }
 }
 
@@ -84,9 +81,10 @@ extension SubscriptionReasons {
     /// Returns the fields that decided, in the order they were examined.
     package func steps(of verdict: Verdict) -> [CustomerExplanation.Step] {
         verdict.because.filter { !$0.path.isEmpty }.map { ground in
-            let path = ground.observed?.path ?? ground.path
+            let observed = Observation.split(ground.path)
+            let path = observed?.path ?? ground.path
             return CustomerExplanation.Step(
-                rule: ground.rule, observation: ground.observed.flatMap { observations[$0.id] }, path: path,
+                rule: ground.rule, observation: observed.flatMap { observations[$0.id] }, path: path,
                 value: ground.value, sentence: sentence(of: path, ground.value))
         }
     }
@@ -109,18 +107,12 @@ extension SubscriptionState {
 }
 
 extension PurchaseReasons {
-    /// Returns whether Apple had revoked the purchase at an instant.
-    func isRevoked(at instant: Instant) -> Bool {
-        state.revokedAt.map { $0 <= instant } ?? false
-    }
-
     /// Returns the fields that decided.
     package func steps(at instant: Instant) -> [CustomerExplanation.Step] {
+        let isRevoked = state.revokedAt.map { $0 <= instant } ?? false
         let revoked = state.facts.isShared ? Rule.familyRevoked.rawValue : "purchase_refunded"
-        let rule = isRevoked(at: instant) ? revoked : "purchased"
-        let revocation = state.revokedAt.map {
-            step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0)
-        }
+        let rule = isRevoked ? revoked : "purchased"
+        let revocation = state.revokedAt.map { step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0) }
         let field = state.facts.terms.value.isOriginal ? "original_purchase_date_ms" : "purchase_date_ms"
         return [step(rule, state.facts.terms.origin, field, state.purchasedAt)]
             + [revocation].compactMap(\.self)
@@ -129,11 +121,12 @@ extension PurchaseReasons {
     private func step(
         _ rule: String, _ origin: FactOrigin, _ field: String, _ instant: Instant
     ) -> CustomerExplanation.Step {
-        let row = origin.observed?.path ?? origin.path
+        let observed = Observation.split(origin.path)
+        let row = observed?.path ?? origin.path
         let path = row.isEmpty ? field : "\(row).\(field)"
         let value = String(instant.milliseconds)
         return CustomerExplanation.Step(
-            rule: rule, observation: origin.observed.flatMap { observations[$0.id] }, path: path, value: value,
+            rule: rule, observation: observed.flatMap { observations[$0.id] }, path: path, value: value,
             sentence: FieldSentence.of(path, value))
     }
 }
@@ -160,7 +153,6 @@ extension CustomerExplanation {
         package var says: String { conclusion + (rule.map { " (The rule: \($0).)" } ?? "") }
     }
 
-    /// The subscriptions, then the purchases.
     package var things: [Thing] { subscriptions.map(thing(of:)) + purchases.map(thing(of:)) }
 
     package func thing(of one: SubscriptionReasons) -> Thing {
@@ -169,8 +161,7 @@ extension CustomerExplanation {
             title:
                 "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(one.environment.rawValue)",
             conclusion: one.conclusion(of: verdict), rule: one.rule(of: verdict),
-            paid: state.sale.words.map { "Paid: \($0)." },
-            steps: one.steps(of: verdict), gap: one.gap,
+            paid: state.sale.words.map { "Paid: \($0)." }, steps: one.steps(of: verdict), gap: one.gap,
             owner: one.ownership.sentence(for: reasons.customer, accountToken: state.facts.appAccountToken),
             expected: next(of: one, verdict),
             clocks: "Known as of Apple's clock \(state.asOf.iso8601); the last answer came at \(one.checkedAt.iso8601)."
@@ -204,18 +195,13 @@ extension CustomerExplanation {
         }
         guard rights.isEmpty else {
             let granted = rights.filter(\.winner.granted).map(\.name)
-            return [
-                granted.isEmpty ? "The customer may use nothing." : "The customer may use \(list(granted))."
-            ]
+            return [granted.isEmpty ? "The customer may use nothing." : "The customer may use \(list(granted))."]
         }
         if reasons.receipts.isEmpty { return ["There is no receipt of this customer, so there is nothing to use."] }
         if reasons.receipts.allSatisfy({ $0.verifiedAt == nil }) {
             return ["Apple has not vouched for any receipt of this customer yet, so there is nothing to use."]
         }
-        if let entitlement {
-            return ["Nothing the customer owned at that moment gives, or ever gave, \(entitlement)."]
-        }
-        return ["Nothing the customer owned at that moment gives, or ever gave, any entitlement."]
+        return ["Nothing the customer owned at that moment gives, or ever gave, \(entitlement ?? "any entitlement")."]
     }
 
     private func list(_ names: [String]) -> String {
@@ -242,8 +228,7 @@ extension CustomerExplanation {
     /// Returns the name of a source in the words of a reader.
     private func name(of source: Reasons.Source) -> String {
         if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
-            return
-                "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"
+            return "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"
         }
         if let id = source.purchase, let one = reasons.purchases.first(where: { $0.id == id }) {
             return "purchase \(one.state.transactionID) (\(product(of: source)))"

@@ -12,9 +12,7 @@ package struct CustomerFilter: Sendable, Hashable {
     package var spentMilliunits: Int64?
 
     package init(state: State? = nil, product: String? = nil, spentMilliunits: Int64? = nil) {
-        self.state = state
-        self.product = product
-        self.spentMilliunits = spentMilliunits
+        (self.state, self.product, self.spentMilliunits) = (state, product, spentMilliunits)
     }
 }
 
@@ -29,7 +27,6 @@ package struct CustomerSummary: Sendable, Hashable {
 
     /// The operator's own id.
     package let customer: String
-    /// When the customer was created.
     package let createdAt: Instant
     /// The states of the customer's subscriptions, those with access first.
     package let states: [String]
@@ -41,6 +38,15 @@ package struct CustomerSummary: Sendable, Hashable {
     package let expiresAt: Instant?
     /// What the customer spent less refunds, by the summaries, the most first.
     package let spent: [Amount]
+
+    init(row: Row) throws {
+        customer = try row.text("name")
+        createdAt = try row.instant("created_at")
+        (states, reasons) = (try row.texts("states"), try row.texts("reasons"))
+        products = try row.texts("products")
+        expiresAt = try row.instantIfPresent("expires_at")
+        spent = zip(try row.texts("currencies"), try row.int8s("amounts")).map(Amount.init(currency:milliunits:))
+    }
 }
 
 /// A page of the list of customers.
@@ -74,8 +80,7 @@ extension LedgerAdmin {
 
     /// Returns Apple's answers with these numbers as they came, at most `answersMax`.
     package func bodies(of observations: Set<Int64>) async throws -> [Int64: [UInt8]] {
-        let rows = try await query(
-            Queries.readAnswerBodies, [.int8s(observations.sorted()), .int4(Self.bodiesMax)])
+        let rows = try await query(Queries.readAnswerBodies, [.int8s(observations.sorted()), .int4(Self.bodiesMax)])
         return Dictionary(try rows.map { (try $0.int8("observation_id"), try $0.bytea("body")) }) { first, _ in first }
     }
 
@@ -83,34 +88,20 @@ extension LedgerAdmin {
     private static let bodiesMax: Int32 = 10
 }
 
-extension CustomerSummary {
-    fileprivate init(row: Row) throws {
-        customer = try row.text("name")
-        createdAt = try row.instant("created_at")
-        (states, reasons) = (try row.texts("states"), try row.texts("reasons"))
-        products = try row.texts("products")
-        expiresAt = try row.instantIfPresent("expires_at")
-        spent = zip(try row.texts("currencies"), try row.int8s("amounts")).map(Amount.init(currency:milliunits:))
-    }
-}
-
 /// A customer found by a search.
 package struct FoundCustomer: Sendable, Hashable {
     package let bundleID: BundleID
     /// The operator's own id.
     package let customer: String
-    /// The time when the customer was created.
     package let createdAt: Instant
 }
 
 extension LedgerAdmin {
-    /// Returns customers whose id begins with `text`, who have a transaction with that id, or who sent the receipt with
-    /// that number; at most `limit`.
+    /// Returns at most `limit` customers whose id begins with `text`, or who have such a transaction or receipt.
     package func search(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
-            Queries.searchCustomers,
-            [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
+            Queries.searchCustomers, [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
         ).map { row in
             FoundCustomer(
                 bundleID: BundleID(try row.text("bundle_id")), customer: try row.text("name"),
@@ -126,7 +117,6 @@ package struct RecordedSpan: Sendable {
     package let productID: ProductID
     /// The state, in the words of the schema `perennial`.
     package let state: String
-    /// The reason for that state.
     package let reason: String?
     /// Whether it gives access.
     package let entitled: Bool
@@ -140,7 +130,6 @@ package struct RecordedSpan: Sendable {
 
 /// A change, as the feed reports it.
 package struct RecordedEvent: Sendable {
-    /// The kind of the event.
     package let kind: String
     /// The subscription or purchase.
     package let originalTransactionID: OriginalTransactionID
@@ -154,9 +143,9 @@ package struct RecordedEvent: Sendable {
 extension LedgerAdmin {
     /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
     package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedSpan] {
-        let rows = try await query(
-            Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
-        return try rows.map { row in
+        try await query(
+            Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
+        ).map { row in
             RecordedSpan(
                 originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
                 productID: ProductID(try row.text("product_id")), state: try row.text("state"),
@@ -168,9 +157,9 @@ extension LedgerAdmin {
 
     /// Returns the events of everything a customer owns, newest first, at most `limit`.
     package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedEvent] {
-        let rows = try await query(
-            Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
-        return try rows.map { row in
+        try await query(
+            Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
+        ).map { row in
             RecordedEvent(
                 kind: try row.text("kind"),
                 originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
@@ -184,7 +173,6 @@ extension LedgerAdmin {
 package struct RecordedAnswer: Sendable {
     /// The observation's number.
     package let observation: Int64
-    /// The outcome of the answer.
     package let outcome: String
     /// Apple's status; nil when the answer had none.
     package let status: Int32?

@@ -4,9 +4,7 @@ package import Subscriptions
 
 /// Everything that one customer has, as known now.
 package struct CustomerRecord: Sendable {
-    /// The subscriptions that the customer owns.
     package let subscriptions: [OwnedSubscription]
-    /// The one-time purchases that the customer owns.
     package let purchases: [OwnedPurchase]
     /// What acknowledged deliveries of consumables gave, less what they took back.
     package let balances: [PurchaseHistory.Balance]
@@ -25,7 +23,6 @@ package struct CustomerRecord: Sendable {
 
 /// A subscription in its owner's record; the words are those of `perennial.subscription_now`.
 package struct OwnedSubscription: Sendable {
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// Apple's id of it.
     package let id: OriginalTransactionID
@@ -33,9 +30,7 @@ package struct OwnedSubscription: Sendable {
     package let group: String?
     /// The product of the running or last period.
     package let productID: ProductID
-    /// Its state now.
     package let state: String
-    /// The reason for that state.
     package let reason: String?
     /// Whether it gives access now.
     package let entitled: Bool
@@ -45,7 +40,6 @@ package struct OwnedSubscription: Sendable {
     package let entitledUntil: Instant?
     /// Whether the customer wants it to renew; nil when Apple does not say.
     package let willRenew: Bool?
-    /// The product it will renew to.
     package let renewsTo: ProductID?
     /// Trial, offers and the like, sorted.
     package let flags: [String]
@@ -61,68 +55,7 @@ package struct OwnedSubscription: Sendable {
     package let asOf: Instant?
     /// When the last verified answer came.
     package let checkedAt: Instant?
-}
 
-/// A one-time purchase in its owner's record.
-package struct OwnedPurchase: Sendable {
-    /// Apple's environment.
-    package let environment: StoreEnvironment
-    /// Apple's id of the transaction.
-    package let transactionID: String
-    /// Apple's id of the first transaction of the purchase.
-    package let originalTransactionID: OriginalTransactionID
-    package let productID: ProductID
-    package let quantity: Int
-    package let purchasedAt: Instant
-    /// When it was refunded.
-    package let revokedAt: Instant?
-}
-
-/// One span of a subscription's timeline.
-package struct TimelineSpan: Sendable {
-    /// Apple's environment.
-    package let environment: StoreEnvironment
-    /// The subscription.
-    package let id: OriginalTransactionID
-    /// When it begins; nil when it has no beginning.
-    package let from: Instant?
-    /// When it ends; nil when it has no end.
-    package let until: Instant?
-    /// The state during the span.
-    package let state: String
-    /// The reason for that state.
-    package let reason: String?
-    /// Whether it gives access.
-    package let entitled: Bool
-    package let productID: ProductID
-    /// The end of the outage allowance: until when access goes on after its end if Apple cannot be asked; nil without
-    /// one.
-    package let allowedUntil: Instant?
-}
-
-extension LedgerCustomers {
-    /// Returns everything that a customer has; an unknown customer has nothing.
-    package func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
-        let whose: [Parameter] = [.text(bundleID.text), .text(customer)]
-        async let subscriptions = reads.query(
-            Queries.customerSubscriptions, whose + [.int4(CustomerRecord.thingsMax)])
-        async let purchases = reads.query(
-            Queries.customerPurchases, whose + [.int4(CustomerRecord.thingsMax)])
-        async let spans = reads.query(Queries.customerTimeline, whose + [.int4(CustomerRecord.spansMax)])
-        async let balances = reads.query(Queries.customerBalances, whose)
-        async let unverified = reads.query(Queries.customerUnverified, whose)
-        let waiting = try await unverified.first
-        return CustomerRecord(
-            subscriptions: try await subscriptions.map(OwnedSubscription.init(row:)),
-            purchases: try await purchases.map(OwnedPurchase.init(row:)),
-            balances: try await balances.map(PurchaseHistory.Balance.init(row:)),
-            timeline: try await spans.map(TimelineSpan.init(row:)),
-            unverifiedReceipts: try waiting?.int8("receipts") ?? 0,
-            provisionalUntil: try waiting?.instantIfPresent("provisional_until"))
-    }
-}
-
-extension OwnedSubscription {
     init(row: Row) throws {
         environment = try row.word("environment")
         id = OriginalTransactionID(try row.text("original_transaction_id"))
@@ -148,8 +81,19 @@ extension OwnedSubscription {
     }
 }
 
-extension OwnedPurchase {
-    fileprivate init(row: Row) throws {
+/// A one-time purchase in its owner's record.
+package struct OwnedPurchase: Sendable {
+    package let environment: StoreEnvironment
+    package let transactionID: String
+    /// Apple's id of the first transaction of the purchase.
+    package let originalTransactionID: OriginalTransactionID
+    package let productID: ProductID
+    package let quantity: Int
+    package let purchasedAt: Instant
+    /// When it was refunded.
+    package let revokedAt: Instant?
+
+    init(row: Row) throws {
         environment = try row.word("environment")
         transactionID = try row.text("transaction_id")
         originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
@@ -160,8 +104,24 @@ extension OwnedPurchase {
     }
 }
 
-extension TimelineSpan {
-    fileprivate init(row: Row) throws {
+/// One span of a subscription's timeline.
+package struct TimelineSpan: Sendable {
+    package let environment: StoreEnvironment
+    /// The subscription.
+    package let id: OriginalTransactionID
+    /// When it begins; nil when it has no beginning.
+    package let from: Instant?
+    /// When it ends; nil when it has no end.
+    package let until: Instant?
+    package let state: String
+    package let reason: String?
+    /// Whether it gives access.
+    package let entitled: Bool
+    package let productID: ProductID
+    /// Until when access goes on after its end if Apple cannot be asked; nil without such an outage allowance.
+    package let allowedUntil: Instant?
+
+    init(row: Row) throws {
         environment = try row.word("environment")
         id = OriginalTransactionID(try row.text("original_transaction_id"))
         from = try row.instantIfPresent("valid_from")
@@ -174,6 +134,27 @@ extension TimelineSpan {
     }
 }
 
+extension LedgerCustomers {
+    /// Returns everything that a customer has; an unknown customer has nothing.
+    package func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
+        let whose: [Parameter] = [.text(bundleID.text), .text(customer)]
+        let limit = [Parameter.int4(CustomerRecord.thingsMax)]
+        async let subscriptions = reads.query(Queries.customerSubscriptions, whose + limit)
+        async let purchases = reads.query(Queries.customerPurchases, whose + limit)
+        async let spans = reads.query(Queries.customerTimeline, whose + [.int4(CustomerRecord.spansMax)])
+        async let balances = reads.query(Queries.customerBalances, whose)
+        async let unverified = reads.query(Queries.customerUnverified, whose)
+        let waiting = try await unverified.first
+        return CustomerRecord(
+            subscriptions: try await subscriptions.map(OwnedSubscription.init(row:)),
+            purchases: try await purchases.map(OwnedPurchase.init(row:)),
+            balances: try await balances.map(PurchaseHistory.Balance.init(row:)),
+            timeline: try await spans.map(TimelineSpan.init(row:)),
+            unverifiedReceipts: try waiting?.int8("receipts") ?? 0,
+            provisionalUntil: try waiting?.instantIfPresent("provisional_until"))
+    }
+}
+
 /// What a customer ordered, and what was delivered.
 package struct PurchaseHistory: Sendable, Hashable {
     /// An order with the price that the customer was shown, and its log.
@@ -181,7 +162,6 @@ package struct PurchaseHistory: Sendable, Hashable {
         package let order: Order
         /// The price that the customer was shown, in thousandths of the currency's unit.
         package let priceMilliunits: Int64?
-        /// The currency of that price.
         package let currency: String?
         /// The order's changes, newest first.
         package let changes: [Change]
@@ -195,15 +175,20 @@ package struct PurchaseHistory: Sendable, Hashable {
         package let cause: String
         /// What the device reported with it, such as an error code of StoreKit.
         package let code: String?
-        /// When it happened.
         package let at: Instant
+
+        init(row: Row) throws {
+            state = try row.word("state")
+            cause = try row.text("cause")
+            code = try row.textIfPresent("code")
+            at = try row.instant("changed_at")
+        }
     }
 
     /// What acknowledged deliveries gave of a credit, less what they took back.
     package struct Balance: Sendable, Hashable {
         /// What consumables add to.
         package let credit: String
-        /// Apple's environment.
         package let environment: StoreEnvironment
         package let units: Int64
     }
@@ -218,25 +203,7 @@ package struct PurchaseHistory: Sendable, Hashable {
     package let hasMoreDeliveries: Bool
     /// The balances by environment and credit.
     package let balances: [Balance]
-}
 
-extension LedgerCustomers {
-    /// Returns what a customer ordered and what was delivered, by any of the customer's names: the newest `limit` orders,
-    /// changes of each and deliveries. An unknown customer has nothing; throws `notFound` for an unknown app.
-    package func purchaseHistory(
-        of customer: String, in bundleID: BundleID, limit: Int32
-    ) async throws -> PurchaseHistory {
-        let app = try await ledger.apps.app(bundleID)
-        return try await database.transaction { transaction in
-            try transaction.query(Queries.holdSnapshot)
-            let people = try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([customer])])
-            return try PurchaseHistory(
-                of: people.map { try $0.int8("customer_id") }, limit: limit, in: transaction)
-        }
-    }
-}
-
-extension PurchaseHistory {
     /// Reads the newest `limit` orders, changes of each and deliveries of customers.
     init(of customers: [Int64], limit: Int32, in transaction: Transaction) throws {
         // One more of each shows whether there are more.
@@ -261,12 +228,18 @@ extension PurchaseHistory {
     }
 }
 
-extension PurchaseHistory.Change {
-    fileprivate init(row: Row) throws {
-        state = try row.word("state")
-        cause = try row.text("cause")
-        code = try row.textIfPresent("code")
-        at = try row.instant("changed_at")
+extension LedgerCustomers {
+    /// Returns what a customer ordered and what was delivered, by any of the customer's names: the newest `limit` orders,
+    /// changes of each and deliveries. An unknown customer has nothing; throws `notFound` for an unknown app.
+    package func purchaseHistory(
+        of customer: String, in bundleID: BundleID, limit: Int32
+    ) async throws -> PurchaseHistory {
+        let app = try await ledger.apps.app(bundleID)
+        return try await database.transaction { transaction in
+            try transaction.query(Queries.holdSnapshot)
+            let people = try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([customer])])
+            return try PurchaseHistory(of: people.map { try $0.int8("customer_id") }, limit: limit, in: transaction)
+        }
     }
 }
 

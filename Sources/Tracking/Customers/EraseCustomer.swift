@@ -19,12 +19,11 @@ extension LedgerCustomers {
     ///
     /// It deletes the receipts that no other customer uploaded, with Apple's answers about them, and the uploads,
     /// provisional data from imports, account tokens and reasons of manual decisions about the customer. Of orders it
-    /// deletes the price shown, the device, the key and what devices reported; those that are open, or paid and not
-    /// delivered, are cancelled, and due deliveries skipped. The reason of the erasure stays, and so do periods, prices and
-    /// events. What the customer sends later belongs to a new customer.
+    /// deletes the price shown, the device, the key and what devices reported; it cancels those that are open, or paid and
+    /// not delivered, and skips due deliveries. The reason of the erasure, periods, prices and events stay. What the customer
+    /// sends later belongs to a new customer.
     ///
-    /// Throws `notFound` for an unknown app or customer, `busy` while Apple is being asked about one of the customer's
-    /// receipts.
+    /// Throws `notFound` for an unknown app or customer, `busy` while Apple is asked about one of the customer's receipts.
     package func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerErasure {
@@ -110,13 +109,10 @@ package struct CustomerExport: Sendable {
     package struct Ownership: Sendable, Hashable {
         /// Apple's id.
         package let originalTransactionID: OriginalTransactionID
-        /// Apple's environment.
         package let environment: StoreEnvironment
         /// Whether it is a subscription rather than a one-time purchase.
         package let isSubscription: Bool
-        /// The current product.
         package let productID: ProductID?
-        /// The current state.
         package let state: String?
         /// A subscription's expiry or a purchase's refund.
         package let endsAt: Instant?
@@ -128,6 +124,19 @@ package struct CustomerExport: Sendable {
         package let until: Instant?
         /// The name of the next owner.
         package let wentTo: String?
+
+        init(row: Row) throws {
+            originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+            environment = try row.word("environment")
+            isSubscription = try row.bool("is_subscription")
+            productID = try row.textIfPresent("product_id").map { ProductID($0) }
+            state = try row.textIfPresent("state")
+            endsAt = try row.instantIfPresent("ends_at")
+            cause = try row.wordIfPresent("cause")
+            since = try row.instantIfPresent("since")
+            until = try row.instantIfPresent("until")
+            wentTo = try row.textIfPresent("went_to")
+        }
     }
 
     /// The maximum number of receipts, ownerships, grants, orders, changes of each order and deliveries returned.
@@ -137,7 +146,6 @@ package struct CustomerExport: Sendable {
     package let name: String
     /// Other names that were merged into this one.
     package let otherNames: [String]
-    /// The customer's current entitlements.
     package let entitlements: [Entitlement]
     /// Current and former ownerships, newest first.
     package let ownerships: [Ownership]
@@ -171,25 +179,9 @@ extension LedgerCustomers {
                 ownerships: try transaction.query(Queries.readOwnerships, [ids, limit])
                     .map(CustomerExport.Ownership.init(row:)),
                 grants: try transaction.query(Queries.readManualGrants, [ids, limit]).map(ManualGrant.init(row:)),
-                receipts: try transaction.query(
-                    Queries.readStandings, [.int8(try head.int8("customer_id")), limit]
-                ).map(Reasons.ReceiptStanding.init(row:)),
+                receipts: try transaction.query(Queries.readStandings, [.int8(try head.int8("customer_id")), limit])
+                    .map(Reasons.ReceiptStanding.init(row:)),
                 purchases: try PurchaseHistory(of: customers, limit: CustomerExport.linesMax, in: transaction))
         }
-    }
-}
-
-extension CustomerExport.Ownership {
-    fileprivate init(row: Row) throws {
-        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
-        environment = try row.word("environment")
-        isSubscription = try row.bool("is_subscription")
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
-        state = try row.textIfPresent("state")
-        endsAt = try row.instantIfPresent("ends_at")
-        cause = try row.wordIfPresent("cause")
-        since = try row.instantIfPresent("since")
-        until = try row.instantIfPresent("until")
-        wentTo = try row.textIfPresent("went_to")
     }
 }

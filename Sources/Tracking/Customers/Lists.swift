@@ -16,13 +16,11 @@ package struct ListedCustomer: Sendable, Hashable {
 package struct ListedSubscription: Sendable {
     /// The customer who owns it; nil where none does.
     package let customer: String?
-    /// The subscription as it is now.
     package let subscription: OwnedSubscription
 }
 
 /// What a list of subscriptions is limited to; nil is no limit.
 package struct SubscriptionFilter: Sendable, Hashable {
-    /// Apple's environment.
     package var environment: StoreEnvironment?
     /// The state of now.
     package var state: State?
@@ -44,7 +42,6 @@ package struct SubscriptionListPage: Sendable {
 
 /// The place of a subscription in the list of an app.
 package struct SubscriptionPlace: Sendable, Hashable {
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// Apple's id of it; empty is before the first.
     package let id: String
@@ -52,11 +49,7 @@ package struct SubscriptionPlace: Sendable, Hashable {
     package init(_ environment: StoreEnvironment, _ id: String) { (self.environment, self.id) = (environment, id) }
 }
 
-extension OwnedSubscription {
-    /// Its place in the list of its app.
-    var place: SubscriptionPlace { SubscriptionPlace(environment, id.text) }
-}
-
+/// Lists of everything that an app has, page by page. Each page is found by index.
 extension LedgerCustomers {
     /// Returns whether an app has a customer with this id, or a name that was merged. Throws `notFound` for an unknown app.
     package func isKnown(_ customer: String, of bundleID: BundleID) async throws -> Bool {
@@ -64,18 +57,12 @@ extension LedgerCustomers {
         guard let row = found.first else { throw LedgerError(.notFound, "There is no app \(bundleID).") }
         return try row.int8IfPresent("customer_id") != nil
     }
-}
-
-/// Lists of everything that an app has, page by page. Each page is found by index.
-extension LedgerCustomers {
-    /// Returns the customers after a name whose names begin with `prefix`, in the order of their bytes, at most `limit`.
-    /// Erased customers are left out.
+    /// Returns at most `limit` customers whose names come after one and begin with `prefix`, by their bytes; no erased ones.
     package func list(
         of bundleID: BundleID, after: String = "", prefix: String = "", limit: Int
     ) async throws -> [ListedCustomer] {
         try await ledger.reads.query(
-            Queries.listCustomers,
-            [.text(bundleID.text), .text(after), .text(prefix), .int4(Int32(clamping: limit))]
+            Queries.listCustomers, [.text(bundleID.text), .text(after), .text(prefix), .int4(Int32(clamping: limit))]
         ).map { row in
             ListedCustomer(
                 name: try row.text("name"), mergedInto: try row.textIfPresent("merged_into"),
@@ -87,8 +74,7 @@ extension LedgerCustomers {
     private static let scannedMax: Int32 = 2_000
 
     /// Returns the subscriptions after a place, at most `limit`. For a state or a product it looks at no more than
-    /// `scannedMax`, so that a rare one costs no more than a page: such a page may be short, or empty, and still have a
-    /// next one.
+    /// `scannedMax`, so that a rare one costs no more than a page: such a page may be short and still have a next one.
     package func listSubscriptions(
         of bundleID: BundleID, _ filter: SubscriptionFilter, after: SubscriptionPlace?, limit: Int
     ) async throws -> SubscriptionListPage {
@@ -107,13 +93,10 @@ extension LedgerCustomers {
                 customer: try row.textIfPresent("customer"), subscription: try OwnedSubscription(row: row))
         }
         let lookedAt = try rows.first.flatMap { row in
-            try row.textIfPresent("last_id").map {
-                SubscriptionPlace(try row.word("last_environment"), $0)
-            }
+            try row.textIfPresent("last_id").map { SubscriptionPlace(try row.word("last_environment"), $0) }
         }
-        let isFull = found.count == Int(limit)
-        return SubscriptionListPage(
-            subscriptions: found, next: isFull ? found.last?.subscription.place : lookedAt)
+        let last = found.last.map { SubscriptionPlace($0.subscription.environment, $0.subscription.id.text) }
+        return SubscriptionListPage(subscriptions: found, next: found.count == Int(limit) ? last : lookedAt)
     }
 
     /// Returns the receipts before a receipt, of one customer or of all, newest first, at most `limit`.
@@ -121,17 +104,24 @@ extension LedgerCustomers {
         of bundleID: BundleID, customer: String?, before: Int64, limit: Int
     ) async throws -> [StoredReceipt] {
         try await ledger.reads.query(
-            Queries.listReceipts,
-            [.text(bundleID.text), .text(customer), .int8(before), .int4(Int32(clamping: limit))]
+            Queries.listReceipts, [.text(bundleID.text), .text(customer), .int8(before), .int4(Int32(clamping: limit))]
+        ).map(StoredReceipt.init(row:))
+    }
+
+    /// Returns stored receipts, newest first, of an app and a customer where given.
+    package func receipts(
+        app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
+    ) async throws -> [StoredReceipt] {
+        try await query(
+            Queries.findReceipts,
+            [.text(bundleID?.text), .text(customer), .int8(id?.number), .int4(Int32(clamping: limit))]
         ).map(StoredReceipt.init(row:))
     }
 }
 
 /// A stored receipt as `receipt list` and `receipt show` show it.
 package struct StoredReceipt: Sendable {
-    /// The receipt's key.
     package let id: ReceiptID
-    /// The receipt's app.
     package let bundleID: BundleID
     /// The customers who uploaded it.
     package let customers: [String]
@@ -147,7 +137,6 @@ package struct StoredReceipt: Sendable {
     package let outcome: String?
     /// Why the last answer was not verified, or what was odd about it.
     package let reason: String?
-    /// When it was first received.
     package let receivedAt: Instant
     /// When Apple was last asked.
     package let askedAt: Instant?
@@ -155,21 +144,7 @@ package struct StoredReceipt: Sendable {
     package let verifiedAt: Instant?
     /// When Apple will be asked again; nil when the receipt needs no more checks.
     package let nextCheckAt: Instant?
-}
 
-extension LedgerCustomers {
-    /// Returns stored receipts, newest first, of an app and a customer where given.
-    package func receipts(
-        app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
-    ) async throws -> [StoredReceipt] {
-        let rows = try await query(
-            Queries.findReceipts,
-            [.text(bundleID?.text), .text(customer), .int8(id?.number), .int4(Int32(clamping: limit))])
-        return try rows.map(StoredReceipt.init(row:))
-    }
-}
-
-extension StoredReceipt {
     init(row: Row) throws {
         id = ReceiptID(try row.int8("receipt_id"))
         bundleID = BundleID(try row.text("bundle_id"))

@@ -29,15 +29,14 @@ struct LockedCustomers {
         return names.first { $0.customer == known.head }
     }
 
-    func names(of head: CustomerID) -> [Name] { names.filter { $0.head == head } }
-
     /// Locks the customers behind the names; throws `busy` when their data changes meanwhile.
     init(named texts: [String], appID: Int32, in transaction: Transaction) throws {
         let found = try Self.find(texts, appID: appID, in: transaction)
         let ids = Parameter.int8s(found.map(\.customer.number))
         let uploaded = try UploadedReceipts(of: ids, in: transaction)
-        let pollers = try LockedPollers(
-            uploaded.all, and: FoundPollers(polledBySole: uploaded, in: transaction), in: transaction)
+        // What only these customers' receipts poll, with the receipts that would take over if these were removed.
+        let question = FoundPollers.Question(polledBy: uploaded.sole, unable: uploaded.sole)
+        let pollers = try LockedPollers(uploaded.all, and: FoundPollers(question, in: transaction), in: transaction)
         try pollers.foldClocks(in: transaction)
         isBeingAsked = uploaded.all.contains { pollers.schedules[$0]?.isLeased ?? false }
         soleReceipts = uploaded.sole.map(\.number)
@@ -82,26 +81,11 @@ private struct UploadedReceipts: Equatable {
     }
 }
 
-extension FoundPollers {
-    /// Finds what only these customers' receipts poll, with the receipts that would take over if these were removed.
-    fileprivate init(polledBySole uploaded: UploadedReceipts, in transaction: Transaction) throws {
-        var question = Question()
-        (question.polledBy, question.unable) = (uploaded.sole, uploaded.sole)
-        try self.init(question, in: transaction)
-    }
-}
-
 extension SubscriptionDraft {
     /// Gives it to a customer, whatever the policy: a version of its own, with its event.
     mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
         guard let state, let change = ownership.give(to: customer, named: name, because: cause) else { return }
         note(change, of: state.timeline.span(at: state.asOf)?.productID ?? "")
-    }
-
-    /// Removes the owner: a version of its own, without an event.
-    fileprivate mutating func release() {
-        ownership.release()
-        version += 1
     }
 }
 
@@ -111,17 +95,10 @@ extension PurchaseDraft {
         guard state != nil, let change = ownership.give(to: customer, named: name, because: cause) else { return }
         note(change)
     }
-
-    /// Removes the owner: a version of its own, without an event.
-    fileprivate mutating func release() {
-        ownership.release()
-        version += 1
-    }
 }
 
 extension SettlementRun {
-    /// Gives the locked subscriptions and purchases to a customer: all of them, or only those that one of `owners`
-    /// owns.
+    /// Gives the locked subscriptions and purchases to a customer: all, or only those that one of `owners` owns.
     mutating func give(
         from owners: Set<CustomerID>? = nil, to customer: CustomerID, named name: String, because cause: OwnershipCause
     ) {
@@ -133,32 +110,16 @@ extension SettlementRun {
         }
     }
 
-    /// Gives some of the locked subscriptions and purchases to a customer, by the keys of their rows.
-    mutating func give(
-        subscriptions chosen: Set<Int64>, purchases bought: Set<Int64>, to customer: CustomerID, named name: String,
-        because cause: OwnershipCause
-    ) {
-        for (key, draft) in subscriptions where chosen.contains(draft.rowID) {
-            subscriptions[key]?.give(to: customer, named: name, because: cause)
-        }
-        for (key, draft) in purchases where bought.contains(draft.rowID) {
-            purchases[key]?.give(to: customer, named: name, because: cause)
-        }
-    }
-
-    /// Removes the owner from the locked subscriptions and purchases that one of `owners` owns.
+    /// Removes the owner from the locked subscriptions and purchases that one of `owners` owns: a version without an event.
     mutating func release(from owners: Set<CustomerID>) {
         for key in subscriptions.keys where isOwned(subscriptions[key]?.ownership, by: owners) {
-            subscriptions[key]?.release()
+            subscriptions[key]?.ownership.release()
+            subscriptions[key]?.version += 1
         }
         for key in purchases.keys where isOwned(purchases[key]?.ownership, by: owners) {
-            purchases[key]?.release()
+            purchases[key]?.ownership.release()
+            purchases[key]?.version += 1
         }
-    }
-
-    /// The owners of what is locked, before any change.
-    var owners: Set<CustomerID> {
-        Set((subscriptions.values.map(\.ownership) + purchases.values.map(\.ownership)).compactMap(\.owner?.customer))
     }
 
     /// Returns the number of locked subscriptions and purchases that one of `owners` owns.
@@ -180,9 +141,7 @@ extension SettlementRun {
     }
 
     /// Writes the versions of what changes its owner and nothing else.
-    func raiseVersions(
-        of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction
-    ) throws {
+    func raiseVersions(of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction) throws {
         guard !changed.isEmpty || !bought.isEmpty else { return }
         try transaction.query(
             Queries.raiseVersions,
@@ -201,10 +160,8 @@ extension SettlementRun {
 }
 
 extension LedgerCustomers {
-    /// Assigns a subscription or one-time purchase to a customer manually, for example to undo a transfer; returns how
-    /// many changed their owner. The customer need not exist.
-    ///
-    /// Throws `notFound` when the app is unknown or has nothing with this id.
+    /// Assigns a subscription or one-time purchase to a customer manually, who need not exist; returns how many changed
+    /// their owner. Throws `notFound` when the app is unknown or has nothing with this id.
     package func assign(
         _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> Int {
@@ -222,7 +179,8 @@ extension LedgerCustomers {
             guard let row = found.first else { throw LedgerError(.mismatch, "The customer was not stored.") }
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
             let owner = CustomerID(number: try row.int8("customer_id"))
-            let people = run.owners.union([owner])
+            let ownerships = run.subscriptions.values.map(\.ownership) + run.purchases.values.map(\.ownership)
+            let people = Set(ownerships.compactMap(\.owner?.customer)).union([owner])
             run.give(to: owner, named: try row.text("called"), because: .assignment)
             let affected = try run.lockAffectedCustomers(in: transaction)
             let things = try run.writeHandOver(in: transaction)

@@ -11,9 +11,8 @@ package struct ManualDecision: Sendable, Hashable {
     /// The maximum length of a reason, in characters.
     package static let reasonCharactersMax = 1000
 
-    /// The author of the decision.
     package let actor: String
-    /// The reason, in words for later readers.
+    /// For later readers, in words.
     package let reason: String
 
     /// Creates a decision; throws `invalid` when the author or the reason is missing, blank, too long or contains NUL.
@@ -40,33 +39,26 @@ package struct ManualDecision: Sendable, Hashable {
     }
 }
 
-/// A manual grant of an entitlement, for support, testers and compensation; independent of Apple and never counted in
-/// revenue.
+/// A manual grant of an entitlement, for support, testers and compensation; Apple's answers and revenue leave it out.
 package struct ManualGrant: Sendable, Hashable {
     /// The maximum length of an entitlement's name, in characters.
     package static let entitlementCharactersMax = 255
 
     package let entitlement: String
-    /// The start of the grant.
     package let since: Instant
     /// The end of the grant; nil if it has none.
     package let until: Instant?
-    /// The author of the grant.
     package let givenBy: String
-    /// The reason for the grant.
     package let reason: String
     /// The author of an early end; nil when there was none.
     package let endedBy: String?
-    /// The reason for the early end.
     package let endReason: String?
 
     /// Throws `invalid` unless the text can be an entitlement's name.
     package static func requireEntitlement(_ name: String) throws(LedgerError) {
         try ManualDecision.require(name, "The name of an entitlement", charactersMax: entitlementCharactersMax)
     }
-}
 
-extension ManualGrant {
     init(row: Row) throws {
         entitlement = try row.text("entitlement")
         since = try row.instant("since")
@@ -80,16 +72,13 @@ extension ManualGrant {
 
 /// The `Idempotency-Key` of a manual grant: a repetition within 24 hours gets the first answer, and grants nothing.
 package struct GrantRequest: Sendable, Hashable {
-    /// The longest key, in bytes.
-    package static let keyBytesMax = LedgerOrders.requestKeyBytesMax
-
-    /// The caller's key.
     let key: String
 
     /// Creates a request; throws `invalid` for an empty or too long key.
     package init(key: String) throws(LedgerError) {
-        guard (1...Self.keyBytesMax).contains(key.utf8.count), !key.unicodeScalars.contains("\0") else {
-            throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(Self.keyBytesMax) bytes.")
+        let bytesMax = LedgerOrders.requestKeyBytesMax
+        guard (1...bytesMax).contains(key.utf8.count), !key.unicodeScalars.contains("\0") else {
+            throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(bytesMax) bytes.")
         }
         self.key = key
     }
@@ -124,23 +113,12 @@ package struct GrantRequest: Sendable, Hashable {
         guard !noted.isEmpty else { throw Self.taken }
     }
 
-    private static let taken = LedgerError(
-        .exists, "This Idempotency-Key made another grant; use a key of its own.")
-}
-
-/// A manual grant as its giving is answered.
-package struct GivenGrant: Sendable, Hashable {
-    package let grant: ManualGrant
-    /// Whether this call gave it; otherwise an earlier call with the same key did.
-    package let isNew: Bool
+    private static let taken = LedgerError(.exists, "This Idempotency-Key made another grant; use a key of its own.")
 }
 
 extension LedgerCustomers {
-    /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end); creates an unknown
-    /// customer.
-    ///
-    /// The customer's running manual grant of the same entitlement ends now and is replaced. Throws `notFound` for an
-    /// unknown app, `invalid` for an end in the past.
+    /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end), in place of a running
+    /// one; creates an unknown customer. Throws `notFound` for an unknown app, `invalid` for an end in the past.
     package func grant(
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: ManualDecision
@@ -148,12 +126,12 @@ extension LedgerCustomers {
         try await give(entitlement, to: customer, of: bundleID, until: until, deciding: decision, asked: nil).grant
     }
 
-    /// Does the same once for each `Idempotency-Key`, where the request has one. Throws also `exists` for a key that
-    /// made another grant within 24 hours.
+    /// Does the same once for each `Idempotency-Key`. Returns also whether this call gave the grant and no earlier one with
+    /// the same key. Throws `exists` for a key that made another grant within 24 hours.
     package func give(
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: ManualDecision, asked request: GrantRequest?
-    ) async throws -> GivenGrant {
+    ) async throws -> (grant: ManualGrant, isNew: Bool) {
         try ManualGrant.requireEntitlement(entitlement)
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
@@ -161,7 +139,7 @@ extension LedgerCustomers {
         return try await database.transaction { transaction in
             let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
             let known = try request?.known(digest, app: app.id, at: grants.recordedMicroseconds, in: transaction)
-            if let known { return GivenGrant(grant: known, isNew: false) }
+            if let known { return (known, false) }
             guard until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else {
                 throw LedgerError(.invalid, "A manual grant ends in the future; give a later instant.")
             }
@@ -171,13 +149,11 @@ extension LedgerCustomers {
             try grants.storeEntitlements(because: .grant, in: transaction)
             try ledger.audit(
                 .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
-            return GivenGrant(grant: given, isNew: true)
+            return (given, true)
         }
     }
 
-    /// Ends a customer's manual grant of an entitlement now; queries about the time before still find it.
-    ///
-    /// Throws `notFound` when no such grant is running.
+    /// Ends a customer's manual grant of an entitlement now; throws `notFound` when none is running.
     package func revokeGrant(
         of entitlement: String, from customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> ManualGrant {
@@ -185,12 +161,13 @@ extension LedgerCustomers {
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
-            let nothing = LedgerError(
-                .notFound, "The customer has no running manual grant of \(entitlement); see `perennial customer show`."
-            )
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
-            else { throw nothing }
+            else {
+                throw LedgerError(
+                    .notFound,
+                    "The customer has no running manual grant of \(entitlement); see `perennial customer show`.")
+            }
             try grants.storeEntitlements(because: .revocation, in: transaction)
             try ledger.audit(
                 .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
@@ -221,7 +198,6 @@ struct ManualGrants {
         self = grants
     }
 
-    /// Locks a customer.
     init(locking customer: CustomerID, in transaction: Transaction) throws {
         self.customer = customer
         try transaction.query(Queries.lockGrantee, [.int8(customer.number)])

@@ -13,11 +13,10 @@ package struct CustomerMerge: Sendable, Hashable {
 }
 
 extension LedgerCustomers {
-    /// Merges one customer into another from now on: ownerships, uploads and manual grants move.
+    /// Merges one customer, such as an anonymous one, into another: ownerships, uploads and manual grants move.
     ///
-    /// For anonymous customers who are identified later. From now on, a query for the old name returns the answer for
-    /// the new one, and uploads under the old name belong to the new one. Answers about the time before stay the same.
-    /// A repeated merge does nothing.
+    /// From now on, a query for the old name returns the answer for the new one, and uploads under the old name belong to
+    /// the new one. Answers about the time before stay the same. A repeated merge does nothing.
     ///
     /// Throws `invalid` for equal names, `notFound` when the app or the first name is unknown, `exists` when the first
     /// name already belongs to a third customer.
@@ -35,20 +34,17 @@ extension LedgerCustomers {
             try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
             var people = try LockedCustomers(named: [from, into], appID: app.id, in: transaction)
             let merge = try people.merge(from, into: into, in: transaction)
-            if !merge.wasMerged {
-                try ledger.audit(
-                    .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
-                    decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
-            }
+            guard !merge.wasMerged else { return merge }
+            try ledger.audit(
+                .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
+                decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             return merge
         }
     }
 }
 
 extension LockedCustomers {
-    fileprivate mutating func merge(
-        _ from: String, into: String, in transaction: Transaction
-    ) throws -> CustomerMerge {
+    fileprivate mutating func merge(_ from: String, into: String, in transaction: Transaction) throws -> CustomerMerge {
         guard let old = head(of: from), let new = head(of: into) else {
             throw LedgerError(.mismatch, "The customers are not what they were; try again.")
         }
@@ -56,17 +52,17 @@ extension LockedCustomers {
         guard old.name == from else {
             throw LedgerError(.exists, "\(from) is a name of \(old.name); merge that one instead.")
         }
-        let merged = names(of: old.customer)
+        let merged = names.filter { $0.head == old.customer }.map(\.customer)
         let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
-        run.give(from: Set(merged.map(\.customer)), to: new.customer, named: new.name, because: .merge)
-        try run.moveDeliveries(from: Set(merged.map(\.customer)), to: new.customer, in: transaction)
+        run.give(from: Set(merged), to: new.customer, named: new.name, because: .merge)
+        try run.moveDeliveries(from: Set(merged), to: new.customer, in: transaction)
         let things = try run.writeHandOver(in: transaction)
         try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
         try moveGrants(from: old.customer, to: new.customer, in: transaction)
         try transaction.query(
             Queries.mergeNames,
             [
-                .int8s(merged.map(\.customer.number)), .int8(new.customer.number),
+                .int8s(merged.map(\.number)), .int8(new.customer.number),
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
@@ -82,8 +78,8 @@ extension LockedCustomers {
         let moved = try ManualGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
         let grants = try ManualGrants(locking: new, in: transaction)
         let running = try grants.running(in: transaction)
-        for grant in moved where !running.contains(where: { $0.gives(asMuchAs: grant) }) {
-            guard grant.until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else { continue }
+        for grant in moved
+        where grants.isRunning(grant) && !running.contains(where: { $0.gives(asMuchAs: grant) }) {
             try grants.end(grant.entitlement, deciding: merging, in: transaction)
             try grants.begin(
                 grant.entitlement, until: grant.until,
@@ -98,8 +94,11 @@ extension ManualGrants {
 
     fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
         try transaction.query(Queries.readManualGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
-            .map(ManualGrant.init(row:))
-            .filter { $0.until.map { $0.microseconds > recordedMicroseconds } ?? true }
+            .map(ManualGrant.init(row:)).filter(isRunning)
+    }
+
+    fileprivate func isRunning(_ grant: ManualGrant) -> Bool {
+        grant.until.map { $0.microseconds > recordedMicroseconds } ?? true
     }
 }
 
@@ -125,8 +124,7 @@ extension LedgerCustomers {
     ///
     /// These are the uploads, the subscriptions and the purchases, and the names that were merged into this one before, with
     /// theirs. What was uploaded under the name meanwhile stays with the other customer, except for what a token, a proof or an
-    /// order gives to the name; so do manual grants, and what was given meanwhile. Answers about the time between stay the same
-    /// for both names.
+    /// order gives to the name; so do manual grants, and what was given meanwhile. Answers about the time between stay the same.
     ///
     /// Throws `notFound` when the app or the name is unknown, `invalid` when the name is not merged.
     package func split(
@@ -155,12 +153,15 @@ extension LockedCustomers {
     fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
         let leaving = try transaction.query(Queries.readNamesUnder, [.int8(old.customer.number)])
             .map { try $0.int8("customer_id") }
-        let merged = try transaction.query(
-            Queries.readMergedContents, [.int8s(leaving), .int8(head.customer.number)])
-        run.give(
-            subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
-            purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
-            to: old.customer, named: old.name, because: .split)
+        let merged = try transaction.query(Queries.readMergedContents, [.int8s(leaving), .int8(head.customer.number)])
+        let subscribed = Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") })
+        let bought = Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") })
+        for (key, draft) in run.subscriptions where subscribed.contains(draft.rowID) {
+            run.subscriptions[key]?.give(to: old.customer, named: old.name, because: .split)
+        }
+        for (key, draft) in run.purchases where bought.contains(draft.rowID) {
+            run.purchases[key]?.give(to: old.customer, named: old.name, because: .split)
+        }
         let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         let staying = names.map(\.customer).filter { !leaving.contains($0.number) }
         try run.splitDeliveries(from: staying, to: old.customer, of: leaving, in: transaction)

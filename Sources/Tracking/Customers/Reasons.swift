@@ -21,9 +21,7 @@ package struct Reasons: Sendable {
     package let purchases: [PurchaseReasons]
     /// The customer's receipts, oldest first.
     package let receipts: [ReceiptStanding]
-}
 
-extension Reasons {
     /// One source of an entitlement, present or past.
     package struct Source: Sendable {
         package let entitlement: String
@@ -33,7 +31,6 @@ extension Reasons {
         package let until: Instant?
         /// The product that grants or granted it; nil for a manual grant.
         package let productID: ProductID?
-        /// Apple's environment.
         package let environment: StoreEnvironment
         /// When the last verified answer about it came; nil while it is provisional and for a manual grant.
         package let checkedAt: Instant?
@@ -41,12 +38,23 @@ extension Reasons {
         package let subscription: SubscriptionReasons.ID?
         /// The purchase behind it; nil for a subscription and while provisional.
         package let purchase: PurchaseReasons.ID?
-
         /// The manual grant; nil when it is none.
         package let manualGrant: ManualGrant?
 
         /// Whether it rests only on the operator's word with an upload, until Apple is asked.
         package var isProvisional: Bool { subscription == nil && purchase == nil && manualGrant == nil }
+
+        init(row: Row) throws {
+            entitlement = try row.text("entitlement")
+            granted = try row.bool("granted")
+            until = try row.instantIfPresent("until")
+            productID = try row.textIfPresent("product_id").map { ProductID($0) }
+            environment = try row.word("environment")
+            checkedAt = try row.instantIfPresent("checked_at")
+            subscription = try row.int8IfPresent("subscription_id").map(SubscriptionReasons.ID.init(rowID:))
+            purchase = try row.int8IfPresent("purchase_id").map(PurchaseReasons.ID.init(rowID:))
+            manualGrant = try row.textIfPresent("given_by").map { _ in try ManualGrant(row: row) }
+        }
     }
 
     /// The owner of a subscription or purchase, since when, and how they came to own it.
@@ -65,6 +73,16 @@ extension Reasons {
         package let wasPointedAt: Bool
         /// Whether the owner uploaded a receipt that holds it.
         package let hasSent: Bool
+
+        init(row: Row) throws {
+            owner = try row.textIfPresent("owner")
+            isCustomer = try row.bool("is_owner")
+            since = try row.instantIfPresent("owned_since")
+            cause = try row.wordIfPresent("owned_because")
+            let last = try row.textIfPresent("owned_by")
+            (wasTransferred, wasPointedAt) = (last == EventKind.ownershipTransferred.rawValue, last == "from_pointer")
+            hasSent = try row.bool("owner_sent")
+        }
     }
 
     /// The state of a receipt at Apple.
@@ -86,6 +104,18 @@ extension Reasons {
         package let rejectedSince: Instant?
         /// When Apple will be asked again; nil when it will not be.
         package let nextCheckAt: Instant?
+
+        init(row: Row) throws {
+            id = ReceiptID(try row.int8("receipt_id"))
+            receivedAt = try row.instant("received_at")
+            askedAt = try row.instantIfPresent("asked_at")
+            verifiedAt = try row.instantIfPresent("verified_at")
+            outcome = try row.textIfPresent("outcome")
+            reason = try row.textIfPresent("reason")
+            rejections = Int(try row.int2("rejections"))
+            rejectedSince = try row.instantIfPresent("rejected_since")
+            nextCheckAt = try row.instantIfPresent("due_at")
+        }
     }
 }
 
@@ -96,21 +126,17 @@ package struct SubscriptionReasons: Sendable {
         let rowID: Int64
     }
 
-    /// Identifies it among the customer's subscriptions.
     package let id: ID
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// The state; its paths lead into the observations unless there is a gap.
     package let state: SubscriptionState
     /// The state that the stored answers give, whatever is stored as the state; nil when no answer is stored.
     package let replayed: SubscriptionState?
-    /// The operator's tolerances.
     package let policy: Policy
     /// The observations about it, by number.
     package let observations: [Int64: Observation]
     /// Why its stored answers do not give its state, so that the stored state is shown instead; nil when they do.
     package let gap: String?
-    /// Its owner.
     package let ownership: Reasons.Ownership
     /// The end of the outage allowance that is in use at the instant asked about; nil when none is.
     package let allowedUntil: Instant?
@@ -129,9 +155,7 @@ package struct PurchaseReasons: Sendable {
         let rowID: Int64
     }
 
-    /// Identifies it among the customer's purchases.
     package let id: ID
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// The state; its paths lead into the observations unless there is a gap.
     package let state: PurchaseState
@@ -139,25 +163,13 @@ package struct PurchaseReasons: Sendable {
     package let observations: [Int64: Observation]
     /// Why its stored answers do not give its state, so that the stored state is shown instead; nil when they do.
     package let gap: String?
-    /// Its owner.
     package let ownership: Reasons.Ownership
-}
-
-extension FactOrigin {
-    /// The observation's number and the path within its body; nil for a fact whose observation is not known.
-    package var observed: (id: Int64, path: String)? { Observation.split(path) }
-}
-
-extension Ground {
-    /// The observation's number and the path within its body; nil for a ground whose observation is not known.
-    package var observed: (id: Int64, path: String)? { Observation.split(path) }
 }
 
 extension LedgerCustomers {
     /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.
     package func reasons(
-        app bundleID: BundleID, customer: String, at time: Instant? = nil,
-        reading read: EvidenceReader
+        app bundleID: BundleID, customer: String, at time: Instant? = nil, reading read: EvidenceReader
     ) async throws -> Reasons {
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
@@ -165,15 +177,14 @@ extension LedgerCustomers {
             let found = try transaction.query(
                 Queries.findCustomer, [.text(bundleID.text), .text(customer), .instant(time)])
             guard let row = found.first else { throw LedgerError(.notFound, "The app \(bundleID) is gone.") }
-            let reading = ReasonsReading(
-                app: app, at: try row.instant("at"), read: read)
             let id = try row.int8IfPresent("customer_id")
+            let reading = ReasonsReading(app: app, at: try row.instant("at"), read: read, transaction: transaction)
             return Reasons(
                 bundleID: bundleID, customer: customer, isKnown: id != nil, at: reading.at, now: try row.instant("now"),
-                sources: try id.map { try reading.sources(of: $0, in: transaction) } ?? [],
-                subscriptions: try id.map { try reading.subscriptions(of: $0, in: transaction) } ?? [],
-                purchases: try id.map { try reading.purchases(of: $0, in: transaction) } ?? [],
-                receipts: try id.map { try reading.receipts(of: $0, in: transaction) } ?? [])
+                sources: try id.map(reading.sources(of:)) ?? [],
+                subscriptions: try id.map(reading.subscriptions(of:)) ?? [],
+                purchases: try id.map(reading.purchases(of:)) ?? [],
+                receipts: try id.map(reading.receipts(of:)) ?? [])
         }
     }
 }
@@ -182,22 +193,23 @@ extension LedgerCustomers {
 private struct ReasonsReading {
     /// The most receipts, the most subscriptions and the most purchases of one customer that are read.
     static let thingsMax: Int32 = 200
+    private static let difference = "What is stored is not what the answers say; run `perennial rebuild --verify`."
 
     let app: App
     let at: Instant
     let read: EvidenceReader
+    let transaction: Transaction
 
-    func sources(of customer: Int64, in transaction: Transaction) throws -> [Reasons.Source] {
-        try transaction.query(Queries.readSources, [.int8(customer), .instant(at)])
-            .map(Reasons.Source.init(row:))
+    func sources(of customer: Int64) throws -> [Reasons.Source] {
+        try transaction.query(Queries.readSources, [.int8(customer), .instant(at)]).map(Reasons.Source.init(row:))
     }
 
-    func receipts(of customer: Int64, in transaction: Transaction) throws -> [Reasons.ReceiptStanding] {
+    func receipts(of customer: Int64) throws -> [Reasons.ReceiptStanding] {
         try transaction.query(Queries.readStandings, [.int8(customer), .int4(Self.thingsMax)])
             .map(Reasons.ReceiptStanding.init(row:))
     }
 
-    func subscriptions(of customer: Int64, in transaction: Transaction) throws -> [SubscriptionReasons] {
+    func subscriptions(of customer: Int64) throws -> [SubscriptionReasons] {
         let rows = try transaction.query(Queries.readHoldings, [.int8(customer), .int4(Self.thingsMax)])
         let loaded = try LoadedSubscriptions(
             rows, of: [app.id: app], recordedMicroseconds: 0, lockingOwners: false, in: transaction)
@@ -209,78 +221,31 @@ private struct ReasonsReading {
             let replayed = replay.state(of: draft.replayed, policy: policy)
             // A manual correction, or a fact from answers that are gone, is explained as it is stored.
             let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
-            let gap =
-                replay.gap(of: draft.replayed)
-                ?? (isReplayed ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
+            let gap = replay.gap(of: draft.replayed) ?? (isReplayed ? nil : Self.difference)
             return SubscriptionReasons(
                 id: SubscriptionReasons.ID(rowID: draft.rowID), environment: draft.key.environment,
                 state: gap == nil ? replayed ?? stored : stored, replayed: replayed, policy: policy,
-                observations: replay.observations,
-                gap: gap, ownership: try Reasons.Ownership(row: row),
+                observations: replay.observations, gap: gap, ownership: try Reasons.Ownership(row: row),
                 allowedUntil: draft.storedSpans.first { $0.isInOutageAllowance(at: at) }?.allowedUntil,
                 checkedAt: try row.instant("checked_at"), polledBy: draft.polling.storedPoller,
                 nextCheckAt: try row.instantIfPresent("due_at"))
         }
     }
 
-    func purchases(of customer: Int64, in transaction: Transaction) throws -> [PurchaseReasons] {
+    func purchases(of customer: Int64) throws -> [PurchaseReasons] {
         let rows = try transaction.query(Queries.readBought, [.int8(customer), .int4(Self.thingsMax)])
-        let drafts = try LoadedPurchases(
-            rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction
-        ).drafts
+        let loaded = try LoadedPurchases(rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction)
+        let drafts = Dictionary(loaded.drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
-        let byID = Dictionary(drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
         return try rows.compactMap { row in
-            guard let draft = byID[try row.int8("purchase_id")], let stored = draft.stored else { return nil }
+            guard let draft = drafts[try row.int8("purchase_id")], let stored = draft.stored else { return nil }
             let replayed = replay.state(of: draft.key, policy: app.policy(for: draft.key.environment))
             let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
-            let gap =
-                replay.gap(of: draft.replayed)
-                ?? (isReplayed ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
+            let gap = replay.gap(of: draft.replayed) ?? (isReplayed ? nil : Self.difference)
             return PurchaseReasons(
                 id: PurchaseReasons.ID(rowID: draft.rowID), environment: draft.key.environment,
                 state: gap == nil ? replayed ?? stored : stored, observations: replay.observations, gap: gap,
                 ownership: try Reasons.Ownership(row: row))
         }
-    }
-}
-
-extension Reasons.Source {
-    fileprivate init(row: Row) throws {
-        entitlement = try row.text("entitlement")
-        granted = try row.bool("granted")
-        until = try row.instantIfPresent("until")
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
-        environment = try row.word("environment")
-        checkedAt = try row.instantIfPresent("checked_at")
-        subscription = try row.int8IfPresent("subscription_id").map(SubscriptionReasons.ID.init(rowID:))
-        purchase = try row.int8IfPresent("purchase_id").map(PurchaseReasons.ID.init(rowID:))
-        manualGrant = try row.textIfPresent("given_by").map { _ in try ManualGrant(row: row) }
-    }
-}
-
-extension Reasons.Ownership {
-    fileprivate init(row: Row) throws {
-        owner = try row.textIfPresent("owner")
-        isCustomer = try row.bool("is_owner")
-        since = try row.instantIfPresent("owned_since")
-        cause = try row.wordIfPresent("owned_because")
-        let last = try row.textIfPresent("owned_by")
-        (wasTransferred, wasPointedAt) = (last == EventKind.ownershipTransferred.rawValue, last == "from_pointer")
-        hasSent = try row.bool("owner_sent")
-    }
-}
-
-extension Reasons.ReceiptStanding {
-    init(row: Row) throws {
-        id = ReceiptID(try row.int8("receipt_id"))
-        receivedAt = try row.instant("received_at")
-        askedAt = try row.instantIfPresent("asked_at")
-        verifiedAt = try row.instantIfPresent("verified_at")
-        outcome = try row.textIfPresent("outcome")
-        reason = try row.textIfPresent("reason")
-        rejections = Int(try row.int2("rejections"))
-        rejectedSince = try row.instantIfPresent("rejected_since")
-        nextCheckAt = try row.instantIfPresent("due_at")
     }
 }

@@ -119,10 +119,10 @@ extension Reasons.Source {
 
     /// Returns the reason why this source lost to the one that decides.
     package func loss(to winner: Reasons.Source) -> String {
-        if manualGrant != nil, !granted { return "it was granted manually and is over" }
+        if isByHand, !granted { return "it was granted manually and is over" }
         if isProvisional != winner.isProvisional {
-            return
-                "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"
+            let speaker = winner.isByHand ? "a person" : "Apple"
+            return "it is only what was said with the upload, and \(speaker) has said more"
         }
         if granted != winner.granted { return "it gives no access at that moment" }
         if environment != winner.environment {
