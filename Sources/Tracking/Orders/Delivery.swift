@@ -14,17 +14,13 @@ package struct Delivery: Sendable, Hashable {
         case skipped
     }
 
-    /// The number of the delivery.
     package let id: Int64
     /// Its place in the queue, from 1 without a gap; nil in the moment after its commit.
     package let position: Int64?
     /// The operator's own id of the customer.
     package let customer: String
-    /// Apple's environment.
     package let environment: StoreEnvironment
-    /// The product.
     package let productID: ProductID
-    /// What the product is.
     package let kind: ProductKind
     /// What a consumable adds to.
     package let credit: String?
@@ -36,11 +32,9 @@ package struct Delivery: Sendable, Hashable {
     package let reason: String
     /// The order that the transaction pays.
     package let orderID: String?
-    /// Apple's transaction.
     package let transactionID: TransactionID
     /// Apple's first transaction of the purchase or subscription.
     package let originalTransactionID: OriginalTransactionID
-    /// Where it is.
     package let state: State
     /// When it was stored.
     package let createdAt: Instant
@@ -48,11 +42,8 @@ package struct Delivery: Sendable, Hashable {
     package let settledAt: Instant?
     /// The API key, person or rule that did it.
     package let settledBy: String?
-    /// Why it was skipped.
     package let skipReason: String?
-}
 
-extension Delivery {
     init(row: Row) throws {
         id = try row.int8("delivery_id")
         position = try row.int8IfPresent("position")
@@ -81,24 +72,18 @@ package struct DeliveryFilter: Sendable, Hashable {
     package var state: Delivery.State?
     /// The operator's own id of the customer; nil: all customers.
     package var customer: String?
-    /// Apple's environment.
     package var environment: StoreEnvironment
 
-    /// Creates a filter.
-    package init(
-        state: Delivery.State? = nil, customer: String? = nil, environment: StoreEnvironment = .production
-    ) {
+    package init(state: Delivery.State? = nil, customer: String? = nil, environment: StoreEnvironment = .production) {
         (self.state, self.customer, self.environment) = (state, customer, environment)
     }
 }
 
 /// A stretch of the queue of deliveries.
 package struct DeliveryListPage: Sendable {
-    /// The deliveries in order.
     package let deliveries: [Delivery]
     /// The position to continue after.
     package let next: Int64
-    /// Whether there may be more.
     package let more: Bool
 }
 
@@ -160,7 +145,6 @@ package struct DueDeliveries: Sendable, Hashable {
     /// The most deliveries of an app that are counted.
     package static let countedMax: Int32 = 10_000
 
-    /// The app.
     package let bundleID: BundleID
     /// Deliveries that are due; at most `countedMax`.
     package let deliveries: Int64
@@ -183,18 +167,14 @@ extension LedgerDeliveries {
     ) async throws -> [DueDeliveries] {
         try await query(
             Queries.countDueDeliveries,
-            [
-                .text(bundleID?.text), .text(environment.rawValue), .float8(seconds), .int4(DueDeliveries.countedMax),
-            ]
+            [.text(bundleID?.text), .text(environment.rawValue), .float8(seconds), .int4(DueDeliveries.countedMax)]
         ).map { row in
             DueDeliveries(
                 bundleID: BundleID(try row.text("bundle_id")), deliveries: try row.int8("deliveries"),
                 oldestAt: try row.instant("oldest_at"), seconds: try row.float8("seconds"))
         }
     }
-}
 
-extension LedgerDeliveries {
     /// The most purchases or subscriptions that one transaction goes through.
     private static let releasedMax: Int32 = 500
 
@@ -205,26 +185,17 @@ extension LedgerDeliveries {
             guard let row = try transaction.query(Queries.takeRelease).first else { return false }
             let (app, product) = (Parameter.int4(try row.int4("app_id")), try row.text("product_id"))
             let limit = Parameter.int4(Self.releasedMax)
-            var place = (
-                purchase: try row.int8IfPresent("after_purchase"),
-                subscription: try row.int8IfPresent("after_subscription")
-            )
-            var (purchases, subscriptions): ([Int64], [Int64]) = ([], [])
-            if let after = place.purchase {
-                purchases = try transaction.query(
-                    Queries.shareReleasedPurchases, [app, .text(product), .int8(after), limit]
-                ).map { try $0.int8("purchase_id") }
-                place.purchase = purchases.max()
+            let purchases = try row.int8IfPresent("after_purchase").map { after in
+                try transaction.query(Queries.shareReleasedPurchases, [app, .text(product), .int8(after), limit])
+                    .map { try $0.int8("purchase_id") }
             }
-            if let after = place.subscription {
-                subscriptions = try transaction.query(
-                    Queries.shareReleasedSubscriptions, [app, .int8(after), limit]
-                ).map { try $0.int8("subscription_id") }
-                place.subscription = subscriptions.max()
+            let subscriptions = try row.int8IfPresent("after_subscription").map { after in
+                try transaction.query(Queries.shareReleasedSubscriptions, [app, .int8(after), limit])
+                    .map { try $0.int8("subscription_id") }
             }
-            try transaction.query(Queries.storeTurns, [.int8s(purchases), .int8s(subscriptions)])
+            try transaction.query(Queries.storeTurns, [.int8s(purchases ?? []), .int8s(subscriptions ?? [])])
             try transaction.query(
-                Queries.advanceRelease, [app, .text(product), .int8(place.purchase), .int8(place.subscription)])
+                Queries.advanceRelease, [app, .text(product), .int8(purchases?.max()), .int8(subscriptions?.max())])
             return true
         }
     }

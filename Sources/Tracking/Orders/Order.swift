@@ -8,17 +8,13 @@ package struct Order: Sendable, Hashable {
     package let id: String
     /// The operator's own id of the customer, as its name means now.
     package let customer: String
-    /// The product.
     package let productID: ProductID
-    /// How many.
     package let quantity: Int32
     /// Apple's environment; nil until it is paid.
     package let environment: StoreEnvironment?
-    /// Where it is.
     package let state: OrderState
     /// What brought the state.
     package let cause: String
-    /// When it was placed.
     package let createdAt: Instant
     /// When it expires if it is not paid.
     package let expiresAt: Instant
@@ -28,9 +24,7 @@ package struct Order: Sendable, Hashable {
     package let transactionID: String?
     /// What it gives and took back.
     package let deliveryIDs: [String]
-}
 
-extension Order {
     init(row: Row) throws {
         id = try row.text("order_id")
         customer = try row.text("customer")
@@ -48,11 +42,8 @@ extension Order {
 }
 
 extension LedgerOrders {
-    /// Returns an order of an app, and of a customer by any name if given; nil where there is no such order. Throws
-    /// `notFound` for an unknown app.
-    package func read(
-        _ id: String, of bundleID: BundleID, orderedBy customer: String? = nil
-    ) async throws -> Order? {
+    /// Returns an order of an app, and of a customer by any name if given; throws `notFound` for an unknown app.
+    package func read(_ id: String, of bundleID: BundleID, orderedBy customer: String? = nil) async throws -> Order? {
         if let id = Self.canonical(id) {
             let rows = try await query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(customer)])
             if let row = rows.first { return try Order(row: row) }
@@ -69,9 +60,8 @@ extension LedgerOrders {
         }
     }
 
-    /// Returns the orders of a customer, by any name, oldest first: those after the order `after`, at most `limit`.
-    ///
-    /// Throws `notFound` for an unknown app, `invalid` for an `after` that is no order's id.
+    /// Returns the orders of a customer, by any name, oldest first: those after the order `after`, at most `limit`. Throws
+    /// `notFound` for an unknown app, `invalid` for an `after` that is no order's id.
     package func read(
         of customer: String, in bundleID: BundleID, state: OrderState? = nil, after: String? = nil, limit: Int
     ) async throws -> [Order] {
@@ -81,16 +71,13 @@ extension LedgerOrders {
         }
         return try await query(
             Queries.readCustomerOrders,
-            [
-                .int4(app.id), .text(customer), .text(state?.rawValue), .text(after), .int4(Int32(clamping: limit)),
-            ]
+            [.int4(app.id), .text(customer), .text(state?.rawValue), .text(after), .int4(Int32(clamping: limit))]
         ).map(Order.init(row:))
     }
 
     /// Cancels an order of an app: its customer is not asked to pay any more. A payment that comes after all still pays it,
-    /// by its token or a receipt that was sent for it. What has ended stays as it is.
-    ///
-    /// Throws `notFound` where the app has no such order, `exists` where it is paid.
+    /// by its token or a receipt that was sent for it. What has ended stays as it is. Throws `notFound` where the app has no
+    /// such order, `exists` where it is paid.
     package func cancel(_ id: String, of bundleID: BundleID) async throws -> Order {
         let app = try await ledger.apps.app(bundleID)
         if let id = Self.canonical(id) {
@@ -109,8 +96,7 @@ extension LedgerOrders {
     }
 }
 
-/// The customers whom account tokens name: by an order, else by their own id. Such a token decides who owns what carries
-/// it before every other rule.
+/// The customers whom account tokens name: by an order, else by their own id. Such a token decides who owns what carries it.
 struct OrderCustomers: Sendable {
     /// Whom a token names.
     struct Named: Sendable {
@@ -127,24 +113,20 @@ struct OrderCustomers: Sendable {
     /// The longest token that is looked up, in bytes: a customer id has up to 255 characters.
     private static let tokenBytesMax = 255
 
-    private let named: [Token: Named]
+    private var named: [Token: Named] = [:]
     /// The tokens of erased customers.
-    private let erased: Set<Token>
+    private var erased: Set<Token> = []
 
-    /// No tokens.
-    static let none = OrderCustomers(named: [:], erased: [])
+    static let none = OrderCustomers()
 
-    private init(named: [Token: Named], erased: Set<Token>) {
-        (self.named, self.erased) = (named, erased)
-    }
+    private init() {}
 
-    /// Finds the customers whom the tokens of a batch name: those in its answers, and those that are stored of the same
-    /// subscriptions and purchases.
+    /// Finds the customers whom tokens name: those in a batch's answers, and those stored of the same purchases.
     init(
         of batch: [Settlement], _ subscriptions: some Sequence<SubscriptionDraft>,
         _ purchases: some Sequence<PurchaseDraft>, in transaction: Transaction
     ) throws {
-        let said = batch.flatMap { Self.tokens(in: $0.evidence, of: $0.claim.app) }
+        let said = batch.flatMap { Self.tokens(in: $0.evidence?.transactions ?? [], appID: $0.claim.app.id) }
         let stored = subscriptions.flatMap { draft in
             (draft.state?.facts.periods ?? []).compactMap { period in
                 period.details.appAccountToken.flatMap { Self.token($0.value, appID: draft.key.appID) }
@@ -157,30 +139,21 @@ struct OrderCustomers: Sendable {
     }
 
     private init(_ tokens: Set<Token>, in transaction: Transaction) throws {
-        guard !tokens.isEmpty else {
-            self.init(named: [:], erased: [])
-            return
-        }
+        guard !tokens.isEmpty else { return }
         let rows = try transaction.query(
             Queries.findOrderCustomers, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
-        let erased = Set(
-            try rows.filter { try $0.bool("is_erased") }.map {
-                Token(appID: try $0.int4("app_id"), text: try $0.text("token"))
-            })
-        let named: [Token: Named] = try rows.filter { try $0.bool("is_erased") == false }.reduce(into: [:]) {
-            named, row in
+        for row in rows {
             let token = Token(appID: try row.int4("app_id"), text: try row.text("token"))
-            named[token] = Named(
-                claim: OwnershipClaim(
-                    customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                    imported: false, isNew: false),
-                isOrdered: try row.bool("is_ordered"))
+            if try row.bool("is_erased") {
+                erased.insert(token)
+            } else {
+                named[token] = Named(claim: try OwnershipClaim(ofOrder: row), isOrdered: try row.bool("is_ordered"))
+            }
         }
-        self.init(named: named, erased: erased)
     }
 
-    private static func tokens(in evidence: Evidence?, of app: App) -> [Token] {
-        (evidence?.transactions ?? []).compactMap { row in row.appAccountToken.flatMap { token($0, appID: app.id) } }
+    private static func tokens(in rows: [TransactionRow], appID: Int32) -> [Token] {
+        rows.compactMap { row in row.appAccountToken.flatMap { token($0, appID: appID) } }
     }
 
     private static func token(_ text: String, appID: Int32) -> Token? {
@@ -189,10 +162,7 @@ struct OrderCustomers: Sendable {
 
     /// Finds the customers whom the tokens of rows name.
     init(of rows: [(appID: Int32, rows: [TransactionRow])], in transaction: Transaction) throws {
-        let tokens = rows.flatMap { entry in
-            entry.rows.compactMap { row in row.appAccountToken.flatMap { Self.token($0, appID: entry.appID) } }
-        }
-        try self.init(Set(tokens), in: transaction)
+        try self.init(Set(rows.flatMap { Self.tokens(in: $0.rows, appID: $0.appID) }), in: transaction)
     }
 
     /// Returns rows without the account tokens of erased customers, which must not be stored again.
@@ -228,9 +198,17 @@ struct OrderCustomers: Sendable {
     }
 }
 
+extension OwnershipClaim {
+    /// Reads the claim of an order's customer.
+    init(ofOrder row: Row) throws {
+        self.init(
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
+            isNew: false)
+    }
+}
+
 extension OrderCustomers.Named {
-    /// Whether the customer takes from an owner what an upload brings. A manual assignment yields only to an upload of
-    /// the customer's own.
+    /// Whether the customer takes from an owner what an upload brings: a manual assignment only by an upload of their own.
     func takes(from owner: Owner, at upload: OwnershipClaim) -> Bool {
         owner.customer != claim.customer && (upload.customer == claim.customer || owner.cause != .assignment)
     }
@@ -240,8 +218,7 @@ extension LedgerOrders {
     /// The most orders that one statement expires, and the most requests that it forgets.
     private static let expiredMax: Int32 = 1_000
 
-    /// Expires open orders whose time is over, and forgets old Idempotency-Keys, those of grants too. Returns whether more
-    /// may be left.
+    /// Expires open orders whose time is over, and forgets old Idempotency-Keys; returns whether more may be left.
     @discardableResult
     package func expire() async throws -> Bool {
         let expired = try await write(Queries.expireOrders, [.int4(Self.expiredMax)])

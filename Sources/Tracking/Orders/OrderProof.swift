@@ -7,7 +7,6 @@ package import Subscriptions
 /// What a device proves to send about an order, with the order's key: an HMAC-SHA256 in lower-case hex. It shows that
 /// the message is about the order, never that the sender owns a receipt.
 package struct OrderProof: Sendable, Hashable {
-    /// The order's id.
     package let orderID: String
     /// The ASCII texts that may have been authenticated: with the id in lower case, in upper case, and as it was sent.
     private let messages: [String]
@@ -52,8 +51,7 @@ package struct OrderProof: Sendable, Hashable {
 }
 
 extension LedgerOrders {
-    /// Returns an order's id in the one spelling that is stored, sealed and counted: a UUID in lower case; nil for another
-    /// text.
+    /// Returns an order's id as it is stored, sealed and counted: a UUID in lower case; nil for another text.
     package static func canonical(_ id: String) -> String? { UUID(uuidString: id)?.uuidString.lowercased() }
 
     /// The longest code of a reported state, in bytes.
@@ -72,12 +70,9 @@ extension LedgerOrders {
     }
 
     /// Records what a device reports of an order: purchasing, deferred, cancelled or failed, with an error code of
-    /// StoreKit for example. Returns the state, which a paid or expired order keeps; nil: the proof is refused.
-    ///
-    /// Throws `invalid` for another state, or a code that is too long or holds a NUL.
-    package func report(
-        _ state: OrderState, code: String?, of id: String, proof: String
-    ) async throws -> OrderState? {
+    /// StoreKit for example. Returns the state, which a paid or expired order keeps; nil: the proof is refused. Throws
+    /// `invalid` for another state, or a code that is too long or holds a NUL.
+    package func report(_ state: OrderState, code: String?, of id: String, proof: String) async throws -> OrderState? {
         switch state {
         case .purchasing, .deferred, .cancelled, .failed: break
         case .created, .paid, .delivered, .expired, .refunded:
@@ -95,17 +90,14 @@ extension LedgerOrders {
     }
 }
 
-/// What devices sent with proofs for the orders that a batch may pay, and no customer was given: a proof may claim it in
-/// any settlement, not only in the first one.
+/// What devices sent with proofs for the orders that a batch may pay, and no customer was given: a proof may always claim it.
 struct ProvablePurchases: Sendable {
     /// The orders for which each purchase was sent, by the keys of the purchases.
     private(set) var orders: [Int64: Set<String>] = [:]
-    /// The customers of the orders.
     private(set) var customers: [String: OwnershipClaim] = [:]
     /// The receipts that hold them.
     private(set) var receipts: Set<Int64> = []
 
-    /// No purchases.
     static let none = ProvablePurchases()
 
     private init() {}
@@ -123,9 +115,7 @@ struct ProvablePurchases: Sendable {
             let order = try row.text("order_id")
             orders[try row.int8("purchase_id"), default: []].insert(order)
             receipts.insert(try row.int8("receipt_id"))
-            customers[order] = OwnershipClaim(
-                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
-                isNew: false)
+            customers[order] = try OwnershipClaim(ofOrder: row)
         }
     }
 
@@ -133,8 +123,7 @@ struct ProvablePurchases: Sendable {
     var purchases: [Int64] { orders.keys.sorted() }
 }
 
-/// The orders for which a batch's receipts were sent. What such a receipt holds may pay its order, whenever Apple lists
-/// it.
+/// The orders for which a batch's receipts were sent. What such a receipt holds may pay its order, whenever Apple lists it.
 struct OrderReceipts: Sendable {
     /// An order for which a receipt was sent.
     struct Sent: Sendable {
@@ -149,29 +138,33 @@ struct OrderReceipts: Sendable {
         let transactionID: TransactionID?
         /// The order's customer, who may claim one transaction by the proof.
         let customer: OwnershipClaim
+
+        init(row: Row) throws {
+            orderID = try row.text("order_id")
+            isProved = try row.bool("is_proved")
+            isNew = try row.bool("is_new")
+            isPayable = try row.bool("is_payable")
+            transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
+            customer = try OwnershipClaim(ofOrder: row)
+        }
     }
 
     /// The orders and transactions among which proofs claim; empty where none does.
-    let pool: PaymentPool
-
+    private(set) var pool = PaymentPool.empty
     /// What proofs may claim beside the batch's own contents.
-    let provable: ProvablePurchases
-
-    private let sent: [ReceiptID: [Sent]]
-    private let unclaimablePurchases: Set<Int64>
-    private let unclaimableSubscriptions: Set<Int64>
-    private let duplicates: Set<Int64>
+    private(set) var provable = ProvablePurchases.none
+    /// The purchases that no proof may claim, as far as their payments, deliveries and owners say.
+    private(set) var unclaimablePurchases: Set<Int64> = []
+    /// The subscriptions that no proof may claim, likewise.
+    private(set) var unclaimableSubscriptions: Set<Int64> = []
+    /// The purchases that were listed as possible duplicates of another one.
+    private(set) var duplicates: Set<Int64> = []
+    private var sent: [ReceiptID: [Sent]] = [:]
 
     /// The state of a batch whose receipts were sent for no order.
-    static let none = OrderReceipts(sent: [:])
+    static let none = OrderReceipts()
 
-    private init(
-        sent: [ReceiptID: [Sent]], pool: PaymentPool = .empty, provable: ProvablePurchases = .none,
-        purchases: Set<Int64> = [], subscriptions: Set<Int64> = [], duplicates: Set<Int64> = []
-    ) {
-        (self.sent, self.pool, self.provable, self.duplicates) = (sent, pool, provable, duplicates)
-        (unclaimablePurchases, unclaimableSubscriptions) = (purchases, subscriptions)
-    }
+    private init() {}
 
     /// Reads the orders of the receipts of a batch. `purchases` and `subscriptions` are its locked rows.
     init(
@@ -179,15 +172,11 @@ struct OrderReceipts: Sendable {
         in transaction: Transaction
     ) throws {
         let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(batch.map(\.claim.receiptID.number))])
-        let sent = try rows.reduce(into: [ReceiptID: [Sent]]()) { sent, row in
-            sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row))
-        }
+        for row in rows { sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row)) }
         func mayClaim(_ one: Sent) -> Bool { one.isPayable && (one.isProved || !provable.purchases.isEmpty) }
         let claiming = provable.receipts.union(sent.filter { $0.value.contains(where: mayClaim) }.keys.map(\.number))
-        guard !claiming.isEmpty else {
-            self.init(sent: sent)
-            return
-        }
+        guard !claiming.isEmpty else { return }
+        self.provable = provable
         // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
         let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer) + provable.customers.values)
         try transaction.query(Queries.lockClaimers, [.int8s(Set(claimers.map(\.customer.number)).sorted())])
@@ -199,13 +188,11 @@ struct OrderReceipts: Sendable {
         try transaction.query(Queries.markDue, things)
         let found = try transaction.query(Queries.findUnclaimable, things)
         let unclaimable = try found.filter { try $0.bool("is_duplicate") == false }
+        unclaimablePurchases = Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") })
+        unclaimableSubscriptions = Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") })
+        duplicates = Set(try found.filter { try $0.bool("is_duplicate") }.map { try $0.int8("purchase_id") })
         let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.sorted())])
-        self.init(
-            sent: sent, pool: try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction),
-            provable: provable,
-            purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
-            subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }),
-            duplicates: Set(try found.filter { try $0.bool("is_duplicate") }.map { try $0.int8("purchase_id") }))
+        pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
     }
 
     /// Returns the orders for which a receipt was sent, the oldest first.
@@ -222,32 +209,6 @@ struct OrderReceipts: Sendable {
         sent.values.joined().first { $0.orderID == order }?.customer ?? provable.customers[order]
     }
 
-    /// Whether a proof may claim a purchase, as far as its payments, deliveries and owner say.
-    func isClaimable(purchase id: Int64) -> Bool { !unclaimablePurchases.contains(id) }
-
-    /// Whether a purchase was listed as a possible duplicate of another one.
-    func isDuplicate(_ bought: PayingTransaction.Bought) -> Bool {
-        switch bought {
-        case .purchase(let id): duplicates.contains(id)
-        case .period: false
-        }
-    }
-
-    /// Whether a proof may claim a subscription, likewise.
-    func isClaimable(subscription id: Int64) -> Bool { !unclaimableSubscriptions.contains(id) }
-}
-
-extension OrderReceipts.Sent {
-    fileprivate init(row: Row) throws {
-        orderID = try row.text("order_id")
-        isProved = try row.bool("is_proved")
-        isNew = try row.bool("is_new")
-        isPayable = try row.bool("is_payable")
-        transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
-        customer = OwnershipClaim(
-            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
-            isNew: false)
-    }
 }
 
 extension SettlementRun {
@@ -260,8 +221,7 @@ extension SettlementRun {
     /// Gives the customers of orders what pays these in the receipts that devices sent with the orders' proofs.
     ///
     /// A proof shows that the upload is about the order, never that the receipt is the sender's. So it claims only the
-    /// transaction that pays the order by the one rule of payments, and only if it has no owner, or an uploader
-    /// who was given nothing of it.
+    /// transaction that pays the order by the one rule of payments, if its owner is none or an uploader who got nothing of it.
     mutating func claimByProof() {
         let pool = orderReceipts.pool
         guard !pool.orders.isEmpty else { return }
@@ -315,7 +275,7 @@ extension SettlementRun {
             purchasedAt: terms.purchasedAt, owner: draft.ownership.buyer?.customer.number)
         return completed(
             one, as: stored[one.bought], isStored: draft.stored != nil,
-            isClaimable: orderReceipts.isClaimable(purchase: draft.rowID), token: facts.appAccountToken?.value,
+            isClaimable: !orderReceipts.unclaimablePurchases.contains(draft.rowID), token: facts.appAccountToken?.value,
             transactionIDs: facts.transactionIDs, appID: key.appID,
             sentWith: receipts { contents(of: $0).purchases.contains(key) },
             provedFor: orderReceipts.provable.orders[draft.rowID] ?? [])
@@ -338,7 +298,7 @@ extension SettlementRun {
             one.isRenewal = renewals[index]
             return completed(
                 one, as: stored[one.bought], isStored: period.id != nil,
-                isClaimable: orderReceipts.isClaimable(subscription: draft.rowID),
+                isClaimable: !orderReceipts.unclaimableSubscriptions.contains(draft.rowID),
                 token: period.details.appAccountToken?.value, transactionIDs: period.transactionIDs, appID: key.appID,
                 sentWith: sent)
         }
@@ -348,8 +308,7 @@ extension SettlementRun {
         batch.filter(holds).flatMap { orderReceipts.orders(of: $0.claim.receiptID) }
     }
 
-    /// Returns a transaction with what is stored of it, and with what the batch's receipts were sent for; nil where it
-    /// pays an order for good.
+    /// Returns a transaction with what is stored of it and what receipts were sent for; nil where it pays an order for good.
     private func completed(
         _ transaction: PayingTransaction, as stored: PayingTransaction?, isStored: Bool, isClaimable: Bool,
         token: String?, transactionIDs: Set<TransactionID>, appID: Int32, sentWith sent: [OrderReceipts.Sent],
@@ -364,7 +323,8 @@ extension SettlementRun {
         one.isClaimed = stored?.isClaimed ?? false
         one.isAcknowledged = stored?.isAcknowledged ?? false
         one.hasDelivery = stored?.hasDelivery ?? false
-        one.isDuplicate = stored?.isDuplicate ?? orderReceipts.isDuplicate(one.bought)
+        let isListed = one.bought.rows.purchase.map(orderReceipts.duplicates.contains) ?? false
+        one.isDuplicate = stored?.isDuplicate ?? isListed
         one.accountToken = token?.lowercased()
         if let order = one.accountToken.flatMap({ pool.tokens[$0] }) {
             one.tokenNames = .order(order)

@@ -22,10 +22,8 @@ extension SettlementRun {
     }
 
     /// Decides anew what pays the orders that changed purchases and subscriptions may pay, and those for which a receipt
-    /// was sent. It comes after the owners are written, and before what is delivered.
-    ///
-    /// A payment moves to another order while nothing of it was acknowledged. So the result is the same whatever came
-    /// first.
+    /// was sent. It comes after the owners are written, and before what is delivered. A payment moves to another order while
+    /// nothing of it was acknowledged: the result is the same whatever came first.
     func payOrders(in transaction: Transaction) throws {
         try settleOrderReceipts(in: transaction)
         guard try mayPay(in: transaction) else { return }
@@ -67,8 +65,7 @@ extension SettlementRun {
     }
 }
 
-/// The orders and transactions among which payments are decided. It leaves out payments that cannot change any more: what
-/// they give was acknowledged or skipped.
+/// The orders and transactions among which payments are decided. It leaves out what was acknowledged or skipped.
 struct PaymentPool: Sendable {
     /// The orders that are unpaid, or whose payment may move.
     private(set) var orders: [PayableOrder] = []
@@ -87,12 +84,10 @@ struct PaymentPool: Sendable {
     /// The orders by their account tokens.
     private(set) var tokens: [String: String] = [:]
 
-    /// The pool without an order.
     static let empty = PaymentPool()
 
     private init() {}
 
-    /// Reads what belongs to orders.
     init(of ids: [String], in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
         let rows = try transaction.query(Queries.readPayableOrders, [.texts(ids)])
@@ -165,16 +160,15 @@ extension PaymentPool {
         let paying = now.merging(kept) { new, _ in new }
         if !paying.isEmpty { try transaction.query(Queries.giveSkipped, [.texts(paying.keys.sorted())]) }
         let tied = Set(paying.values).union(ended.values)
-        let periods = tied.filter { $0.purchaseID == nil }
+        let periods = tied.map(\.rows).filter { $0.purchase == nil }
         try transaction.query(
             Queries.tieDeliveries,
             [
-                .int8s(tied.compactMap(\.purchaseID).sorted()), .int8s(periods.map(\.subscriptionID)),
-                .int8s(periods.map(\.periodID)),
+                .int8s(tied.compactMap(\.rows.purchase).sorted()), .int8s(periods.map(\.subscription)),
+                .int8s(periods.map(\.period)),
             ])
     }
 
-    /// Marks orders as paid.
     private func pay(_ made: [Payment], at instant: Parameter, in transaction: Transaction) throws {
         let facts = Dictionary(transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
@@ -183,8 +177,8 @@ extension PaymentPool {
                 .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
                 .texts(made.map { facts[$0.bought]?.environment.rawValue }),
                 .texts(made.map { transactionIDs[$0.bought]?.first?.text }),
-                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.purchaseID)),
-                .int8s(made.map(\.bought.subscriptionID)), .int8s(made.map(\.bought.periodID)), instant,
+                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.rows.purchase)),
+                .int8s(made.map(\.bought.rows.subscription)), .int8s(made.map(\.bought.rows.period)), instant,
             ])
     }
 }
@@ -239,24 +233,11 @@ extension PayingTransaction.Bought {
         }
     }
 
-    fileprivate var purchaseID: Int64? {
+    /// The numbers of its rows.
+    var rows: (purchase: Int64?, subscription: Int64?, period: Int64?) {
         switch self {
-        case .purchase(let id): id
-        case .period: nil
-        }
-    }
-
-    fileprivate var subscriptionID: Int64? {
-        switch self {
-        case .purchase: nil
-        case .period(_, let id): id
-        }
-    }
-
-    fileprivate var periodID: Int64? {
-        switch self {
-        case .purchase: nil
-        case .period(let id, _): id
+        case .purchase(let id): (id, nil, nil)
+        case .period(let id, let subscriptionID): (nil, subscriptionID, id)
         }
     }
 }

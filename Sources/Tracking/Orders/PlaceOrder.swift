@@ -13,37 +13,36 @@ package struct OrderRequest: Sendable, Hashable {
 
     /// The operator's own id of the customer.
     package var customer: String
-    /// The product of the catalog.
     package var productID: ProductID
-    /// How many.
     package var quantity: Int32
     /// The price that the customer was shown, in thousandths of the currency's unit.
     package var priceMilliunits: Int64?
-    /// The currency of that price.
     package var currency: String?
     /// The app's own id of the device. Only a keyed hash of it is stored.
     package var device: String?
 
-    /// Creates a request.
     package init(
         customer: String, productID: ProductID, quantity: Int32 = 1, priceMilliunits: Int64? = nil,
         currency: String? = nil, device: String? = nil
     ) {
-        self.customer = customer
-        self.productID = productID
-        self.quantity = quantity
-        self.priceMilliunits = priceMilliunits
-        self.currency = currency
-        self.device = device
+        (self.customer, self.productID, self.quantity) = (customer, productID, quantity)
+        (self.priceMilliunits, self.currency, self.device) = (priceMilliunits, currency, device)
     }
-}
 
-extension OrderRequest {
     /// Throws `invalid` unless the text can be a device's id.
     static func requireValidDevice(_ device: String) throws(LedgerError) {
         guard (1...deviceBytesMax).contains(device.utf8.count), !device.utf8.contains(0) else {
             throw LedgerError(.invalid, "A device's id has 1 to \(deviceBytesMax) bytes, and no NUL.")
         }
+    }
+
+    /// SHA-256 of everything that was asked.
+    fileprivate var digest: [UInt8] {
+        let parts = [
+            customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
+            device ?? "",
+        ]
+        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
     }
 }
 
@@ -77,8 +76,8 @@ extension LedgerOrders {
     package static let waits = Delay.days(1)
     /// How long an order waits that was deferred.
     package static let waitsDeferred = Delay.days(3)
-    /// How often an order is tried: others with its Idempotency-Key or of its customer may arrive at once, and a key of
-    /// yesterday is forgotten at the first try.
+    /// How often an order is tried: others with its Idempotency-Key or of its customer may arrive at once, and the first
+    /// try forgets a key of yesterday.
     private static let triesMax = 3
     /// The longest Idempotency-Key, in bytes.
     package static let requestKeyBytesMax = 255
@@ -88,9 +87,7 @@ extension LedgerOrders {
     /// A repetition with the same `requestKey` within 24 hours returns the same answer. A non-consumable that the
     /// customer owns is delivered already. Throws `invalid` for a request that cannot be placed, `exists` when the key
     /// placed another request, `exhausted` for too many open orders, `notFound` for an unknown app.
-    package func place(
-        _ request: OrderRequest, of bundleID: BundleID, requestKey: String
-    ) async throws -> PlacedOrder {
+    package func place(_ request: OrderRequest, of bundleID: BundleID, requestKey: String) async throws -> PlacedOrder {
         try Self.require(request, requestKey: requestKey)
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }
         let asked = try AskedOrder(request, of: bundleID, requestKey: requestKey, seal: seal)
@@ -108,21 +105,23 @@ extension LedgerOrders {
     /// Places orders by one statement; returns each, nil where the statement left it out. Where something was bought
     /// before that may pay them, a transaction of its own decides that.
     private func place(_ asked: [AskedOrder]) async throws -> [PlacedOrder?] {
-        let parameters =
-            asked.parameters + [
-                .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax), Self.late,
-            ]
+        let waits = Parameter.int8(Self.waits.milliseconds / Int64(ledger.speedup))
+        let parameters = asked.parameters + [waits, .int4(Self.openMax), Self.late]
         let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrders, parameters) }
         let payable = Set(try rows.filter { try $0.bool("may_be_paid") }.map { try $0.text("order_id") })
         let states = try await pay(asked.filter { payable.contains($0.id) }.map { ($0.id, $0.requestKey) })
         var placed = Dictionary(try rows.map { (try $0.text("order_id"), $0) }) { first, _ in first }
         return try asked.map { order in
-            try placed.removeValue(forKey: order.id).map { try PlacedOrder(order, row: $0, state: states[order.id]) }
+            try placed.removeValue(forKey: order.id).map { row in
+                PlacedOrder(
+                    id: order.id, key: order.key, appAccountToken: order.accountToken,
+                    state: try states[order.id] ?? row.word("state"), expiresAt: try row.instant("expires_at"),
+                    isNew: true)
+            }
         }
     }
 
-    /// Decides what pays placed orders; returns the states of those that changed. A repetition of their requests does it
-    /// again, because the process may end before.
+    /// Decides what pays placed orders; returns the states of those that changed. A repeated request decides it again.
     private func pay(_ placed: [(id: String, requestKey: String)]) async throws -> [String: OrderState] {
         guard !placed.isEmpty else { return [:] }
         return try await ledger.changingPollers { transaction in
@@ -145,15 +144,17 @@ extension LedgerOrders {
 
     /// Returns the order that the same request placed earlier; throws `exists` when the key placed another one.
     private func recall(_ asked: AskedOrder, _ seal: SecretSeal) async throws -> PlacedOrder? {
-        guard let row = try await write(Queries.recallOrder, asked.requestParameters + [Self.late]).first else {
-            return nil
-        }
+        let request: [Parameter] = [.text(asked.bundleID.text), .text(asked.requestKey), .bytea(asked.request.digest)]
+        guard let row = try await write(Queries.recallOrder, request + [Self.late]).first else { return nil }
         guard try row.bool("is_same") else {
             throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
         }
         let id = try row.text("order_id")
         let states = try await row.bool("may_be_paid") ? pay([(id, asked.requestKey)]) : [:]
-        return try PlacedOrder(row: row, state: states[id], seal: seal)
+        return PlacedOrder(
+            id: id, key: try seal.open(try row.bytea("sealed_key"), for: Self.keyOwner(id)),
+            appAccountToken: try row.text("app_account_token"), state: try states[id] ?? row.word("state"),
+            expiresAt: try row.instant("expires_at"), isNew: false)
     }
 
     /// Throws the reason why the statement leaves out a new order.
@@ -204,27 +205,6 @@ extension LedgerOrders {
     }
 }
 
-extension PlacedOrder {
-    fileprivate init(_ asked: AskedOrder, row: Row, state paid: OrderState?) throws {
-        id = asked.id
-        key = asked.key
-        appAccountToken = asked.accountToken
-        state = try paid ?? row.word("state")
-        expiresAt = try row.instant("expires_at")
-        isNew = true
-    }
-
-    /// Reads what an earlier request placed.
-    fileprivate init(row: Row, state paid: OrderState?, seal: SecretSeal) throws {
-        id = try row.text("order_id")
-        key = try seal.open(try row.bytea("sealed_key"), for: LedgerOrders.keyOwner(id))
-        appAccountToken = try row.text("app_account_token")
-        state = try paid ?? row.word("state")
-        expiresAt = try row.instant("expires_at")
-        isNew = false
-    }
-}
-
 /// An order that is to be placed. Orders that arrive together are placed together.
 struct AskedOrder: Sendable {
     /// The order's id, a UUID.
@@ -248,11 +228,6 @@ struct AskedOrder: Sendable {
     }
 }
 
-extension AskedOrder {
-    /// The app, the Idempotency-Key and the digest of the request.
-    var requestParameters: [Parameter] { [.text(bundleID.text), .text(requestKey), .bytea(request.digest)] }
-}
-
 extension [AskedOrder] {
     /// The columns of `place_orders`.
     var parameters: [Parameter] {
@@ -262,16 +237,5 @@ extension [AskedOrder] {
             .byteas(map(\.device)), .texts(map(\.requestKey)), .byteas(map(\.request.digest)), .texts(map(\.id)),
             .texts(map(\.accountToken)), .byteas(map(\.sealedKey)),
         ]
-    }
-}
-
-extension OrderRequest {
-    /// SHA-256 of everything that was asked.
-    fileprivate var digest: [UInt8] {
-        let parts = [
-            customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
-            device ?? "",
-        ]
-        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
     }
 }

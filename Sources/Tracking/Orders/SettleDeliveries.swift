@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// The result of acknowledging one delivery.
 package struct AcknowledgedDelivery: Sendable, Hashable {
-    /// The delivery.
     package let id: Int64
     /// Its state afterwards; nil: the app has no such delivery.
     package let state: Delivery.State?
@@ -23,9 +22,8 @@ extension LedgerDeliveries {
     /// Acknowledges deliveries of an app: the operator's service carried them out. Returns one result for each id, in
     /// the same order. Repetition changes nothing. A skipped delivery stays skipped.
     ///
-    /// What happened since a turn appeared, such as a refund, brings the next turn now. The audit has acknowledgements of
-    /// users, not of keys: a delivery names its key, and there are as many as purchases. Throws `notFound` for an unknown
-    /// app, `invalid` for more than `acknowledgedMax`.
+    /// What happened since a turn appeared, such as a refund, brings the next turn now. The audit has users here, not keys:
+    /// a delivery names its key. Throws `notFound` for an unknown app, `invalid` for more than `acknowledgedMax`.
     package func acknowledge(_ ids: [Int64], of bundleID: BundleID) async throws -> [AcknowledgedDelivery] {
         guard ids.count <= Self.acknowledgedMax else {
             throw LedgerError(.invalid, "One call acknowledges at most \(Self.acknowledgedMax) deliveries.")
@@ -49,8 +47,7 @@ extension LedgerDeliveries {
     ) async throws -> [Int64: AcknowledgedDelivery] {
         let name = actorName
         let rows = try await ledger.retryingCollisions {
-            try await write(
-                Queries.acknowledgeUnchanged, [.text(bundleID.text), .int8s(ids.sorted()), .text(name)])
+            try await write(Queries.acknowledgeUnchanged, [.text(bundleID.text), .int8s(ids.sorted()), .text(name)])
         }
         return try rows.reduce(into: [:]) { acknowledged, row in
             let instant = try row.instant("acknowledged_at")
@@ -64,15 +61,13 @@ extension LedgerDeliveries {
     /// Acknowledges deliveries, and stores what follows from them.
     private func settle(_ ids: [Int64], of bundleID: BundleID) async throws -> [Int64: AcknowledgedDelivery] {
         let app = try await ledger.apps.app(bundleID)
-        guard ledger.actor?.user == nil else { return try await acknowledgeAudited(ids, of: app) }
-        return try await ledger.retryingCollisions {
-            try Self.byID(await write(Queries.settleDeliveries, parameters(ids, of: app, nil)))
+        guard ledger.actor?.user != nil else {
+            return try await ledger.retryingCollisions {
+                try Self.byID(await write(Queries.settleDeliveries, parameters(ids, of: app, nil)))
+            }
         }
-    }
-
-    private func acknowledgeAudited(_ ids: [Int64], of app: App) async throws -> [Int64: AcknowledgedDelivery] {
-        try await ledger.changingPollers { transaction in
-            let settled = try settle(ids, of: app, skippingBecause: nil, in: transaction)
+        return try await ledger.changingPollers { transaction in
+            let settled = try Self.byID(transaction.query(Queries.settleDeliveries, parameters(ids, of: app, nil)))
             let first = settled.values.filter(\.isFirst).map(\.id).sorted()
             if !first.isEmpty {
                 try ledger.audit(
@@ -83,15 +78,14 @@ extension LedgerDeliveries {
         }
     }
 
-    /// Skips a due delivery: nothing is to be done for it. Returns whether it was due.
-    ///
-    /// Throws `notFound` where the app has no such delivery, `exists` where it is acknowledged, `invalid` for a reason
-    /// that is blank or too long.
+    /// Skips a due delivery: nothing is to be done for it. Throws `notFound` where the app has no such delivery, `exists`
+    /// where it is acknowledged, `invalid` for a reason that is blank or too long.
     package func skip(_ id: Int64, of bundleID: BundleID, because reason: String) async throws -> AcknowledgedDelivery {
         let decision = try ManualDecision(by: actorName, because: reason)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingPollers { transaction in
-            guard let result = try settle([id], of: app, skippingBecause: reason, in: transaction)[id] else {
+            let rows = try transaction.query(Queries.settleDeliveries, parameters([id], of: app, reason))
+            guard let result = try Self.byID(rows)[id] else {
                 throw LedgerError(.notFound, "\(bundleID) has no delivery \(id).")
             }
             guard result.state == .skipped else {
@@ -103,25 +97,24 @@ extension LedgerDeliveries {
             try ledger.audit(
                 .deliverySkipped, app: bundleID, customer: try row.text("customer"), detail: ["delivery_id": "\(id)"],
                 decided: AuditedDecision(
-                    decision: decision, about: [CustomerID(number: try row.int8("customer_id"))]),
-                in: transaction)
+                    decision: decision, about: [CustomerID(number: try row.int8("customer_id"))]), in: transaction)
             return result
         }
     }
 
-    /// Settles due deliveries and stores what follows.
-    private func settle(
-        _ ids: [Int64], of app: App, skippingBecause reason: String?, in transaction: Transaction
-    ) throws -> [Int64: AcknowledgedDelivery] {
-        let rows = try transaction.query(Queries.settleDeliveries, parameters(ids, of: app, reason))
-        return try Self.byID(rows)
-    }
-
+    /// What settles due deliveries: it skips them where there is a reason.
     private func parameters(_ ids: [Int64], of app: App, _ reason: String?) -> [Parameter] {
         [.int4(app.id), .int8s(ids.sorted()), .text(actorName), .text(reason)]
     }
 
-    private var actorName: String { ledger.actor?.name ?? "perennial" }
+    /// The actor as a delivery names it.
+    private var actorName: String {
+        switch ledger.actor {
+        case .key(let number): "key \(number)"
+        case .user(let name): name
+        case nil: "perennial"
+        }
+    }
 
     private static func byID(_ rows: [Row]) throws -> [Int64: AcknowledgedDelivery] {
         Dictionary(try rows.map(AcknowledgedDelivery.init(row:)).map { ($0.id, $0) }) { first, _ in first }
@@ -138,20 +131,9 @@ extension AcknowledgedDelivery {
     }
 }
 
-extension Actor {
-    /// The actor as a delivery names it.
-    var name: String {
-        switch self {
-        case .key(let number): "key \(number)"
-        case .user(let name): name
-        }
-    }
-}
-
 extension SettlementRun {
-    /// Stores the deliveries that changed purchases and subscriptions need. It comes after their owners are written.
-    ///
-    /// A purchase whose account token is learnt makes another one of its instant no possible duplicate any more.
+    /// Stores the deliveries that changed purchases and subscriptions need, after their owners. A purchase whose account
+    /// token is learnt makes another one of its instant no possible duplicate any more.
     func storeTurns(in transaction: Transaction) throws {
         let instants = Set(purchases.values.filter(\.isChanged).map(\.purchasedAt))
         let bought = purchases.values.filter { instants.contains($0.purchasedAt) }.map(\.rowID)
@@ -183,20 +165,17 @@ extension SettlementRun {
         let changed = changedOwners
         // Every writer locks the queue before the deliveries.
         try transaction.query(Queries.markDue, changed)
-        try transaction.query(
-            Queries.moveDeliveries, changed + [.int8s(owners.map(\.number)), .int8(customer.number)])
+        try transaction.query(Queries.moveDeliveries, changed + [.int8s(owners.map(\.number)), .int8(customer.number)])
     }
 
-    /// Moves from `owners` what is due of the purchases and subscriptions that a split gives back, and all that was given to
-    /// one of `names`.
+    /// Moves from `owners` what is due of what a split gives back, and all that was given to one of `names`.
     func splitDeliveries(
         from owners: [CustomerID], to customer: CustomerID, of names: [Int64], in transaction: Transaction
     ) throws {
         let changed = changedOwners
         try transaction.query(Queries.markDue, changed)
         try transaction.query(
-            Queries.splitDeliveries,
-            changed + [.int8s(owners.map(\.number)), .int8(customer.number), .int8s(names)])
+            Queries.splitDeliveries, changed + [.int8s(owners.map(\.number)), .int8(customer.number), .int8s(names)])
     }
 
     /// The purchases and subscriptions that change their owner.

@@ -12,7 +12,6 @@ package struct ProductOnOffer: Sendable, Hashable {
         package let refusal: OfferRefusal?
     }
 
-    /// The product.
     package let product: CatalogProduct
     /// Whether the customer has it now: its subscription runs (in grace and billing retry too), or it is a non-consumable
     /// that Apple has not taken back.
@@ -21,15 +20,12 @@ package struct ProductOnOffer: Sendable, Hashable {
     package let replaces: ProductID?
     /// Whether Apple gives the customer the introductory offer; nil where the product's group is unknown.
     package let isIntroductoryEligible: Bool?
-    /// The product's promotional offers.
     package let offers: [Offer]
 }
 
 /// Why a customer may not have a promotional offer; the raw value is the word that callers see.
 package enum OfferRefusal: String, Sendable, CaseIterable {
-    /// The offer is over.
     case ended
-    /// The offer has not begun.
     case notBegun = "not_begun"
     /// The customer redeemed the offer, and may only once.
     case redeemed
@@ -93,8 +89,7 @@ struct Shop: Sendable {
         own.contains { !$0.isCurrent } && !own.contains { $0.isCurrent && isAlike($0, product) }
     }
 
-    /// Whether another customer on the same Apple account subscribes or subscribed to the product or in its group: Apple
-    /// would continue that customer's subscription.
+    /// Whether Apple would continue the subscription of another customer on the same Apple account.
     private func isTaken(_ product: CatalogProduct) -> Bool {
         taken.contains { isAlike($0, product) }
     }
@@ -109,9 +104,8 @@ struct Shop: Sendable {
         return present == product.id ? nil : present
     }
 
-    /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes
-    /// there. So what a receipt of the customer shows counts, whatever customer owns it; what a family member shares
-    /// does not.
+    /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes there.
+    /// So what the customer's receipts show counts, whoever owns it; what a family member shares does not.
     private func isIntroductoryEligible(for product: CatalogProduct) -> Bool? {
         guard product.kind == .autoRenewable else { return false }
         guard product.group != nil else { return nil }
@@ -130,10 +124,9 @@ struct Shop: Sendable {
 }
 
 extension LedgerOffers {
-    /// Returns what an app offers a customer on a device, in the order of the product ids.
-    ///
-    /// Without a customer, and for an unknown one, it returns what a newcomer is offered; nothing is written. Throws
-    /// `notFound` for an unknown app, `invalid` for a text that is no customer's or device's id.
+    /// Returns what an app offers a customer on a device, in the order of the product ids: for nil and for an unknown
+    /// customer what a newcomer is offered. Nothing is written. Throws `notFound` for an unknown app, `invalid` for a text
+    /// that is no customer's or device's id.
     package func products(
         for customer: String?, on device: String?, of bundleID: BundleID
     ) async throws -> [ProductOnOffer] {
@@ -187,13 +180,10 @@ struct Buyer: Sendable {
     /// The non-consumables that the customer owns, and the non-renewing subscriptions that run.
     var bought: Set<ProductID> = []
 
-    /// The subscriptions that the customer owns.
     var own: [Holding] { holdings.filter(\.isOwn) }
 
-    /// What other customers on the same Apple account subscribe or subscribed to.
-    ///
-    /// A receipt that the customer sent shows everything of the account. Where none shows another customer, those count
-    /// who ordered from the same device.
+    /// What other customers on the same Apple account subscribe or subscribed to. A receipt that the customer sent shows
+    /// everything of the account. Where none shows another customer, those count who ordered from the same device.
     var ofAnother: [Holding] {
         let others = holdings.filter(\.isOfAnother)
         let shown = others.filter(\.isInReceipt)

@@ -13,24 +13,15 @@ package struct OfferRequest: Sendable, Hashable {
 
     /// The operator's own id of the customer.
     package var customer: String
-    /// The product of the catalog.
     package var productID: ProductID
-    /// The product's offer.
     package var offerID: String
     /// The order that the purchase is to pay; nil: none.
     package var orderID: String?
-    /// The form of the signature.
     package var form: OfferForm
 
-    /// Creates a request.
-    package init(
-        customer: String, productID: ProductID, offerID: String, orderID: String? = nil, form: OfferForm
-    ) {
-        self.customer = customer
-        self.productID = productID
-        self.offerID = offerID
-        self.orderID = orderID
-        self.form = form
+    package init(customer: String, productID: ProductID, offerID: String, orderID: String? = nil, form: OfferForm) {
+        (self.customer, self.productID, self.offerID) = (customer, productID, offerID)
+        (self.orderID, self.form) = (orderID, form)
     }
 }
 
@@ -43,15 +34,13 @@ package enum OfferAnswer: Sendable, Hashable {
 }
 
 extension LedgerOffers {
-    /// Signs a promotional offer for a customer who may have it. Nothing is written: a redemption counts, a signature does
-    /// not.
+    /// Signs a promotional offer for a customer who may have it. Nothing is written: only a redemption counts.
     ///
     /// Reads from the primary. Throws `notFound` for an unknown app, product, offer or order of the customer, and where no
     /// key is stored; `exists` for an order of another product, or one that is paid; `invalid` for a text that is no id.
     package func sign(_ request: OfferRequest, of bundleID: BundleID) async throws -> OfferAnswer {
         try Upload.requireValidCustomerID(request.customer)
-        try ManualDecision.require(
-            request.productID.text, "A product id", charactersMax: OfferRequest.idCharactersMax)
+        try ManualDecision.require(request.productID.text, "A product id", charactersMax: OfferRequest.idCharactersMax)
         try ManualDecision.require(request.offerID, "An offer id", charactersMax: OfferRequest.idCharactersMax)
         let catalog = try await catalog(of: bundleID, fromPrimary: true)
         let (product, offer) = try Self.find(request, in: catalog, of: bundleID)
@@ -126,11 +115,9 @@ package struct OfferSignature: Sendable, Hashable {
     package let keyID: String
     /// A lower-case UUID.
     package let nonce: String
-    /// When it was signed.
     package let signedAt: Instant
     /// The account token that the purchase must carry; nil: none.
     package let appAccountToken: String?
-    /// The form.
     package let form: OfferForm
     /// The signature in Base64, or the whole JWS.
     package let text: String
@@ -178,9 +165,7 @@ package struct OfferSignature: Sendable, Hashable {
 }
 
 extension LedgerApps {
-    /// Stores the key that signs an app's promotional offers, in place of an earlier one.
-    ///
-    /// Throws `notFound` for an unknown app, `invalid` without a master key.
+    /// Stores an app's key for promotional offers; throws `notFound` for an unknown app, `invalid` without a master key.
     package func storeOfferKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
         let sealed = try requiredSeal().seal(key.key.pemRepresentation, for: Self.offerKeyOwner(bundleID))
         let rows = try await write(
