@@ -37,68 +37,33 @@ package enum Condition: Hashable, Sendable {
     /// A job of this process fails, such as `claim receipts`.
     case work(String)
 
-    /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
-    var calmSeconds: Double {
+    /// What the log says of it. It is over when it has been gone for `calmSeconds`: an intermittent failure is one problem.
+    var traits: (name: String, app: BundleID?, level: Logger.Level, calmSeconds: Double) {
         switch self {
-        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverKey, .serverAPI,
-            .unsettled:
-            0
-        case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
+        case .database: ("database", nil, .error, 0)
+        case .standby: ("standby", nil, .warning, 0)
+        case .appStore: ("app_store", nil, .warning, 60)
+        case .noAnswers(let app): ("no_answers", app, .warning, 60)
+        case .pause(let app): ("pause", app, .warning, 60)
+        case .slowness(let app): ("slowness", app, .warning, 60)
+        case .incident(let app): ("incident", app, .warning, 0)
+        case .wrongSecret(let app, _): ("wrong_secret", app, .error, 0)
+        case .previousSecret(let app): ("previous_secret", app, .warning, 0)
+        case .sealedSecret(let app): ("sealed_secret", app, .error, 0)
+        case .serverKey(let app): ("server_key", app, .error, 0)
+        case .serverAPI(let app): ("server_api", app, .error, 0)
+        case .clock: ("clock", nil, .warning, 60)
         // A receipt with such a row shows it again at each check, which may be days later.
-        case .unreadableRows: 86_400
+        case .unreadableRows(let app): ("unreadable_rows", app, .warning, 86_400)
+        case .unsettled: ("unsettled", nil, .error, 0)
+        case .work: ("work", nil, .warning, 60)
         }
     }
 
-    /// The log level of the problem.
-    var level: Logger.Level {
-        switch self {
-        case .database, .wrongSecret, .sealedSecret, .serverKey, .serverAPI, .unsettled: .error
-        case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
-            .work:
-            .warning
-        }
-    }
-
-    /// The name in the log's fields.
-    var name: String {
-        switch self {
-        case .database: "database"
-        case .standby: "standby"
-        case .appStore: "app_store"
-        case .noAnswers: "no_answers"
-        case .pause: "pause"
-        case .slowness: "slowness"
-        case .incident: "incident"
-        case .wrongSecret: "wrong_secret"
-        case .previousSecret: "previous_secret"
-        case .sealedSecret: "sealed_secret"
-        case .serverKey: "server_key"
-        case .serverAPI: "server_api"
-        case .clock: "clock"
-        case .unreadableRows: "unreadable_rows"
-        case .unsettled: "unsettled"
-        case .work: "work"
-        }
-    }
-
-    /// The app concerned; nil for a problem that names no app.
-    var app: BundleID? {
-        switch self {
-        case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app, _),
-            .previousSecret(let app), .sealedSecret(let app), .serverKey(let app), .serverAPI(let app),
-            .unreadableRows(let app):
-            app
-        case .database, .standby, .appStore, .clock, .unsettled, .work: nil
-        }
-    }
-}
-
-extension Condition {
     /// One sentence for the start: the problem, and what to do.
     var began: String {
         switch self {
-        case .database:
-            "the database does not answer and is tried until it does; nothing is lost"
+        case .database: "the database does not answer and is tried until it does; nothing is lost"
         case .standby:
             "the standby for lookups does not answer and the primary is asked instead: look after it, or unset "
                 + "DATABASE_READ_URL"
@@ -166,13 +131,17 @@ extension Condition {
         }
     }
 
+    fileprivate var metadata: Logger.Metadata {
+        let (name, app) = (traits.name, traits.app)
+        return app.map { ["condition": "\(name)", "app": "\($0)"] } ?? ["condition": "\(name)"]
+    }
+
     private static func rotation(of app: BundleID) -> String {
         "`perennial app rotate-secret \(app) --shared-secret-file - < FILE`"
     }
 }
 
-/// The lasting problems of a process. Each problem is observed many times, and gets one log line when it starts and one
-/// when it ends.
+/// The lasting problems of a process. Each is observed many times, and gets a log line when it starts and when it ends.
 struct ConditionLog: Sendable {
     /// The most problems that last at the same time; a further one is not logged.
     static let conditionsMax = 1_000
@@ -185,7 +154,6 @@ struct ConditionLog: Sendable {
 
     private var standing: [Condition: Standing] = [:]
 
-    /// Whether there is no problem.
     var isEmpty: Bool { standing.isEmpty }
 
     /// Returns whether a problem has begun and not ended.
@@ -211,13 +179,13 @@ struct ConditionLog: Sendable {
 
     /// Ends the problems that have been gone for `calmSeconds`; returns their lines, the oldest problem first.
     mutating func endings(at now: ContinuousClock.Instant) -> [ConditionLine] {
-        let inOrder = standing.sorted { ($0.value.since, $0.key.name) < ($1.value.since, $1.key.name) }
+        let inOrder = standing.sorted { ($0.value.since, $0.key.traits.name) < ($1.value.since, $1.key.traits.name) }
         return inOrder.compactMap { end($0.key, at: now) }
     }
 
     private mutating func end(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
         guard let failure = standing[condition], let clearSince = failure.clearSince,
-            now - clearSince >= .seconds(condition.calmSeconds)
+            now - clearSince >= .seconds(condition.traits.calmSeconds)
         else { return nil }
         standing[condition] = nil
         return .ended(condition, after: clearSince - failure.since)
@@ -231,15 +199,13 @@ enum ConditionLine: Sendable, Hashable {
     /// The problem is over; it lasted this long.
     case ended(Condition, after: Duration)
 
-    /// The log level of the line.
     var level: Logger.Level {
         switch self {
-        case .began(let condition, reason: _): condition.level
+        case .began(let condition, reason: _): condition.traits.level
         case .ended: .info
         }
     }
 
-    /// The sentence.
     var message: String {
         switch self {
         case .began(let condition, reason: _): condition.began
@@ -247,18 +213,11 @@ enum ConditionLine: Sendable, Hashable {
         }
     }
 
-    /// The fields of the line.
     var metadata: Logger.Metadata {
         switch self {
         case .began(let condition, let reason): condition.metadata.merging(["reason": "\(reason)"]) { $1 }
         case .ended(let condition, let time): condition.metadata.merging(["seconds": "\(Int(time.seconds))"]) { $1 }
         }
-    }
-}
-
-extension Condition {
-    fileprivate var metadata: Logger.Metadata {
-        app.map { ["condition": "\(name)", "app": "\($0)"] } ?? ["condition": "\(name)"]
     }
 }
 
@@ -269,9 +228,7 @@ package final class ConditionMonitor: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     /// Creates a monitor that writes to `logger`; only tests replace the clock, with `now`.
-    package init(
-        logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
-    ) {
+    package init(logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
         self.logger = logger
         self.now = now
     }
