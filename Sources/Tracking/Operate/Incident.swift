@@ -8,13 +8,11 @@ package struct Incident: Sendable {
     package enum Kind: String, Sendable {
         /// Once-verified receipts were refused in bulk; during the incident each refusal counts as no answer.
         case refusals
-        /// Answers were dated more than an hour ahead of the database's clock: Apple's or the database's is wrong. Each
-        /// counts as no answer.
+        /// Answers were dated more than an hour ahead of the database's clock: one is wrong. Each counts as no answer.
         case clock
     }
 
     package let bundleID: BundleID
-    /// The kind of the incident.
     package let kind: Kind
     /// The time of the first such answer, by the database's clock.
     package let openedAt: Instant
@@ -43,8 +41,8 @@ package struct Incident: Sendable {
 /// Apple verified these receipts recently, so they are canaries. A single one can go bad, for example when an account
 /// is deleted; many at once go bad only when Apple itself has a problem. A receipt that was refused before, or not
 /// asked about for long, may be gone: after a long stop many of those come due together. The share is of the answers
-/// about an app's once-verified receipts, not of all stored ones: so few of ten million receipts are asked about in ten
-/// minutes that no outage of that length could refuse 2 % of all.
+/// about an app's once-verified receipts: so few of ten million stored ones are asked about in ten minutes that no outage
+/// of that length could refuse 2 % of all.
 enum CanaryLimits {
     /// The window in which refusals and answers are counted, and the quiet time before an incident ends, in seconds.
     static let windowSeconds = 600.0
@@ -53,8 +51,7 @@ enum CanaryLimits {
     /// The minimum number of different refused receipts, whatever their share: a small app also loses one or two. An
     /// incident ends only after as many are verified again.
     static let receiptsMin: Int32 = 3
-    /// How long a verification makes a receipt a canary, in days under the speed-up: one day longer than the longest
-    /// interval between two checks for refunds.
+    /// Days under the speed-up for which a verification makes a receipt a canary: one more than refund checks are apart.
     static let vouchedDays: Int64 = 31
     /// The rate at which refused receipts are asked about again, in receipts a second.
     static let askAgainPerSecond = 10.0
@@ -65,10 +62,8 @@ enum CanaryLimits {
 }
 
 extension LedgerOperations {
-    /// Opens and closes incidents, takes back earlier refusals and schedules new checks of refused receipts.
-    ///
-    /// Call it every few seconds; one caller works at a time, another does nothing. Refusals that were settled before
-    /// an incident was recognised count until it is recognised.
+    /// Opens and closes incidents, takes back earlier refusals and schedules new checks of refused receipts. Call it every
+    /// few seconds; one caller works at a time. Refusals that were settled before an incident was recognised count until then.
     package func watchCanaries() async throws {
         let window = Parameter.float8(CanaryLimits.windowSeconds)
         let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
@@ -78,17 +73,15 @@ extension LedgerOperations {
             try transaction.query(Queries.closeClockIncidents, [window])
             return try transaction.query(Queries.closeIncidents, limits).count
         }
-        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        let apps = try await appsByID()
         try await repeatedly { most, transaction in
             let receipts = try transaction.query(Queries.takeRefusalsBack, [most]).map { try $0.int8("receipt_id") }
             try coverAgain(through: receipts, apps: apps, in: transaction)
             return receipts.count
         }
+        let pace: [Parameter] = [.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds)]
         try await repeatedly { most, transaction in
-            let rateLimit = [
-                Parameter.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds),
-            ]
-            return try transaction.query(Queries.askRefusedAgain, [most] + rateLimit).count
+            try transaction.query(Queries.askRefusedAgain, [most] + pace).count
         }
     }
 
@@ -97,9 +90,9 @@ extension LedgerOperations {
         guard !receipts.isEmpty else { return }
         let uncovered = try transaction.query(Queries.findUncovered, [.int8s(receipts)])
         guard !uncovered.isEmpty else { return }
-        var question = FoundPollers.Question()
-        question.subscriptions = try uncovered.compactMap { try $0.int8IfPresent("subscription_id") }
-        question.purchases = try uncovered.compactMap { try $0.int8IfPresent("purchase_id") }
+        let question = FoundPollers.Question(
+            subscriptions: try uncovered.compactMap { try $0.int8IfPresent("subscription_id") },
+            purchases: try uncovered.compactMap { try $0.int8IfPresent("purchase_id") })
         var run = try SettlementRun(covering: question, apps: apps, in: transaction)
         run.review(atOnce: false)
         try run.changePolling(in: transaction)
@@ -122,8 +115,7 @@ extension LedgerOperations {
 }
 
 extension SettlementRun {
-    /// Returns the apps with an open incident, among those with refused receipts in this batch; without refusals it
-    /// sends no query.
+    /// Returns the apps with an open incident, among those with refused receipts in this batch.
     static func incidents(among batch: [Settlement], in transaction: Transaction) throws -> Set<Int32> {
         let apps = Set(batch.filter(\.isRefusedByApple).map(\.claim.app.id))
         guard !apps.isEmpty else { return [] }
@@ -154,8 +146,7 @@ extension SettlementRun {
             ])
     }
 
-    /// Returns whether a refused receipt says something about Apple rather than about itself. Equal answers also count
-    /// as verifications.
+    /// Returns whether a refused receipt says something about Apple rather than about itself; equal answers verify it too.
     private func isCanary(_ claim: Claim) -> Bool {
         let receipt = claim.receiptID
         guard let before = receipts[receipt], !before.wasRefused, let verifiedAt = before.verifiedAt else {

@@ -96,7 +96,6 @@ extension Invariant {
 
 /// An invariant that does not hold for one row of the ledger, as seen twice in snapshots a moment apart.
 package struct Violation: Sendable, Hashable {
-    /// The invariant that does not hold.
     package let invariant: Invariant
     /// The app; nil where a position of the feed belongs to none.
     package let bundleID: BundleID?
@@ -133,18 +132,6 @@ extension Violation {
         receiptID = try row.int8IfPresent("receipt_id").map { ReceiptID($0) }
         detail = try row.text("detail")
         key = try row.int8("key")
-    }
-
-    /// Describes a violation of a loaded subscription.
-    init(_ invariant: Invariant, of draft: SubscriptionDraft, in bundleID: BundleID, _ detail: String) {
-        self.invariant = invariant
-        self.bundleID = bundleID
-        environment = draft.key.environment
-        originalTransactionID = draft.key.id
-        productID = nil
-        receiptID = draft.polling.storedPoller
-        self.detail = detail
-        key = draft.rowID
     }
 
     /// The violation and the advice, in one line.
@@ -242,7 +229,12 @@ struct Examination: Sendable {
             (.age, try stored.ageTrouble(row)), (.facts, try stored.factsTrouble(row)),
         ]
         return found.compactMap { invariant, detail in
-            detail.map { Violation(invariant, of: draft, in: app.bundleID, $0) }
+            detail.map { detail in
+                Violation(
+                    invariant: invariant, bundleID: app.bundleID, environment: draft.key.environment,
+                    originalTransactionID: draft.key.id, productID: nil, receiptID: draft.polling.storedPoller,
+                    detail: detail, key: draft.rowID)
+            }
         }
     }
 }
@@ -251,15 +243,13 @@ struct Examination: Sendable {
 private struct StoredSubscription {
     private let draft: SubscriptionDraft
     private let state: SubscriptionState
-    /// The app's tolerances. Those that delay a plan have the most patient values that an app may have, because the
-    /// app's values may have changed since the plan was made.
+    /// The app's tolerances; those that delay a plan are the most patient ones, because the app's may have changed since.
     private let policy: Policy
     private let now: Instant
     private let checkedAt: Instant
     private let terms: VerifyTerms
 
-    /// The most by which a plan may differ because another receipt polled when it was made: the longest spread of a
-    /// check.
+    /// The most by which a plan may differ because another receipt polled when it was made: a check's longest spread.
     private static let spreadLongest = Delay.minutes(75)
 
     init(_ draft: SubscriptionDraft, _ state: SubscriptionState, app: App, _ row: Row, _ terms: VerifyTerms) throws {
@@ -296,9 +286,7 @@ private struct StoredSubscription {
     /// The problem that the stored plan is later than the rules give both at the last answer and now.
     var nextCheckTrouble: String? {
         guard draft.polling.storedPoller != nil, let before = planned(at: checkedAt), let today = planned(at: now)
-        else {
-            return nil
-        }
+        else { return nil }
         let latest = max(before, today)
         guard let stored = draft.polling.nextCheckAt else {
             return "no check is planned, and one is due by \(latest.iso8601)"
@@ -308,8 +296,7 @@ private struct StoredSubscription {
         return "the next check is planned for \(stored.iso8601), the rules give \(latest.iso8601)"
     }
 
-    /// Returns a problem when the answer is older than lookups promise and its poller waits for a later time although
-    /// Apple answers.
+    /// Returns a problem when the answer is older than lookups promise and its poller waits although Apple answers.
     func ageTrouble(_ row: Row) throws -> String? {
         guard try row.bool("sleeps"), let input,
             let limit = ageLimit(of: input, environment: draft.key.environment, policy: policy)
@@ -331,11 +318,12 @@ private struct StoredSubscription {
     }
 
     /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage
-    /// allowance is not compared, because it may have changed since.
+    /// allowance does not count, because it may have changed since.
     func factsTrouble(_ row: Row) throws -> String? {
         let held = draft.storedSpans.lazy.compactMap { span in span.allowedUntil.map { $0 - span.from } }.first
-        let differences = try FactSnapshot(stored: state, draft.storedSpans, columns: row).differences(
-            from: FactSnapshot(rebuilt: state, outageAllowance: held ?? policy.outageAllowance), of: "")
+        let differences = try FactComparison(
+            state, draft.storedSpans, columns: row, with: state, outageAllowance: held ?? policy.outageAllowance
+        ).differences(of: "")
         guard let first = differences.first else { return nil }
         let more = differences.count == 1 ? "" : ", and \(differences.count - 1) more differ"
         return "\(first.fact) is \(first.stored ?? "nothing"), its facts give \(first.rebuilt ?? "nothing")\(more)"

@@ -5,7 +5,6 @@ package import Subscriptions
 
 /// A stored verified answer from Apple: one body, which was true from its first to its last clock.
 package struct KeptAnswer: Sendable {
-    /// The observation that stores it.
     package let observation: Observation
     /// The app asked about.
     package let bundleID: BundleID
@@ -17,9 +16,7 @@ package struct KeptAnswer: Sendable {
 
 /// The number and receipt of a stored answer, and Apple's clocks between which it was given.
 package struct Observation: Sendable, Hashable {
-    /// Its number.
     package let id: Int64
-    /// The receipt it is about.
     package let receiptID: ReceiptID
     /// Apple's clock at the first such answer.
     package let firstAsOf: Instant
@@ -34,8 +31,7 @@ package struct EvidenceReader: Sendable {
 }
 
 extension Evidence {
-    /// Returns the same answer, given again at another of Apple's clocks. Apple signs texts anew each time; a device's snapshot
-    /// keeps its age.
+    /// Returns the same answer at another of Apple's clocks. Apple signs texts anew; a device's snapshot keeps its age.
     func given(at instant: Instant) -> Evidence {
         var again = self
         again.asOf = instant
@@ -48,32 +44,27 @@ extension Evidence {
             }
             return row
         }
-        again.renewals = renewals.map { row in
-            var row = row
-            row.asOf = instant
-            return row
-        }
+        for index in again.renewals.indices { again.renewals[index].asOf = instant }
         return again
     }
 
     /// Returns the same answer with every path in it prefixed by the observation that stores it.
     func kept(in observation: Observation) -> Evidence {
         var kept = self
-        kept.transactions = transactions.map { row in
-            var row = row
-            row.path = observation.path(to: row.path)
-            return row
-        }
-        kept.renewals = renewals.map { row in
-            var row = row
-            row.path = observation.path(to: row.path)
-            return row
-        }
+        for (index, row) in transactions.enumerated() { kept.transactions[index].path = observation.path(to: row.path) }
+        for (index, row) in renewals.enumerated() { kept.renewals[index].path = observation.path(to: row.path) }
         return kept
     }
 }
 
 extension Observation {
+    init(row: Row) throws {
+        id = try row.int8("observation_id")
+        receiptID = ReceiptID(try row.int8("receipt_id"))
+        firstAsOf = try row.instant("first_as_of")
+        lastAsOf = try row.instant("last_as_of")
+    }
+
     /// Returns the path of a fact across all observations: the observation's number, then the path within its body.
     func path(to path: String) -> String { "\(id)/\(path)" }
 
@@ -85,139 +76,110 @@ extension Observation {
     }
 }
 
-/// The facts of a subscription or a purchase to compare, as text by name, without the answer that each fact came from.
-struct FactSnapshot {
-    private(set) var facts: [String: String] = [:]
+/// The facts of a subscription or a purchase, stored and rebuilt: text by name, without the answer that each came from.
+struct FactComparison {
+    private var stored: [String: String] = [:]
+    private var rebuilt: [String: String] = [:]
 
     /// Returns the differing facts, by name.
-    func differences(from rebuilt: FactSnapshot, of subject: String) -> [RebuildDifference] {
-        Set(facts.keys).union(rebuilt.facts.keys).sorted().compactMap { name in
-            guard facts[name] != rebuilt.facts[name] else { return nil }
-            return RebuildDifference(subject: subject, fact: name, stored: facts[name], rebuilt: rebuilt.facts[name])
+    func differences(of subject: String) -> [RebuildDifference] {
+        Set(stored.keys).union(rebuilt.keys).sorted().compactMap { name in
+            guard stored[name] != rebuilt[name] else { return nil }
+            return RebuildDifference(subject: subject, fact: name, stored: stored[name], rebuilt: rebuilt[name])
         }
     }
 
-    private subscript(name: String) -> String? {
-        get { facts[name] }
-        set { facts[name] = newValue }
-    }
-}
-
-extension FactSnapshot {
-    /// Describes a subscription by its stored facts, timeline and columns.
-    init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
-        if let state { describe(state.facts, state.retractions) }
-        describe(spans)
-        self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
-        self["group_id"] = try row.textIfPresent("group_id")
-        self["will_renew"] = try row.boolIfPresent("will_renew").map { "\($0)" }
-        self["next_payment"] = try row.boolIfPresent("next_payment").map { "\($0)" }
-        self["sale"] = try row.jsonIfPresent("sale")?.rendered()
-        self["renews_to_product_id"] = try row.textIfPresent("renews_to_product_id")
-        self["flags"] = try row.texts("flags").joined(separator: ",")
-        self["expires_at"] = try row.instantIfPresent("expires_at")?.iso8601
-        self["head_starts_at"] = try row.instantIfPresent("head_starts_at")?.iso8601
-        self["started_at"] = try row.instantIfPresent("started_at")?.iso8601
-        self["periods"] = "\(try row.int4("periods"))"
-        self["leeway_ms"] = "\(try row.int8("leeway_ms"))"
-        self["app_account_token"] = try row.textIfPresent("app_account_token")
-        self["access_ends_at"] = try row.instantIfPresent("access_ends_at")?.iso8601
-        self["renewal_expected"] = try row.boolIfPresent("renewal_expected").map { "\($0)" }
+    private mutating func note(_ name: String, _ stored: String?, _ rebuilt: String?) {
+        (self.stored[name], self.rebuilt[name]) = (stored, rebuilt)
     }
 
-    /// Describes a subscription by the facts, timeline and columns that would be written.
-    init(rebuilt state: SubscriptionState, outageAllowance: Delay) {
-        describe(state.facts, state.retractions)
-        describe(state.storedSpans(outageAllowance: outageAllowance))
-        self["as_of"] = state.asOf.iso8601
-        self["group_id"] = state.facts.groupID?.text
-        self["will_renew"] = state.willRenew.map { "\($0)" }
-        self["next_payment"] = state.nextPayment.map { "\($0)" }
-        self["sale"] = state.storedSale?.rendered()
-        self["renews_to_product_id"] = state.renewsToProductID?.text
-        self["flags"] = state.flagsOfToday
-        self["expires_at"] = state.expiresAt.iso8601
-        self["head_starts_at"] = state.headStartsAt.iso8601
-        self["started_at"] = state.startedAt.iso8601
-        self["periods"] = "\(state.periods)"
-        self["leeway_ms"] = "\(state.leeway.milliseconds)"
-        self["app_account_token"] = state.facts.appAccountToken
-        self["access_ends_at"] = state.outageAllowance.accessEndsAt?.iso8601
-        self["renewal_expected"] = "\(state.outageAllowance.expected)"
+    /// Compares a subscription's stored facts, timeline and columns with those that would be written.
+    init(
+        _ state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row, with rebuilt: SubscriptionState,
+        outageAllowance: Delay
+    ) throws {
+        stored = Self.describe(state, spans)
+        self.rebuilt = Self.describe(rebuilt, rebuilt.storedSpans(outageAllowance: outageAllowance))
+        note("as_of", try row.instantIfPresent("as_of")?.iso8601, rebuilt.asOf.iso8601)
+        note("group_id", try row.textIfPresent("group_id"), rebuilt.facts.groupID?.text)
+        note("will_renew", try row.boolIfPresent("will_renew").map { "\($0)" }, rebuilt.willRenew.map { "\($0)" })
+        note("next_payment", try row.boolIfPresent("next_payment").map { "\($0)" }, rebuilt.nextPayment.map { "\($0)" })
+        note("sale", try row.jsonIfPresent("sale")?.rendered(), rebuilt.storedSale?.rendered())
+        note("renews_to_product_id", try row.textIfPresent("renews_to_product_id"), rebuilt.renewsToProductID?.text)
+        note("flags", try row.texts("flags").joined(separator: ","), rebuilt.flagsOfToday)
+        note("expires_at", try row.instantIfPresent("expires_at")?.iso8601, rebuilt.expiresAt.iso8601)
+        note("head_starts_at", try row.instantIfPresent("head_starts_at")?.iso8601, rebuilt.headStartsAt.iso8601)
+        note("started_at", try row.instantIfPresent("started_at")?.iso8601, rebuilt.startedAt.iso8601)
+        note("periods", "\(try row.int4("periods"))", "\(rebuilt.periods)")
+        note("leeway_ms", "\(try row.int8("leeway_ms"))", "\(rebuilt.leeway.milliseconds)")
+        note("app_account_token", try row.textIfPresent("app_account_token"), rebuilt.facts.appAccountToken)
+        let allowance = rebuilt.outageAllowance
+        note("access_ends_at", try row.instantIfPresent("access_ends_at")?.iso8601, allowance.accessEndsAt?.iso8601)
+        let isExpected = try row.boolIfPresent("renewal_expected")
+        note("renewal_expected", isExpected.map { "\($0)" }, "\(allowance.expected)")
     }
 
-    private mutating func describe(_ facts: SubscriptionFacts, _ retractions: [Retraction]) {
-        self["renewal"] = facts.renewal?.value.json.rendered()
-        for retraction in retractions {
-            self["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
+    private static func describe(_ state: SubscriptionState?, _ spans: [StoredSpan]) -> [String: String] {
+        var facts: [String: String] = [:]
+        facts["renewal"] = state?.facts.renewal?.value.json.rendered()
+        for retraction in state?.retractions ?? [] {
+            facts["retracted \(retraction.transactionID) \(retraction.what)"] = retraction.end?.iso8601 ?? "gone"
         }
-        for record in facts.records { describe(record) }
-    }
-
-    private mutating func describe(_ period: PeriodRecord) {
-        let name =
-            "period " + (period.webOrderLineItemID?.text ?? period.transactionIDs.min()?.text ?? "without a number")
-        self["\(name).product_id"] = period.terms.productID.text
-        self["\(name).quantity"] = "\(period.terms.quantity)"
-        self["\(name).purchased_at"] = period.terms.purchasedAt.iso8601
-        self["\(name).expires_at"] = period.terms.expiresAt.iso8601
-        self["\(name).cancelled_at"] = period.revocation.value.cancelledAt?.iso8601
-        self["\(name).cancellation_reason"] = period.revocation.value.reason
-        self["\(name).is_upgraded"] = "\(period.upgrade.value)"
-        var details = FactWords<PeriodRecord.FactName>()
-        period.details.each(beside: period.details, &details)
-        for (fact, words) in details.words { self["\(name).\(fact.rawValue)"] = words }
-        self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
-        self["\(name).ending"] = period.ending?.renewal.json.rendered()
-    }
-
-    private mutating func describe(_ spans: [StoredSpan]) {
+        for period in state?.facts.records ?? [] { describe(period, in: &facts) }
         for span in spans {
             let reason = span.reason.map { " (\($0.rawValue))" } ?? ""
             let flags = span.flags.map { ", \($0.rawValue)" }.joined()
             let held = span.allowedUntil.map { ", held until \($0.iso8601)" } ?? ""
             let access = span.entitled ? "with access" : "without access"
-            self["timeline from \(span.from.iso8601)"] =
+            facts["timeline from \(span.from.iso8601)"] =
                 "\(span.state.rawValue)\(reason) \(access) to \(span.to?.iso8601 ?? "further notice"), "
                 + "\(span.productID)\(flags)\(held)"
         }
-    }
-}
-
-extension FactSnapshot {
-    /// Describes a purchase as it is stored.
-    init(stored state: PurchaseState?, columns row: Row) throws {
-        if let state { describe(state) }
-        self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
-        self["transaction_id"] = try row.textIfPresent("transaction_id")
-        self["quantity"] = try row.intIfPresent("quantity").map { "\($0)" }
-        self["purchased_at"] = try row.instantIfPresent("purchased_at")?.iso8601
-        self["revoked_at"] = try row.instantIfPresent("revoked_at")?.iso8601
-        self["app_account_token"] = try row.textIfPresent("app_account_token")
+        return facts
     }
 
-    /// Describes a purchase as it would be written.
-    init(rebuilt state: PurchaseState) {
-        describe(state)
-        self["as_of"] = state.asOf.iso8601
-        self["transaction_id"] = state.transactionID.text
-        self["quantity"] = "\(state.quantity)"
-        self["purchased_at"] = state.purchasedAt.iso8601
-        self["revoked_at"] = state.revokedAt?.iso8601
-        self["app_account_token"] = state.facts.appAccountToken?.value
+    private static func describe(_ period: PeriodRecord, in facts: inout [String: String]) {
+        let name =
+            "period " + (period.webOrderLineItemID?.text ?? period.transactionIDs.min()?.text ?? "without a number")
+        facts["\(name).product_id"] = period.terms.productID.text
+        facts["\(name).quantity"] = "\(period.terms.quantity)"
+        facts["\(name).purchased_at"] = period.terms.purchasedAt.iso8601
+        facts["\(name).expires_at"] = period.terms.expiresAt.iso8601
+        facts["\(name).cancelled_at"] = period.revocation.value.cancelledAt?.iso8601
+        facts["\(name).cancellation_reason"] = period.revocation.value.reason
+        facts["\(name).is_upgraded"] = "\(period.upgrade.value)"
+        var details = FactWords<PeriodRecord.FactName>()
+        period.details.each(beside: period.details, &details)
+        for (fact, words) in details.words { facts["\(name).\(fact.rawValue)"] = words }
+        facts["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
+        facts["\(name).ending"] = period.ending?.renewal.json.rendered()
     }
 
-    private mutating func describe(_ state: PurchaseState) {
-        let facts = state.facts
-        self["facts.transaction_id"] = facts.terms.value.transactionID.text
-        self["facts.quantity"] = "\(facts.terms.value.quantity)"
-        self["facts.purchased_at"] = facts.terms.value.purchasedAt.iso8601
-        self["facts.revoked_at"] = facts.revocation.value.cancelledAt?.iso8601
-        self["facts.revocation_reason"] = facts.revocation.value.reason
+    /// Compares a purchase as it is stored with what would be written.
+    init(_ state: PurchaseState?, columns row: Row, with rebuilt: PurchaseState) throws {
+        stored = state.map(Self.describe) ?? [:]
+        self.rebuilt = Self.describe(rebuilt)
+        note("as_of", try row.instantIfPresent("as_of")?.iso8601, rebuilt.asOf.iso8601)
+        note("transaction_id", try row.textIfPresent("transaction_id"), rebuilt.transactionID.text)
+        note("quantity", try row.intIfPresent("quantity").map { "\($0)" }, "\(rebuilt.quantity)")
+        note("purchased_at", try row.instantIfPresent("purchased_at")?.iso8601, rebuilt.purchasedAt.iso8601)
+        note("revoked_at", try row.instantIfPresent("revoked_at")?.iso8601, rebuilt.revokedAt?.iso8601)
+        note("app_account_token", try row.textIfPresent("app_account_token"), rebuilt.facts.appAccountToken?.value)
+    }
+
+    private static func describe(_ state: PurchaseState) -> [String: String] {
+        let known = state.facts
+        var facts: [String: String] = [:]
+        facts["facts.transaction_id"] = known.terms.value.transactionID.text
+        facts["facts.quantity"] = "\(known.terms.value.quantity)"
+        facts["facts.purchased_at"] = known.terms.value.purchasedAt.iso8601
+        facts["facts.revoked_at"] = known.revocation.value.cancelledAt?.iso8601
+        facts["facts.revocation_reason"] = known.revocation.value.reason
         var details = FactWords<PurchaseFacts.Name>()
-        facts.each(beside: facts, &details)
-        for (fact, words) in details.words { self["facts.\(fact.rawValue)"] = words }
-        self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
+        known.each(beside: known, &details)
+        for (fact, words) in details.words { facts["facts.\(fact.rawValue)"] = words }
+        facts["transaction_ids"] = known.transactionIDs.sorted().map(\.text).joined(separator: ",")
+        return facts
     }
 }
 

@@ -33,24 +33,18 @@ extension LedgerOperations {
     ///
     /// It always keeps the newest answer of each receipt, the observations of silence, and everything about receipts
     /// that cannot be rebuilt in full. It may run beside workers, because an answer that comes meanwhile only adds
-    /// facts.
-    ///
-    /// - Parameters:
-    ///   - receipt: The receipt after which to continue; 0 to begin.
-    ///   - limit: The most receipts in the batch.
+    /// facts. The batch has at most `limit` receipts after `receipt`, which is 0 to begin.
     package func prune(
         after receipt: Int64, before cutoff: Instant, limit: Int = 20, reading read: EvidenceReader
     ) async throws -> PruneBatch {
-        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        let apps = try await appsByID()
         return try await database.transaction { transaction in
-            let run = PruneRun(apps: apps, cutoff: cutoff, read: read)
-            return try run.receipts(after: receipt, limit: limit, in: transaction)
+            try PruneRun(apps: apps, cutoff: cutoff, read: read).receipts(after: receipt, limit: limit, in: transaction)
         }
     }
 
-    /// Frees the disk space of months before `cutoff` without stored answers, each month in its own transaction;
-    /// returns how many. A month that is being read is left for the next time, because workers would wait behind this
-    /// statement.
+    /// Frees the disk space of months before `cutoff` without stored answers, each month in its own transaction; returns
+    /// how many. A month that is being read is left for the next time, because workers would wait behind this statement.
     package func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
         var months = 0
         while try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") == 1 { months += 1 }
@@ -88,21 +82,23 @@ struct PruneRun {
     func receipts(after: Int64, limit: Int, in transaction: Transaction) throws -> PruneBatch {
         let found = try transaction.query(
             Queries.findPrunable, [.int8(after), .instant(cutoff), .int4(Int32(clamping: limit))])
-        let old = Dictionary(grouping: try found.map { (try $0.int8("receipt_id"), try $0.int8("observation_id")) }) {
-            $0.0
-        }.mapValues { $0.map(\.1) }
+        let old = try found.reduce(into: [Int64: [Int64]]()) { old, row in
+            old[try row.int8("receipt_id"), default: []].append(try row.int8("observation_id"))
+        }
         var batch = PruneBatch()
         guard let last = old.keys.max() else { return batch }
         batch.next = last
         batch.receipts = old.count
         let held = try ReplayTargets(transaction.query(Queries.readHeld, [.int8s(old.keys.sorted())]))
-        let replay = try Replay(
-            of: held.allSubscriptions, purchases: held.allPurchases, reading: read, in: transaction)
+        let replay = try Replay(of: held.allSubscriptions, purchases: held.allPurchases, reading: read, in: transaction)
         var dropped: Set<Int64> = []
         for receipt in old.keys.sorted() {
             let answers = old[receipt] ?? []
             let things = ReplayTargets(of: receipt, among: held)
-            guard isWhole(things, replay), let whole = PruneGuard(of: things, replay, run: self) else {
+            guard things.allSubscriptions.allSatisfy({ replay.gap(of: $0) == nil }),
+                things.allPurchases.allSatisfy({ replay.gap(of: $0) == nil }),
+                let whole = PruneGuard(of: things, replay, run: self)
+            else {
                 batch.untouched += answers.count
                 continue
             }
@@ -113,11 +109,6 @@ struct PruneRun {
         batch.dropped = dropped.count
         try transaction.query(Queries.deleteObservations, [.int8s(dropped.sorted()), .instant(cutoff)])
         return batch
-    }
-
-    private func isWhole(_ things: ReplayTargets, _ replay: Replay) -> Bool {
-        things.allSubscriptions.allSatisfy { replay.gap(of: $0) == nil }
-            && things.allPurchases.allSatisfy { replay.gap(of: $0) == nil }
     }
 
     /// Drops as many of the answers as are not needed: all at once, else each half on its own.
@@ -136,73 +127,60 @@ struct PruneRun {
 
 /// The contents of a receipt from all its answers, which must be the same without some of them.
 struct PruneGuard {
-    private let replay: Replay
-    private let subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)]
-    private let purchases: [(target: Replay.PurchaseTarget, policy: Policy, state: PurchaseState?)]
+    /// A subscription or purchase that the receipt holds.
+    private struct Thing {
+        let clocks: Set<Instant>
+        /// The answers that report on it, by instant.
+        let speakers: [Instant: Set<Int64>]
+        /// Whether its facts are the same to the last clock without some answers, so that later answers give the same too.
+        let isSame: (Set<Int64>) -> Bool
+    }
 
-    /// Returns nil when a subscription belongs to an unknown app.
-    init?(of things: ReplayTargets, _ replay: Replay, run: PruneRun) {
-        var subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)] = []
-        for target in things.allSubscriptions {
-            guard let app = run.apps[target.key.appID] else { return nil }
-            let policy = app.policy(for: target.key.environment)
-            subscriptions.append((target, policy, replay.state(of: target, policy: policy)))
+    private var things: [Thing] = []
+
+    /// Returns nil when something belongs to an unknown app.
+    init?(of targets: ReplayTargets, _ replay: Replay, run: PruneRun) {
+        for target in targets.allSubscriptions {
+            guard let policy = run.apps[target.key.appID]?.policy(for: target.key.environment) else { return nil }
+            let whole = replay.state(of: target, policy: policy)
+            let thing = Thing(clocks: whole?.facts.clocks ?? [], speakers: replay.speakers(of: target.key)) { dropped in
+                haveSameFacts(whole, replay.state(of: target, policy: policy, without: dropped))
+            }
+            things.append(thing)
         }
-        self.replay = replay
-        self.subscriptions = subscriptions
-        var purchases: [(target: Replay.PurchaseTarget, policy: Policy, state: PurchaseState?)] = []
-        for target in things.allPurchases {
-            guard let app = run.apps[target.key.appID] else { return nil }
-            let policy = app.policy(for: target.key.environment)
-            purchases.append((target, policy, replay.state(of: target.key, policy: policy)))
+        for target in targets.allPurchases {
+            guard let policy = run.apps[target.key.appID]?.policy(for: target.key.environment) else { return nil }
+            let whole = replay.state(of: target.key, policy: policy)
+            let thing = Thing(clocks: whole?.facts.clocks ?? [], speakers: replay.speakers(of: target.key)) { dropped in
+                let rest = replay.state(of: target.key, policy: policy, without: dropped)
+                return whole?.facts.withoutPaths == rest?.facts.withoutPaths
+                    && whole?.refundRetractedAt == rest?.refundRetractedAt
+            }
+            things.append(thing)
         }
-        self.purchases = purchases
     }
 
     /// Returns the answers that must stay because no other answer reports one of their facts at its clock.
     /// The last answer about the end of a period is such a case. This saves trying each of them.
     func needed(besides dropped: Set<Int64>) -> Set<Int64> {
-        let subscribed = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
-        let bought = purchases.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
-        return (subscribed + bought).reduce(into: []) { needed, thing in
-            for clock in thing.0 {
-                let speakers = thing.1[clock, default: []].subtracting(dropped)
+        things.reduce(into: []) { needed, thing in
+            for clock in thing.clocks {
+                let speakers = thing.speakers[clock, default: []].subtracting(dropped)
                 if speakers.count == 1 { needed.formUnion(speakers) }
             }
         }
     }
 
-    /// Whether the facts are the same to the last clock, so that later answers give the same result too.
-    func isSame(without dropped: Set<Int64>) -> Bool {
-        let subscriptionsAgree = subscriptions.allSatisfy { whole in
-            let rest = replay.state(of: whole.target, policy: whole.policy, without: dropped)
-            return whole.state.map(KnownFacts.init) == rest.map(KnownFacts.init)
-        }
-        return subscriptionsAgree
-            && purchases.allSatisfy { whole in
-                let rest = replay.state(of: whole.target.key, policy: whole.policy, without: dropped)
-                return whole.state?.facts.withoutPaths == rest?.facts.withoutPaths
-                    && whole.state?.refundRetractedAt == rest?.refundRetractedAt
-            }
-    }
+    func isSame(without dropped: Set<Int64>) -> Bool { things.allSatisfy { $0.isSame(dropped) } }
 }
 
-/// Everything known about a subscription with its clocks, but without the answer it came from: of equal answers any one
-/// will do.
-private struct KnownFacts: Equatable {
-    let asOf: Instant
-    let periods: [PeriodRecord]
-    let renewal: Renewal?
-    let renewalAsOf: Instant?
-    let retractions: [Retraction]
-
-    init(_ state: SubscriptionState) {
-        asOf = state.asOf
-        periods = state.facts.records.map(\.withoutPaths)
-        renewal = state.facts.renewal?.value
-        renewalAsOf = state.facts.renewal?.asOf
-        retractions = state.retractions
-    }
+/// Whether two states have the same facts and clocks, whatever answers these came from: of equal answers any one will do.
+private func haveSameFacts(_ one: SubscriptionState?, _ other: SubscriptionState?) -> Bool {
+    guard let one, let other else { return one == nil && other == nil }
+    return one.asOf == other.asOf
+        && one.facts.records.map(\.withoutPaths) == other.facts.records.map(\.withoutPaths)
+        && one.facts.renewal?.value == other.facts.renewal?.value
+        && one.facts.renewal?.asOf == other.facts.renewal?.asOf && one.retractions == other.retractions
 }
 
 extension PurchaseFacts {
@@ -230,20 +208,17 @@ struct ReplayTargets {
             let receipt = try row.int8("receipt_id")
             let (appID, environment) = (try row.int4("app_id"), try row.word("environment") as StoreEnvironment)
             let id = OriginalTransactionID(try row.text("original_transaction_id"))
+            let (poller, asOf) = (try row.int8IfPresent("polled_by").map { ReceiptID($0) }, try row.instant("as_of"))
             if let rowID = try row.int8IfPresent("subscription_id") {
+                let key = SubscriptionRowKey(appID: appID, environment: environment, id: id)
                 subscriptions[receipt, default: []].append(
-                    Replay.Target(
-                        rowID: rowID, key: SubscriptionRowKey(appID: appID, environment: environment, id: id),
-                        polledBy: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
-                        asOf: try row.instant("as_of")))
+                    Replay.Target(rowID: rowID, key: key, polledBy: poller, asOf: asOf))
             }
             if let rowID = try row.int8IfPresent("purchase_id") {
-                let key = PurchaseKey(originalTransactionID: id, productID: ProductID(try row.text("product_id")))
+                let purchase = PurchaseKey(originalTransactionID: id, productID: ProductID(try row.text("product_id")))
+                let key = PurchaseRowKey(appID: appID, environment: environment, purchase: purchase)
                 purchases[receipt, default: []].append(
-                    Replay.PurchaseTarget(
-                        rowID: rowID, key: PurchaseRowKey(appID: appID, environment: environment, purchase: key),
-                        polledBy: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
-                        asOf: try row.instant("as_of")))
+                    Replay.PurchaseTarget(rowID: rowID, key: key, polledBy: poller, asOf: asOf))
             }
         }
     }
@@ -299,9 +274,7 @@ extension LedgerOperations {
     /// The most notifications or answers that one transaction reduces.
     private static let reducedMax: Int32 = 200
 
-    /// Reduces the texts of notifications that came before `cutoff`: a rebuild finds the same afterwards.
-    ///
-    /// - Parameter after: The notification after which to continue; 0 to begin.
+    /// Reduces the texts of the next old notifications after the one `after`, 0 to begin. A rebuild finds the same.
     package func reduceNotifications(
         after: Int64, before cutoff: Instant, by reducer: SignedReducer
     ) async throws -> ReducedBatch {
@@ -328,9 +301,7 @@ extension LedgerOperations {
         }
     }
 
-    /// Reduces the texts in answers of the Server API that were recorded before `cutoff`.
-    ///
-    /// - Parameter after: The observation after which to continue; 0 to begin.
+    /// Reduces the texts in the Server API's next old answers after the observation `after`, 0 to begin.
     package func reduceAnswers(
         after: Int64, before cutoff: Instant, by reducer: SignedReducer
     ) async throws -> ReducedBatch {
@@ -341,11 +312,8 @@ extension LedgerOperations {
             var (ids, bodies): ([Int64], [[UInt8]]) = ([], [])
             for row in rows {
                 let kept = KeptAnswer(
-                    observation: Observation(
-                        id: try row.int8("observation_id"), receiptID: ReceiptID(try row.int8("receipt_id")),
-                        firstAsOf: try row.instant("first_as_of"), lastAsOf: try row.instant("last_as_of")),
-                    bundleID: BundleID(try row.text("bundle_id")), environment: try row.word("environment"),
-                    body: try row.bytea("body"))
+                    observation: try Observation(row: row), bundleID: BundleID(try row.text("bundle_id")),
+                    environment: try row.word("environment"), body: try row.bytea("body"))
                 batch.next = kept.observation.id
                 guard let left = reducer.answer(kept) else {
                     batch.untouched += 1

@@ -9,25 +9,19 @@ extension LedgerOperations {
             .first?.int8("things") ?? 0
     }
 
-    /// Folds the stored observations of the next subscriptions or purchases again, by the present rules, and compares
-    /// the result with the stored state.
+    /// Folds the stored observations of the next `limit` subscriptions or purchases, which stay locked meanwhile, by the
+    /// present rules, and compares the result with the stored state.
     ///
     /// With `correcting`, writes each differing one as a new version, under the locks of a settlement. This corrects
     /// what is known from then on; what was known before stays on record, and `ledger.correction` keeps both. It makes
     /// no event, because nothing happened at Apple. It never touches a subscription or purchase whose observations are
     /// incomplete. It may run beside workers, and more than once: correct state stays as it is.
-    ///
-    /// - Parameters:
-    ///   - place: Where to continue.
-    ///   - limit: The most subscriptions or purchases in the batch; all stay locked meanwhile.
     package func rebuild(
-        from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool,
-        reading read: EvidenceReader
+        from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool, reading read: EvidenceReader
     ) async throws -> RebuildBatch {
-        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        let apps = try await appsByID()
         return try await ledger.changingPollers { transaction in
-            let run = RebuildRun(
-                apps: apps, scope: scope, limit: limit, correcting: correcting, read: read)
+            let run = RebuildRun(apps: apps, scope: scope, limit: limit, correcting: correcting, read: read)
             switch place {
             case .subscriptions(let after): return try run.subscriptions(after: after, in: transaction)
             case .purchases(let after): return try run.purchases(after: after, in: transaction)
@@ -44,15 +38,12 @@ package struct RebuildScope: Sendable {
     /// Only the contents of this customer's receipts; nil for every customer.
     package var customer: String?
 
-    /// Creates a scope; everything unless limited.
     package init(app: BundleID? = nil, customer: String? = nil) {
-        self.app = app
-        self.customer = customer
+        (self.app, self.customer) = (app, customer)
     }
 }
 
-/// The place that a rebuild has reached: subscriptions first, then one-time purchases, then customers, each in the order
-/// of their keys.
+/// The place that a rebuild has reached: first subscriptions, then one-time purchases, then customers, each by their keys.
 package enum RebuildPlace: Sendable, Hashable {
     /// After the subscription with this key; 0 to begin.
     case subscriptions(after: Int64)
@@ -110,24 +101,18 @@ struct RebuildRun {
         [.int8(after), .int4(Int32(clamping: limit)), .text(scope.app?.text), .text(scope.customer)]
     }
 
-    /// Rebuilds the next subscriptions.
     func subscriptions(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
         let ids = try transaction.query(Queries.findSubscriptionsAfter, limits(after: after))
             .map { try $0.int8("subscription_id") }
-        guard let last = ids.max() else {
-            var done = RebuildBatch()
-            done.next = .purchases(after: 0)
-            return done
-        }
+        guard let last = ids.max() else { return RebuildBatch(next: .purchases(after: 0)) }
         let pollers = try LockedPollers(subscriptions: ids, in: transaction)
         let rows = try transaction.query(Queries.lockRebuiltSubscriptions, [.int8s(ids)])
         var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.subscriptions.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
-        var batch = RebuildBatch()
-        batch.examined = rows.count
-        batch.next = .subscriptions(after: last)
+        var batch = RebuildBatch(examined: rows.count, next: .subscriptions(after: last))
         var corrections: [Correction] = []
+        var corrected: [SubscriptionRowKey] = []
         for row in rows {
             guard let draft = drafts[try row.int8("subscription_id")], let app = apps[draft.key.appID] else { continue }
             let subject = "\(try row.text("bundle_id")) \(draft.key.environment.rawValue) subscription \(draft.key.id)"
@@ -137,19 +122,23 @@ struct RebuildRun {
             }
             let policy = app.policy(for: draft.key.environment)
             guard let rebuilt = replay.state(of: draft.replayed, policy: policy) else { continue }
-            let differences = try FactSnapshot(stored: draft.stored, draft.storedSpans, columns: row).differences(
-                from: FactSnapshot(rebuilt: rebuilt, outageAllowance: policy.outageAllowance), of: subject)
+            let differences = try FactComparison(
+                draft.stored, draft.storedSpans, columns: row, with: rebuilt, outageAllowance: policy.outageAllowance
+            ).differences(of: subject)
             guard !differences.isEmpty else { continue }
             batch.differences += differences
             run.subscriptions[draft.key]?.correct(to: rebuilt, policy: policy)
-            corrections.append(Correction(of: draft, differences))
+            corrected.append(draft.key)
+            corrections.append(
+                Correction(
+                    subscriptionID: draft.rowID, version: draft.version + 1,
+                    recordedMicroseconds: draft.recordedMicroseconds, differences: differences))
         }
         if correcting, !corrections.isEmpty {
             try pollers.foldClocks(in: transaction)
-            try forgetAliases(
-                of: corrections.compactMap { correction in
-                    correction.subscription.flatMap { run.subscriptions[$0.key] }
-                }, in: transaction)
+            // A settlement only adds transaction ids, and a corrected period keeps only its own.
+            let rewritten = corrected.flatMap { run.subscriptions[$0]?.recordsToWrite.compactMap(\.id) ?? [] }
+            try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
             try run.writeCorrected(in: transaction)
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
@@ -157,31 +146,16 @@ struct RebuildRun {
         return batch
     }
 
-    /// Deletes the transaction ids of the periods to rewrite: a settlement only adds ids, and a corrected period keeps
-    /// only its own.
-    private func forgetAliases(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let rewritten = drafts.flatMap { $0.recordsToWrite.compactMap(\.id) }
-        try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
-    }
-
-    /// Rebuilds the next one-time purchases.
     func purchases(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
         let ids = try transaction.query(Queries.findPurchasesAfter, limits(after: after))
             .map { try $0.int8("purchase_id") }
-        guard let last = ids.max() else {
-            var done = RebuildBatch()
-            done.next = .entitlements(after: 0)
-            return done
-        }
+        guard let last = ids.max() else { return RebuildBatch(next: .entitlements(after: 0)) }
         let pollers = try LockedPollers(purchases: ids, in: transaction)
         let rows = try transaction.query(Queries.lockRebuiltPurchases, [.int8s(ids)])
-        var run = try SettlementRun(
-            locked: [], purchases: rows, pollers: pollers, apps: apps, in: transaction)
+        var run = try SettlementRun(locked: [], purchases: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.purchases.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
-        var batch = RebuildBatch()
-        batch.examined = rows.count
-        batch.next = .purchases(after: last)
+        var batch = RebuildBatch(examined: rows.count, next: .purchases(after: last))
         var corrections: [Correction] = []
         var checked: [(Int64, Int64?)] = []
         for row in rows {
@@ -197,12 +171,14 @@ struct RebuildRun {
             guard let policy = apps[key.appID]?.policy(for: key.environment),
                 let rebuilt = replay.state(of: key, policy: policy)
             else { continue }
-            let differences = try FactSnapshot(stored: draft.stored, columns: row).differences(
-                from: FactSnapshot(rebuilt: rebuilt), of: subject)
+            let differences = try FactComparison(draft.stored, columns: row, with: rebuilt).differences(of: subject)
             guard !differences.isEmpty else { continue }
             batch.differences += differences
             run.purchases[key]?.correct(to: rebuilt)
-            corrections.append(Correction(of: draft, differences))
+            corrections.append(
+                Correction(
+                    purchaseID: draft.rowID, version: draft.version + 1,
+                    recordedMicroseconds: draft.recordedMicroseconds, differences: differences))
             checked.append((draft.rowID, try row.timestamptzIfPresent("checked_at")))
         }
         if correcting, !corrections.isEmpty {
@@ -222,9 +198,7 @@ struct RebuildRun {
         guard let last = ids.max() else { return RebuildBatch() }
         let affected = try AffectedCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
         let differing = try transaction.query(Queries.compareEntitlements, [.int8s(ids)])
-        var batch = RebuildBatch()
-        batch.examined = ids.count
-        batch.next = .entitlements(after: last)
+        var batch = RebuildBatch(examined: ids.count, next: .entitlements(after: last))
         batch.differences = try differing.map { row in
             RebuildDifference(
                 subject: "\(try row.text("bundle_id")) customer \(try row.text("name"))",
@@ -271,34 +245,18 @@ extension PurchaseDraft {
 
 /// The changes of a rebuild to one subscription or purchase, as rows of `ledger.correction`.
 struct Correction {
-    let subscription: (id: Int64, key: SubscriptionRowKey)?
-    let purchaseID: Int64?
+    var subscriptionID: Int64?
+    var purchaseID: Int64?
     let version: Int64
     let recordedMicroseconds: Int64
     let differences: [RebuildDifference]
-
-    init(of draft: SubscriptionDraft, _ differences: [RebuildDifference]) {
-        subscription = (draft.rowID, draft.key)
-        purchaseID = nil
-        version = draft.version + 1
-        recordedMicroseconds = draft.recordedMicroseconds
-        self.differences = differences
-    }
-
-    init(of draft: PurchaseDraft, _ differences: [RebuildDifference]) {
-        subscription = nil
-        purchaseID = draft.rowID
-        version = draft.version + 1
-        recordedMicroseconds = draft.recordedMicroseconds
-        self.differences = differences
-    }
 
     static func record(_ corrections: [Correction], in transaction: Transaction) throws {
         let rows = corrections.flatMap { correction in correction.differences.map { (correction, $0) } }
         try transaction.query(
             Queries.insertCorrections,
             [
-                .int8s(rows.map(\.0.subscription?.id)), .int8s(rows.map(\.0.purchaseID)),
+                .int8s(rows.map(\.0.subscriptionID)), .int8s(rows.map(\.0.purchaseID)),
                 .int8s(rows.map(\.0.version)), .texts(rows.map(\.1.fact)), .texts(rows.map(\.1.stored)),
                 .texts(rows.map(\.1.rebuilt)), .timestamptzs(rows.map(\.0.recordedMicroseconds)),
             ])
@@ -306,8 +264,7 @@ struct Correction {
 }
 
 extension SubscriptionDraft {
-    /// Changes it to the state that the observations give, as a separate version without events; its periods keep their
-    /// keys.
+    /// Changes it to the state that the observations give, as a version of its own without events. Its periods keep their keys.
     mutating func correct(to rebuilt: SubscriptionState, policy: Policy) {
         let facts = rebuilt.facts.keepingKeys(of: stored?.facts)
         replace(

@@ -2,10 +2,8 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Apple's answers about some subscriptions and purchases, read again from the stored observations by the present
-/// rules.
-///
-/// An observation is folded twice, at its first and its last clock: every answer in between said the same.
+/// Apple's answers about some subscriptions and purchases, read again from the stored observations by the present rules.
+/// Each is folded twice, at its first and its last clock: every answer in between said the same.
 struct Replay {
     /// A subscription to replay.
     struct Target {
@@ -61,8 +59,7 @@ struct Replay {
         in transaction: Transaction
     ) throws {
         links = try ReplayLinks(
-            transaction.query(
-                Queries.readLinks, [.int8s(targets.map(\.rowID)), .int8s(bought.map(\.rowID))]))
+            transaction.query(Queries.readLinks, [.int8s(targets.map(\.rowID)), .int8s(bought.map(\.rowID))]))
         let known = Dictionary(targets.map { ($0.key, $0) }) { first, _ in first }
         var after: Int64 = 0
         while true {
@@ -115,9 +112,7 @@ struct Replay {
             let (kept, subject) = (try KeptNotification(row: row), try SubscriptionRowKey(subject: row))
             if let evidence = read.notification(kept) {
                 let effect: NotificationEffect = try row.word("effect")
-                details[subject, default: []] += evidence.transactions.map {
-                    effect == .applied ? $0 : $0.withoutShare
-                }
+                details[subject, default: []] += evidence.transactions.map { effect == .applied ? $0 : $0.withoutShare }
             } else if kept.texts == nil, kept.claims == nil {
                 erased.insert(subject)
             }
@@ -127,9 +122,7 @@ struct Replay {
     private mutating func hear(
         _ row: Row, _ targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: EvidenceReader
     ) throws {
-        let observation = Observation(
-            id: try row.int8("observation_id"), receiptID: ReceiptID(try row.int8("receipt_id")),
-            firstAsOf: try row.instant("first_as_of"), lastAsOf: try row.instant("last_as_of"))
+        let observation = try Observation(row: row)
         guard try row.text("outcome") == "verified" else {
             let sentence = try row.textIfPresent("reason")
             for target in targets.values where target.key.endedAllowanceSentence == sentence {
@@ -149,12 +142,8 @@ struct Replay {
         }
         observations[observation.id] = observation
         let kept = evidence.kept(in: observation)
-        for (end, said) in [
-            (observation.firstAsOf, kept), (observation.lastAsOf, kept.given(at: observation.lastAsOf)),
-        ]
-        where end == observation.firstAsOf || observation.firstAsOf < observation.lastAsOf {
-            hear(said, observation, targets, bought)
-        }
+        hear(kept, observation, targets, bought)
+        hear(kept.given(at: observation.lastAsOf), observation, targets, bought)
     }
 
     private mutating func hear(
@@ -198,9 +187,7 @@ struct Replay {
     }
 
     /// Returns the state of a subscription from the observations, except the dropped ones; nil when none is about it.
-    func state(
-        of target: Target, policy: Policy, without dropped: Set<Int64> = []
-    ) -> SubscriptionState? {
+    func state(of target: Target, policy: Policy, without dropped: Set<Int64> = []) -> SubscriptionState? {
         let said = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
         let replayed = said.reduce(nil as SubscriptionState?) { reconcile($0, with: $1.slice, policy: policy).state }
@@ -222,15 +209,17 @@ struct Replay {
 
     /// Returns the observations that report on a subscription, by instant.
     func speakers(of key: SubscriptionRowKey) -> [Instant: Set<Int64>] {
-        (slices[key] ?? []).reduce(into: [:]) { speakers, said in
-            for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
-        }
+        speakers((slices[key] ?? []).map { ($0.place, $0.slice.clocks) })
     }
 
     /// Returns the observations that report on a purchase, by instant.
     func speakers(of key: PurchaseRowKey) -> [Instant: Set<Int64>] {
-        (purchases[key] ?? []).reduce(into: [:]) { speakers, said in
-            for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
+        speakers((purchases[key] ?? []).map { ($0.place, $0.slice.clocks) })
+    }
+
+    private func speakers(_ said: [(place: Place, clocks: Set<Instant>)]) -> [Instant: Set<Int64>] {
+        said.reduce(into: [:]) { speakers, said in
+            for clock in said.clocks { speakers[clock, default: []].insert(said.place.observation) }
         }
     }
 
@@ -247,13 +236,7 @@ struct Replay {
     }
 
     private func gap(_ subject: SubscriptionRowKey, _ link: ReplayLinks.Link?, _ earliest: Instant?) -> String? {
-        if erased.contains(subject) { return Self.erasedSentence }
-        return gap(link, earliest: earliest)
-    }
-
-    private static let erasedSentence = "A notification about it was erased with its customer."
-
-    private func gap(_ link: ReplayLinks.Link?, earliest: Instant?) -> String? {
+        if erased.contains(subject) { return "A notification about it was erased with its customer." }
         guard let earliest else { return "No answer about it is kept." }
         guard let link else { return nil }
         let lost = link.receipts.compactMap { self.lost[$0] }.reduce(0, +)
@@ -291,7 +274,6 @@ struct ReplayLinks {
         }
     }
 
-    /// All these receipts.
     var receipts: [Int64] {
         Set([subscriptions, purchases].flatMap { $0.values.flatMap(\.receipts) }).sorted()
     }

@@ -6,7 +6,6 @@ package import Subscriptions
 
 /// The progress of a verification since the last step.
 package struct VerifyStep: Sendable {
-    /// The invariants that were examined.
     package let invariants: Set<Invariant>
     /// The most keys that the slice may have; 0 after a second look.
     package let keys: Int64
@@ -111,13 +110,12 @@ extension LedgerOperations {
         }
     }
 
-    private func appsByID() async throws -> [Int32: App] {
+    func appsByID() async throws -> [Int32: App] {
         Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
     }
 }
 
-/// Paid orders of a product that have no delivery yet, because workers have yet to come to them among what a catalog released.
-/// They are no violation.
+/// Paid orders of a product without a delivery, because workers have yet to come to what a catalog released: no violation.
 package struct OrdersAwaitingRelease: Sendable, Hashable {
     /// The most orders of a product that are counted.
     package static let ordersMax: Int32 = 1_000
@@ -126,10 +124,6 @@ package struct OrdersAwaitingRelease: Sendable, Hashable {
     package let productID: ProductID
     /// How many; `ordersMax` may be more.
     package let orders: Int
-
-    package init(bundleID: BundleID, productID: ProductID, orders: Int) {
-        (self.bundleID, self.productID, self.orders) = (bundleID, productID, orders)
-    }
 }
 
 /// The violations from a first look that a second look has to confirm.
@@ -153,14 +147,12 @@ package struct VerifyTerms: Sendable, Hashable {
     /// The delay of the second look after the first, in seconds: work in progress is over by then.
     package var secondLookSeconds = 2.0
 
-    /// Creates terms.
     package init(leaseSeconds: Double, speedup: Int) {
         self.leaseSeconds = leaseSeconds
         self.speedup = max(1, speedup)
     }
 
-    /// The most by which a receipt may be scheduled late, in seconds: plans made one after the other have different
-    /// clocks.
+    /// The most by which a receipt may be scheduled late, in seconds: plans that follow each other have different clocks.
     var toleranceSeconds: Double { max(1, 60 / Double(speedup)) }
 }
 
@@ -176,7 +168,6 @@ extension LedgerOperations {
 package enum VerifyTurn: String, Sendable, CaseIterable {
     /// Coverage alone, which is quick to verify and which access depends on.
     case coverage
-    /// Every invariant.
     case everything
 
     /// The time between the starts of two turns, in seconds.
@@ -187,7 +178,6 @@ package enum VerifyTurn: String, Sendable, CaseIterable {
         }
     }
 
-    /// The invariants to verify.
     package var invariants: Set<Invariant> {
         switch self {
         case .coverage: [.coverage, .purchaseCoverage]
@@ -200,7 +190,6 @@ package enum VerifyTurn: String, Sendable, CaseIterable {
 package struct InvariantStanding: Sendable, Hashable {
     /// The invariant's name; the name of a later program's invariant is no `Invariant`.
     package let name: String
-    /// Violations found.
     package let violations: Int64
     /// Violations that the worker repaired at once.
     package let repaired: Int64
@@ -217,20 +206,13 @@ extension LedgerOperations {
 
     /// Takes the turn for a worker; returns false while another worker has it or before its time.
     package func take(_ turn: VerifyTurn, for worker: WorkerID) async throws -> Bool {
-        try await !write(
-            Queries.takeVerifyTurn,
-            [
-                .text(turn.rawValue), .int4(worker.number), .float8(turn.everySeconds),
-                .float8(Self.verifyTurnSeconds),
-            ]
-        ).isEmpty
+        let seconds: [Parameter] = [.float8(turn.everySeconds), .float8(Self.verifyTurnSeconds)]
+        return try await !write(Queries.takeVerifyTurn, [.text(turn.rawValue), .int4(worker.number)] + seconds).isEmpty
     }
 
     /// Records that a worker goes on with its turn, or has finished it; returns false when it lost the turn.
     package func move(_ turn: VerifyTurn, of worker: WorkerID, isOver: Bool = false) async throws -> Bool {
-        try await !write(
-            Queries.moveVerifyTurn, [.text(turn.rawValue), .int4(worker.number), .bool(isOver)]
-        ).isEmpty
+        try await !write(Queries.moveVerifyTurn, [.text(turn.rawValue), .int4(worker.number), .bool(isOver)]).isEmpty
     }
 
     /// Stores the violations and repairs of each verified invariant.
@@ -278,13 +260,17 @@ extension Tracker {
     func verify(_ turn: VerifyTurn, as worker: WorkerID) async throws {
         guard try await ledger.operations.take(turn, for: worker) else { return }
         let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: ledger.speedup)
-        var found = VerifyTally(turn.invariants)
+        let nothing = (violations: 0, repaired: 0)
+        var found = Dictionary(uniqueKeysWithValues: turn.invariants.map { ($0, nothing) })
         var (workedSince, movedAt) = (ContinuousClock.now, ContinuousClock.now)
         do {
             try await ledger.operations.verify(turn.invariants, terms) { step in
                 for violation in step.violations {
-                    found.add(violation, isRepaired: try await repair(violation, terms, as: worker))
-                    if found.count <= Self.violationsLoggedMax { log(violation) }
+                    let isRepaired = try await repair(violation, terms, as: worker)
+                    found[violation.invariant]?.violations += 1
+                    if isRepaired { found[violation.invariant]?.repaired += 1 }
+                    guard found.values.map(\.violations).reduce(0, +) <= Self.violationsLoggedMax else { continue }
+                    logger.error("an invariant is violated; `perennial verify` lists all: \(violation.sentence)")
                 }
                 await rest(seconds: (ContinuousClock.now - workedSince).seconds)
                 guard !isStopping() else { throw CancellationError() }
@@ -298,7 +284,7 @@ extension Tracker {
             // The worker stops, or another worker has taken the turn and begins again.
             return
         }
-        try await ledger.operations.writeInvariants(found.byInvariant)
+        try await ledger.operations.writeInvariants(found)
         _ = try await ledger.operations.move(turn, of: worker, isOver: true)
     }
 
@@ -310,25 +296,6 @@ extension Tracker {
         return try await ledger.operations.remaining(of: [violation], terms).isEmpty
     }
 
-    private func log(_ violation: Violation) {
-        logger.error("an invariant is violated; `perennial verify` lists all: \(violation.sentence)")
-    }
-}
-
-/// The result of a turn.
-private struct VerifyTally {
-    private(set) var byInvariant: [Invariant: (violations: Int, repaired: Int)]
-    private(set) var count = 0
-
-    init(_ invariants: Set<Invariant>) {
-        byInvariant = Dictionary(uniqueKeysWithValues: invariants.map { ($0, (0, 0)) })
-    }
-
-    mutating func add(_ violation: Violation, isRepaired: Bool) {
-        count += 1
-        byInvariant[violation.invariant]?.violations += 1
-        if isRepaired { byInvariant[violation.invariant]?.repaired += 1 }
-    }
 }
 
 /// The result of repairing a subscription or one-time purchase.
@@ -343,28 +310,25 @@ package struct CoverageRepair: Sendable, Hashable {
 
 extension LedgerOperations {
     /// Plans the checks of a violation's subscription or purchase again, in one short transaction with an audit row.
-    ///
-    /// A violation of coverage alone keeps the time of the next check; for any other violation, Apple is asked at once.
     /// Returns nil when there is nothing to repair. A second repair changes nothing.
     package func repair(
         _ violation: Violation, _ terms: VerifyTerms, detail: [String: String] = [:]
     ) async throws -> CoverageRepair? {
         guard violation.invariant.isRepairable else { return nil }
-        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0.accelerated(by: terms.speedup)) }) {
-            first, _ in first
-        }
+        let apps = try await appsByID().mapValues { $0.accelerated(by: terms.speedup) }
+        let question =
+            violation.invariant == .purchaseCoverage
+            ? FoundPollers.Question(purchases: [violation.key]) : FoundPollers.Question(subscriptions: [violation.key])
         return try await ledger.changingPollers { transaction in
-            var run = try SettlementRun(covering: violation.question, apps: apps, in: transaction)
-            run.review(atOnce: violation.invariant.asksAtOnce)
+            var run = try SettlementRun(covering: question, apps: apps, in: transaction)
+            // A violation of coverage alone keeps the time of the next check; for any other one Apple is asked at once.
+            run.review(atOnce: !VerifyTurn.coverage.invariants.contains(violation.invariant))
             try run.changePolling(in: transaction)
             guard let polling = run.reviewed else { return nil }
             if let poller = polling.poller {
-                let question = violation.question
                 try transaction.query(
                     Queries.restoreLink,
-                    [
-                        .int8(poller.number), .int8(question.subscriptions.first), .int8(question.purchases.first),
-                    ])
+                    [.int8(poller.number), .int8(question.subscriptions.first), .int8(question.purchases.first)])
                 try transaction.query(Queries.restoreFollowUps, [.int8(poller.number)])
             }
             let repair = CoverageRepair(
@@ -378,26 +342,6 @@ extension LedgerOperations {
                 detail: found.merging(detail) { own, _ in own }, in: transaction)
             return repair
         }
-    }
-}
-
-extension Invariant {
-    /// Whether Apple has to be asked at once after a violation.
-    fileprivate var asksAtOnce: Bool {
-        switch self {
-        case .poller, .nextCheck, .age: true
-        case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .entitlements, .deliveries, .orders,
-            .scheduled, .wanted, .leases, .events, .feed, .webhooks, .summaries, .summarySums:
-            false
-        }
-    }
-}
-
-extension Violation {
-    fileprivate var question: FoundPollers.Question {
-        var question = FoundPollers.Question()
-        if invariant == .purchaseCoverage { question.purchases = [key] } else { question.subscriptions = [key] }
-        return question
     }
 }
 
