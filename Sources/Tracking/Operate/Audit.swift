@@ -13,26 +13,14 @@ package enum Actor: Sendable, Hashable {
     case user(String)
 
     /// The key's number, if the actor is a key.
-    var key: Int32? {
-        switch self {
-        case .key(let number): number
-        case .user: nil
-        }
-    }
+    var key: Int32? { if case .key(let number) = self { number } else { nil } }
 
     /// The user's name, if the actor is a user.
-    var user: String? {
-        switch self {
-        case .key: nil
-        case .user(let name): name
-        }
-    }
+    var user: String? { if case .user(let name) = self { name } else { nil } }
 }
 
 extension SubscriptionLedger {
-    /// Returns the same ledger with `actor` as the recorded author of what is written through it.
-    ///
-    /// A ledger without an actor, as workers use it, writes no audit log.
+    /// Returns the same ledger, which audits its writes as those of `actor`. Workers use one without: it audits nothing.
     package func acting(as actor: Actor) -> SubscriptionLedger {
         var ledger = self
         ledger.actor = actor
@@ -83,8 +71,7 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case pruned = "pruned"
 }
 
-/// A manual decision about customers in the audit log. It is kept until one of them is erased, because its reason may
-/// mention each of them.
+/// A manual decision about customers in the audit log, kept until one of them is erased: its reason may mention each.
 struct AuditedDecision: Sendable {
     let decision: ManualDecision
     let about: [CustomerID]
@@ -94,12 +81,9 @@ struct AuditedDecision: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// Records the actor of a write in the transaction of the write itself; does nothing in a ledger without an actor.
-    ///
-    /// - Parameters:
-    ///   - customer: The operator's own id; omitted from the record if the customer is not stored by then.
-    ///   - detail: Further details for an auditor; never a secret, a receipt or a customer's name.
-    ///   - decided: The decision behind the write; its reason is kept until one of the customers it is about is erased.
+    /// Records the actor of a write in the transaction of the write itself; does nothing in a ledger without an actor. The
+    /// record leaves out a customer who is not stored by then. `detail` never has a secret, a receipt or a customer's name;
+    /// `decided` is the decision behind the write.
     func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
         detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction
@@ -122,8 +106,7 @@ extension SubscriptionLedger {
     ) async throws {
         guard actor != nil else { return }
         try await database.transaction { transaction in
-            try audit(
-                action, app: bundleID, customer: customer, receipt: receipt, detail: detail, in: transaction)
+            try audit(action, app: bundleID, customer: customer, receipt: receipt, detail: detail, in: transaction)
         }
     }
 
@@ -144,26 +127,17 @@ extension SubscriptionLedger {
 package struct AdminSession: Sendable, Hashable {
     /// The number of the key that opened the session.
     package let keyID: Int32
-    /// The token in every form of the session; a page of another site cannot know it.
+    /// The token in every form of the session, made of its secret; a page of another site cannot know it.
     package let formToken: String
-
-    /// Creates a session whose form token is derived from the browser's `secret`.
-    package init(keyID: Int32, secret: String) {
-        self.keyID = keyID
-        formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
-    }
 }
 
 extension LedgerAdmin {
     /// The length of a session, in seconds: a working day.
     package static let sessionSeconds = 12.0 * 3_600
 
-    /// Opens a session for a key and returns the session's secret for the browser.
-    ///
-    /// Only a hash of the secret is stored. The audit log records the key as the actor.
+    /// Opens a session for a key, the audited actor; returns the secret for the browser, of which a hash is stored.
     package func openSession(of key: APIKey) async throws -> String {
-        var generator = SystemRandomNumberGenerator()
-        let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
+        let secret = (0..<32).map { _ in UInt8.random(in: 0...255) }.hexadecimal
         _ = try await ledger.acting(as: .key(key.id)).write(
             Queries.openSession,
             [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)],
@@ -175,7 +149,10 @@ extension LedgerAdmin {
     package func session(withSecret secret: String) async throws -> AdminSession? {
         // Read from the primary: a standby may not have a session that was opened a moment ago.
         let rows = try await query(Queries.findSession, [.bytea(Self.digest(ofSession: secret))])
-        return try rows.first.map { AdminSession(keyID: try $0.int4("key_id"), secret: secret) }
+        return try rows.first.map { row in
+            let formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
+            return AdminSession(keyID: try row.int4("key_id"), formToken: formToken)
+        }
     }
 
     /// Ends a session of a key immediately.
@@ -184,9 +161,7 @@ extension LedgerAdmin {
             Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
     }
 
-    private static func digest(ofSession secret: String) -> [UInt8] {
-        [UInt8](SHA256.hash(data: Data(secret.utf8)))
-    }
+    private static func digest(ofSession secret: String) -> [UInt8] { [UInt8](SHA256.hash(data: Data(secret.utf8))) }
 }
 
 extension Sequence<UInt8> {

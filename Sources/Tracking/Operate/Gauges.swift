@@ -63,10 +63,7 @@ extension LedgerOperations {
         }
     }
 
-    /// Returns the figures of the business of every app.
-    ///
-    /// The cost grows with the days that the summaries have and with the subscriptions in grace and billing retry, not
-    /// with the number of all subscriptions.
+    /// Returns the figures of the business of every app. Their cost does not grow with the number of all subscriptions.
     package func businessGauges() async throws -> [LedgerGauge] {
         try await query(Queries.gaugeBusiness).map { row in
             let currency = try row.text("currency")

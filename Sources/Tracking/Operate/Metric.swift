@@ -3,9 +3,8 @@ import Foundation
 package import Metrics
 import Subscriptions
 
-/// Every metric of `/metrics` with its name, meaning and kind.
-///
-/// Names follow https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
+/// Every metric of `/metrics` with its name, meaning and kind. Names follow https://prometheus.io/docs/practices/naming:
+/// base units, counters end in `_total`.
 package enum Metric: String, CaseIterable, Sendable {
     case answers = "perennial_answers_total"
     case clockAhead = "perennial_clock_ahead_answers_total"
@@ -189,10 +188,9 @@ struct TrackerMetrics: Sendable {
     }
 
     private func endpoint(of answer: AppStoreAnswer) -> EndpointMetrics {
-        let isServer = answer.server != nil
         switch answer.environment {
-        case .production: return isServer ? serverProduction : production
-        case .sandbox: return isServer ? serverSandbox : sandbox
+        case .production: answer.server == nil ? production : serverProduction
+        case .sandbox: answer.server == nil ? sandbox : serverSandbox
         }
     }
 
@@ -217,9 +215,7 @@ struct TrackerMetrics: Sendable {
         count(equal.count, as: "equal")
         count(full.count, as: "full")
         count(answers.count - equal.count - full.count, as: "failed")
-        for event in batch.events {
-            factory.counter(.events, [("kind", event.kind.rawValue)]).increment()
-        }
+        for event in batch.events { factory.counter(.events, [("kind", event.kind.rawValue)]).increment() }
         factory.histogram(.settlementReceipts).record(answers.count)
         factory.histogram(.settlementSeconds).record(elapsed.seconds)
         factory.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
@@ -228,10 +224,8 @@ struct TrackerMetrics: Sendable {
     /// Records answers whose clock was too far ahead of the database's clock.
     func ahead(_ answers: [Checked]) {
         for answer in answers {
-            let labels = [
-                ("app", answer.claim.app.bundleID.text), ("believed", answer.clock.instant == nil ? "no" : "clamped"),
-            ]
-            factory.counter(.clockAhead, labels).increment()
+            let believed = answer.clock.instant == nil ? "no" : "clamped"
+            factory.counter(.clockAhead, [("app", answer.claim.app.bundleID.text), ("believed", believed)]).increment()
         }
     }
 

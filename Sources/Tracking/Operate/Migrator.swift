@@ -48,11 +48,9 @@ extension LedgerOperations {
         }
     }
 
-    /// Requires that the database has this program's migrations, and no later ones that the program does not work with;
-    /// else the error says what to do.
+    /// Requires that the database has this program's migrations, and no later ones that the program does not work with.
     package func requireMigrated() async throws {
-        let exists = try await query(Queries.isMigrated)
-        guard try exists.first?.bool("migrated") == true else {
+        guard try await query(Queries.isMigrated).first?.bool("migrated") == true else {
             throw LedgerError(.mismatch, "The database has no Perennial schema; run `perennial migrate` first.")
         }
         let known = try await query(Queries.readMigrations)
@@ -107,20 +105,14 @@ extension LedgerOperations {
     private static func fingerprint(of migration: SQLFile) -> [UInt8] {
         [UInt8](SHA256.hash(data: Data(migration.text.utf8)))
     }
-}
 
-extension LedgerOperations {
     /// Makes room for the observations of this month and the next.
     package func addObservationMonths() async throws {
         _ = try await write(Queries.addObservationMonths)
     }
-}
 
-extension LedgerOperations {
     /// The SQL that grants the roles owner, worker, api and report their privileges, for managed databases.
-    package static var roleScript: String {
-        Queries.createRoles.text + "\n" + Queries.grantRoles.text
-    }
+    package static var roleScript: String { Queries.createRoles.text + "\n" + Queries.grantRoles.text }
 
     /// Creates the roles and grants each one only the privileges that it needs.
     package func grantRoles() async throws {
@@ -172,7 +164,6 @@ package struct UnreadableSecret: Sendable, Hashable {
         case order
     }
 
-    /// What is sealed.
     package let kind: Kind
     package let bundleID: BundleID
 }
@@ -207,18 +198,14 @@ extension LedgerOperations {
                 case .offerKey: LedgerApps.offerKeyOwner(bundleID)
                 case .order: LedgerOrders.keyOwner(try row.text("order_id"))
                 }
-            do throws(LedgerError) {
+            do {
                 guard let seal = ledger.seal else { throw LedgerError(.mismatch, "There is no master key.") }
-                _ = try seal.open(try sealed(in: row), for: owner)
+                _ = try seal.open(try row.bytea("sealed"), for: owner)
                 return nil
             } catch {
                 return UnreadableSecret(kind: kind, bundleID: bundleID)
             }
         }
         return (rows.count, unreadable)
-    }
-
-    private func sealed(in row: Row) throws(LedgerError) -> [UInt8] {
-        do { return try row.bytea("sealed") } catch { throw LedgerError(.mismatch, "\(error)") }
     }
 }

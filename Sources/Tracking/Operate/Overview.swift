@@ -14,6 +14,15 @@ package struct Overview: Sendable {
         package let began, returned, churned: Int64
         /// Trials that began, that led to a charge, and that ended without one.
         package let trialsStarted, trialsConverted, trialsLost: Int64
+
+        init(row: Row) throws {
+            day = try row.text("day")
+            (active, trial, paying) = (try row.int8("active"), try row.int8("trial"), try row.int8("paying"))
+            (began, returned, churned) = (try row.int8("began"), try row.int8("returned"), try row.int8("churned"))
+            trialsStarted = try row.int8("trials_started")
+            trialsConverted = try row.int8("trials_converted")
+            trialsLost = try row.int8("trials_lost")
+        }
     }
 
     /// The monthly recurring revenue at the end of one day, or now for today.
@@ -38,6 +47,11 @@ package struct Overview: Sendable {
         package let hour: String
         /// Verified answers, rejected answers, and calls without an answer.
         package let verified, rejected, failed: Int64
+
+        init(row: Row) throws {
+            hour = try row.text("hour")
+            (verified, rejected, failed) = (try row.int8("verified"), try row.int8("rejected"), try row.int8("failed"))
+        }
     }
 
     /// Whole days, oldest first, then today so far.
@@ -46,11 +60,8 @@ package struct Overview: Sendable {
     package let revenue: [Revenue]
     /// The hours of the last two days, oldest first.
     package let hours: [Hour]
-    /// The delays.
     package let staleness: Staleness
-}
 
-extension Overview {
     /// The delays of checks and summaries, and the number of workers and problems.
     package struct Staleness: Sendable, Hashable {
         /// The limit up to which overdue receipts are counted.
@@ -76,28 +87,6 @@ extension Overview {
     }
 }
 
-extension LedgerAdmin {
-    /// Returns the overview of an app, or of all apps if nil, in one environment, for the last `days` whole days and for
-    /// today so far.
-    package func overview(
-        app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
-    ) async throws -> Overview {
-        let app = Parameter.text(bundleID?.text)
-        let daily = try await reads.query(
-            Queries.overviewDays, [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
-        let hours = try await reads.query(Queries.overviewChecks, [app])
-        let late = try await reads.query(
-            Queries.overviewStaleness, [app, .int4(Overview.Staleness.overdueMax)])
-        guard let row = late.first else {
-            throw LedgerError(.mismatch, "The ledger has no summaries; run `perennial migrate`.")
-        }
-        return Overview(
-            days: try daily.filter { try $0.isNull("currency") }.map(Overview.Day.init(row:)),
-            revenue: try Overview.Revenue.all(in: daily), hours: try hours.map(Overview.Hour.init(row:)),
-            staleness: try Overview.Staleness(row: row))
-    }
-}
-
 /// Today so far, in production.
 package struct TodaySoFar: Sendable, Hashable {
     /// The app; nil for all of them together.
@@ -109,6 +98,24 @@ package struct TodaySoFar: Sendable, Hashable {
 }
 
 extension LedgerAdmin {
+    /// Returns the overview of an app, or of all if nil, in one environment, for the last `days` whole days and today.
+    package func overview(
+        app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
+    ) async throws -> Overview {
+        let app = Parameter.text(bundleID?.text)
+        let daily = try await reads.query(
+            Queries.overviewDays, [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
+        let hours = try await reads.query(Queries.overviewChecks, [app])
+        let late = try await reads.query(Queries.overviewStaleness, [app, .int4(Overview.Staleness.overdueMax)])
+        guard let row = late.first else {
+            throw LedgerError(.mismatch, "The ledger has no summaries; run `perennial migrate`.")
+        }
+        return Overview(
+            days: try daily.filter { try $0.isNull("currency") }.map(Overview.Day.init(row:)),
+            revenue: try Overview.Revenue.all(in: daily), hours: try hours.map(Overview.Hour.init(row:)),
+            staleness: try Overview.Staleness(row: row))
+    }
+
     /// Above this many apps the present day is that of all apps together.
     private static let todayAppsMax = 20
 
@@ -129,17 +136,6 @@ extension LedgerAdmin {
     }
 }
 
-extension Overview.Day {
-    init(row: Row) throws {
-        day = try row.text("day")
-        (active, trial, paying) = (try row.int8("active"), try row.int8("trial"), try row.int8("paying"))
-        (began, returned, churned) = (try row.int8("began"), try row.int8("returned"), try row.int8("churned"))
-        trialsStarted = try row.int8("trials_started")
-        trialsConverted = try row.int8("trials_converted")
-        trialsLost = try row.int8("trials_lost")
-    }
-}
-
 extension Overview.Revenue {
     /// Collects the revenue of each currency; the rows are ordered by currency and day.
     static func all(in rows: [Row]) throws -> [Overview.Revenue] {
@@ -151,13 +147,6 @@ extension Overview.Revenue {
                 Overview.Amount(day: try row.text("day"), milliunits: try row.int8("monthly")))
         }
         return all
-    }
-}
-
-extension Overview.Hour {
-    init(row: Row) throws {
-        hour = try row.text("hour")
-        (verified, rejected, failed) = (try row.int8("verified"), try row.int8("rejected"), try row.int8("failed"))
     }
 }
 
@@ -229,10 +218,7 @@ extension LedgerAdmin {
         }
     }
 
-    private func read(
-        _ file: SQLFile, _ bundleID: BundleID?, _ environment: StoreEnvironment
-    ) async throws -> [Row] {
-        try await reads.query(
-            file, [.text(bundleID?.text), .text(environment.rawValue), .int4(Self.cohortMonths)])
+    private func read(_ file: SQLFile, _ bundleID: BundleID?, _ environment: StoreEnvironment) async throws -> [Row] {
+        try await reads.query(file, [.text(bundleID?.text), .text(environment.rawValue), .int4(Self.cohortMonths)])
     }
 }

@@ -43,20 +43,19 @@ extension Tracker {
         }
     }
 
-    /// Records in the ledger what answers show about shared secrets: the first refused call of each app and environment,
-    /// and the last accepted one.
+    /// Records in the ledger the first refused and the last accepted call of each app and environment.
     func noteSecrets(_ answers: [Checked]) async {
         var seen: [SecretPlace: (app: App, refusedAt: Instant?, refused: Set<ReceiptID>, acceptedAt: Instant?)] = [:]
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
-            let place = SecretPlace(
-                appID: answer.claim.app.id, environment: answer.answer.environment)
+            let place = SecretPlace(appID: answer.claim.app.id, environment: answer.answer.environment)
+            let claimedAt = answer.claim.claimedAt
             var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
             switch evidence {
             case .refused(let receipt):
-                notes.refusedAt = min(notes.refusedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+                notes.refusedAt = min(notes.refusedAt ?? claimedAt, claimedAt)
                 notes.refused.insert(receipt)
-            case .current: notes.acceptedAt = max(notes.acceptedAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+            case .current: notes.acceptedAt = max(notes.acceptedAt ?? claimedAt, claimedAt)
             case .previous: continue
             }
             seen[place] = notes
@@ -142,8 +141,7 @@ extension Tracker {
         }
     }
 
-    /// Records what Apple says against an app's shared secret, in each environment on its own: an operator who knows of
-    /// the sandbox's pause hears of production's.
+    /// Records what Apple says against an app's secret in each environment: who knows of one pause hears of the other.
     private func see(secretsOf app: App) {
         let asked = app.verifier == .verifyReceipt ? "nothing is asked there" : "only the Server API is asked there"
         for environment in [StoreEnvironment.production, .sandbox] {

@@ -18,19 +18,29 @@ package struct LedgerStatus: Sendable {
         package let inFlight: Int64
         /// When the next receipt is due.
         package let nextDueAt: Instant?
-        /// Seconds for which the first due receipt has been waiting; in the lane of imports, seconds since it was
-        /// stored. Nil when nothing is due.
+        /// Seconds since the first due receipt was due, in the lane of imports since it was stored; nil where none is due.
         package let lagSeconds: Double?
         /// The limit of each count: a number that reaches it means that many or more.
         package let countedTo: Int64
+
+        init(row: Row) throws {
+            bundleID = BundleID(try row.text("bundle_id"))
+            lane = try row.word("lane")
+            receipts = try row.int8("receipts")
+            due = try row.int8("due")
+            overdue = try row.int8("overdue")
+            inFlight = try row.int8("in_flight")
+            nextDueAt = try row.instantIfPresent("next_due_at")
+            lagSeconds = try row.float8IfPresent("lag_seconds")
+            countedTo = try row.int8("at_most")
+        }
     }
 
     /// A product that customers bought once and whose kind the catalog does not say.
     package struct ProductWithoutKind: Sendable, Hashable {
         package let bundleID: BundleID
         package let id: ProductID
-        /// Whether the catalog names the product. If it does, its purchases grant what it grants, for good; if it does
-        /// not, they grant nothing.
+        /// Whether the catalog names the product: its purchases then grant what it grants, for good, and else nothing.
         package let isNamed: Bool
     }
 
@@ -55,7 +65,6 @@ package struct LedgerStatus: Sendable {
     /// Subscriptions and purchases of an app that verified notifications named and that no receipt polls.
     package struct UnaskedSubjects: Sendable, Hashable {
         package let bundleID: BundleID
-        /// How many there are.
         package let subjects: Int64
         /// Whether the app has a server key, so that a worker takes them up.
         package let hasServerKey: Bool
@@ -79,7 +88,6 @@ package struct LedgerStatus: Sendable {
     /// Above this many receipts the totals are estimates of PostgreSQL's planner.
     package static let totalsCounted: Int64 = 100_000
 
-    /// The lanes of every app.
     package let lanes: [LaneStatus]
     /// Stored receipts.
     package let receipts: Int64
@@ -93,13 +101,10 @@ package struct LedgerStatus: Sendable {
     package let isEstimated: Bool
     /// The receipts with provisional access, by the operator's word alone.
     package let provisional: ProvisionalCount
-    /// Known subscriptions.
     package let subscriptions: Int64
     /// Committed events that have no position yet.
     package let unsequencedEvents: Int64
-    /// The feed's last position.
     package let feedPosition: Int64
-    /// The feed's id.
     package let feedID: String
     /// The feed's previous id, as from before a restore; nil for none.
     package let feedFormerID: String?
@@ -148,9 +153,11 @@ package struct LedgerStatus: Sendable {
 extension LedgerOperations {
     /// Returns the state of the whole ledger now.
     package func status() async throws -> LedgerStatus {
-        let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
-            LedgerStatus.LaneStatus.init(row:))
-        let provisional = try await provisionalCount()
+        let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)])
+            .map(LedgerStatus.LaneStatus.init(row:))
+        let provisional = try await query(
+            Queries.statusProvisional, [.int4(Int32(clamping: ProvisionalCount.countedMax))]
+        ).first
         let apps = try await ledger.apps.all()
         let pauses = apps.flatMap { app in app.pauses.map { (app.bundleID, $0) } }
         let heldSecrets = apps.flatMap { app in app.heldSecrets.map { (app.bundleID, $0) } }
@@ -162,14 +169,21 @@ extension LedgerOperations {
         return LedgerStatus(
             lanes: lanes, receipts: try row.int8("receipts"), verified: try row.int8("verified"),
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
-            isEstimated: try row.bool("estimated"), provisional: provisional,
+            isEstimated: try row.bool("estimated"),
+            provisional: ProvisionalCount(
+                receipts: try provisional?.int8("receipts") ?? 0, until: try provisional?.instantIfPresent("until")),
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"),
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, heldSecrets: heldSecrets,
             doubtfulSecrets: apps.flatMap { app in app.secretDoubts.map { (app.bundleID, $0) } },
-            refusedBundles: try await refusedBundles(),
+            refusedBundles: try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in
+                LedgerStatus.RefusedBundle(
+                    bundleID: BundleID(try row.text("bundle_id")), named: BundleID(try row.text("named")),
+                    receipts: try row.int8("receipts"), lastAt: try row.instant("last_at"),
+                    isOnly: try row.bool("is_only"))
+            },
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
             productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in
                 LedgerStatus.ProductWithoutKind(
@@ -187,24 +201,9 @@ extension LedgerOperations {
                     bundleID: BundleID(try row.text("bundle_id")), subjects: try row.int8("subjects"),
                     hasServerKey: try row.bool("has_key"))
             },
-            lateConsumption: try await lateConsumption(),
-            invariants: try await invariantStandings(), webhookTroubles: try await ledger.webhooks.troubles(),
-            today: try await ledger.admin.today(),
+            lateConsumption: try await lateConsumption(), invariants: try await invariantStandings(),
+            webhookTroubles: try await ledger.webhooks.troubles(), today: try await ledger.admin.today(),
             isSummarised: try row.bool("is_summarised"))
-    }
-}
-
-extension LedgerStatus.LaneStatus {
-    init(row: Row) throws {
-        bundleID = BundleID(try row.text("bundle_id"))
-        lane = try row.word("lane")
-        receipts = try row.int8("receipts")
-        due = try row.int8("due")
-        overdue = try row.int8("overdue")
-        inFlight = try row.int8("in_flight")
-        nextDueAt = try row.instantIfPresent("next_due_at")
-        lagSeconds = try row.float8IfPresent("lag_seconds")
-        countedTo = try row.int8("at_most")
     }
 }
 
@@ -220,23 +219,4 @@ package struct ProvisionalCount: Sendable, Hashable {
 
     /// Whether there may be more receipts than `receipts`.
     package var isMore: Bool { receipts >= Self.countedMax }
-}
-
-extension LedgerOperations {
-    /// Returns how many receipts give provisional access, shown per customer as `basis: provisional`.
-    package func provisionalCount() async throws -> ProvisionalCount {
-        let rows = try await query(Queries.statusProvisional, [.int4(Int32(clamping: ProvisionalCount.countedMax))])
-        guard let row = rows.first else { return ProvisionalCount(receipts: 0, until: nil) }
-        return ProvisionalCount(receipts: try row.int8("receipts"), until: try row.instantIfPresent("until"))
-    }
-}
-
-extension LedgerOperations {
-    func refusedBundles() async throws -> [LedgerStatus.RefusedBundle] {
-        try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in
-            LedgerStatus.RefusedBundle(
-                bundleID: BundleID(try row.text("bundle_id")), named: BundleID(try row.text("named")),
-                receipts: try row.int8("receipts"), lastAt: try row.instant("last_at"), isOnly: try row.bool("is_only"))
-        }
-    }
 }

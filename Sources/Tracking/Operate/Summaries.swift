@@ -24,8 +24,7 @@ extension LedgerOperations {
     ///
     /// For every day that a subscription touches, it removes what the subscription added before and adds what its
     /// history says now. A late event therefore rewrites the past, and the same step twice changes nothing. Settlements
-    /// never run it. `findsWritten` searches all subscriptions for those written since without an event: a second for
-    /// each million.
+    /// never run it. `findsWritten` searches all subscriptions for those written since without an event: a second a million.
     @discardableResult
     package func summarise(isFirstRound: Bool = false, findsWritten: Bool = false) async throws -> SummaryStep? {
         let roundMax = isFirstRound ? Self.summaryFirstRoundMax : Self.summaryRoundMax
@@ -37,13 +36,12 @@ extension LedgerOperations {
             guard let row = found.first else { return nil }
             let subscriptions = try row.int8s("subscriptions")
             if !subscriptions.isEmpty {
-                // The mark comes first: an upload that reports a price meanwhile waits for the mark, and removes it
-                // again.
-                try transaction.query(Queries.markSummarised, [.int8s(subscriptions)])
-                try transaction.query(Queries.forgetSummaryRows, [.int8s(subscriptions)])
-                try transaction.query(Queries.addSummaryRows, [.int8s(subscriptions)])
-                try transaction.query(Queries.forgetShares, [.int8s(subscriptions)])
-                try transaction.query(Queries.addShares, [.int8s(subscriptions)])
+                // The mark comes first: an upload that reports a price meanwhile waits for it, and removes it again.
+                let steps = [
+                    Queries.markSummarised, Queries.forgetSummaryRows, Queries.addSummaryRows, Queries.forgetShares,
+                    Queries.addShares,
+                ]
+                for step in steps { try transaction.query(step, [.int8s(subscriptions)]) }
             }
             try transaction.query(
                 Queries.moveSummaries,
@@ -79,20 +77,18 @@ extension Worker {
     }
 }
 
-/// The size of the summary steps and the rest between them.
-///
-/// The summaries are usually up to date when a worker starts. Only the first step shows it, so that step is small.
+/// The size of the summary steps and the rest between them. The summaries are usually up to date when a worker starts, and
+/// only the first step shows it, so that step is small.
 struct SummaryPacing: Sendable {
     /// The rest between two steps when the summaries are up to date, in seconds.
     static let upToDateRestSeconds = 10.0
     /// The shortest rest while the summaries are behind, in seconds; a step that took longer is followed by a rest of
-    /// the same length. A database with a million subscriptions to sum up has other work as well.
+    /// the same length, because the database has other work as well.
     static let behindRestSecondsMin = 0.2
     /// The rest while the summaries are behind and the worker checks as many receipts as it can, as a multiple of the
     /// step: receipts that are due come first, and reports read the history of what is not summed up.
     static let restBesideFullChecks = 9.0
-    /// The number of steps, ten minutes' worth, after which a step searches everything for changes written without an
-    /// event.
+    /// The number of steps, ten minutes' worth, after which one searches everything for changes written without an event.
     static let stepsToLookThrough = 60
 
     /// Whether more is waiting than a small step can process.
@@ -104,7 +100,6 @@ struct SummaryPacing: Sendable {
     /// Whether this step searches everything.
     var findsWritten: Bool { !isBehind && steps % Self.stepsToLookThrough == 0 }
 
-    /// Counts a step as begun.
     mutating func begin() { steps += 1 }
 
     /// Records the result of a step; nil when it failed, or another worker does it.
