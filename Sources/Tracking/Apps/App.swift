@@ -47,19 +47,18 @@ package struct App: Sendable, Hashable {
     /// The current pause of all scheduled checks of the app, with its end and reason; nil when there is none.
     package let pause: Pause?
     /// Where Apple refuses the shared secret, so that verifyReceipt is not asked there; `until` is the next trial.
-    package let secretPauses: [StoreEnvironment: Pause]
+    package internal(set) var secretPauses: [StoreEnvironment: Pause] = [:]
     /// Where Apple refused the present shared secret, and no receipt can tell whether it accepts it.
-    package let secretDoubts: [SecretDoubt]
+    package internal(set) var secretDoubts: [SecretDoubt] = []
     /// Where the calls of the Server API are paused, because Apple refuses the server key or asks for fewer requests.
-    package let callPauses: [StoreEnvironment: Pause]
+    package internal(set) var callPauses: [StoreEnvironment: Pause] = [:]
     /// The divisor of all delays with an accelerated App Store; 1 in production.
     package var speedup: Int
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
     let sealedServerKey: [UInt8]?
 
-    /// An environment in which Apple refused the shared secret about receipts, and no receipt with a subscription can tell
-    /// whether it accepts it: the refused ones may be of another app.
+    /// Where Apple refused the shared secret about receipts, maybe of another app, and no subscription can prove it.
     package struct SecretDoubt: Sendable, Hashable {
         /// The most refused receipts that are counted.
         package static let receiptsMax: Int32 = 100
@@ -82,16 +81,13 @@ package struct App: Sendable, Hashable {
         package var isOfKey = false
 
         /// The app, and the environment where it is paused alone.
-        package func place(in app: BundleID) -> String {
-            environment.map { "\(app) in \($0.rawValue)" } ?? "\(app)"
-        }
+        package func place(in app: BundleID) -> String { environment.map { "\(app) in \($0.rawValue)" } ?? "\(app)" }
     }
 
-    /// Every pause: of all checks, then of single environments. A refused secret stops no check that the Server API makes, and a
-    /// refused server key none that verifyReceipt makes.
+    /// Every pause: of all checks, then of single environments.
     package var pauses: [Pause] { [pause].compactMap(\.self) + sorted(environmentPauses) }
 
-    /// The pauses of the channel that makes all checks.
+    /// The pauses of the channel that makes all checks. A refused secret stops only verifyReceipt, a key the other.
     private var environmentPauses: [StoreEnvironment: Pause] {
         switch verifier {
         case .verifyReceipt: secretPauses
@@ -104,11 +100,10 @@ package struct App: Sendable, Hashable {
     package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : sorted(secretPauses) }
 
     private func sorted(_ pauses: [StoreEnvironment: Pause]) -> [Pause] {
-        [StoreEnvironment.production, .sandbox].compactMap { pauses[$0] }
+        StoreEnvironment.allCases.compactMap { pauses[$0] }
     }
 
-    /// The only environment in which scheduled checks are made, because they are paused in the other one; nil where no
-    /// environment is paused alone.
+    /// The only environment in which scheduled checks are made, because the other one alone is paused; nil otherwise.
     package var onlyEnvironment: StoreEnvironment? {
         guard environmentPauses.count == 1 else { return nil }
         return environmentPauses[.production] == nil ? .production : .sandbox
@@ -124,7 +119,7 @@ package enum Verifier: String, Sendable, CaseIterable {
     case verifyReceipt = "verify_receipt"
     /// The App Store Server API. verifyReceipt vouches for each new receipt once, while it answers.
     case serverAPI = "server_api"
-    /// verifyReceipt, and the Server API to compare with. The Server API stands in where verifyReceipt gives no verdict.
+    /// verifyReceipt, and the Server API to compare with, which also stands in where verifyReceipt gives no verdict.
     case both
 }
 
@@ -169,10 +164,8 @@ extension LedgerApps {
     private static let triesMax = 60
     private static let pause = Duration.seconds(1)
 
-    /// Removes an app without receipts: it is as if it was never registered. Its secrets go and its API keys end. Events
-    /// and figures stay, and so does its catalog, for the day on which it is registered again.
-    ///
-    /// Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
+    /// Removes an app without receipts, its secrets and its API keys. Events, figures and its catalog stay, should it
+    /// be registered again. Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
     package func remove(_ bundleID: BundleID, deciding decision: ManualDecision) async throws {
         let app = try await app(bundleID)
         let removed = try await write(
@@ -185,9 +178,8 @@ extension LedgerApps {
     }
 
     /// Erases all customers of an app, and the receipts that no customer uploaded. It may be repeated after an
-    /// interruption. `onErased` learns the number of erased customers so far.
-    ///
-    /// Throws what ``LedgerCustomers/erase(_:of:deciding:)`` throws; `busy` after a minute of calls to Apple.
+    /// interruption. `onErased` learns the number of erased customers so far. Throws what
+    /// ``LedgerCustomers/erase(_:of:deciding:)`` throws; `busy` after a minute of calls to Apple.
     package func eraseCustomers(
         of bundleID: BundleID, deciding decision: ManualDecision, onErased: (Int) -> Void
     ) async throws {

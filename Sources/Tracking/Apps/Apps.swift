@@ -8,9 +8,7 @@ extension LedgerApps {
         try await query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
     }
 
-    /// Returns an app and its settings, for lookups; nil when it does not exist.
-    ///
-    /// An app that is missing on the standby may be too new for it, so the primary is asked as well.
+    /// Returns an app, for lookups; nil when it does not exist. The primary has apps that are too new for the standby.
     package func registered(_ bundleID: BundleID) async throws -> App? {
         let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
         if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
@@ -30,8 +28,7 @@ extension LedgerApps {
         return app
     }
 
-    /// Registers an app with its sealed secrets and its call budget; throws `invalid` for a bad bundle id, `exists` for
-    /// a registered one.
+    /// Registers an app with its secrets and call budget; throws `invalid` for a bad bundle id, `exists` for a known.
     package func add(_ new: NewApp) async throws {
         guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
             throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
@@ -50,10 +47,8 @@ extension LedgerApps {
         }
     }
 
-    /// Changes the settings that `change` sets and keeps the others.
-    ///
-    /// Throws `invalid` for a verifier that needs a server key where there is none, and for one that leaves `both` too
-    /// early.
+    /// Changes the settings that `change` sets and keeps the others. Throws `invalid` for a verifier that needs a
+    /// server key where there is none, and for one that leaves `both` too early.
     package func change(_ bundleID: BundleID, _ change: AppChange) async throws {
         try await requireVerifier(of: bundleID, change)
         let rows = try await write(
@@ -68,8 +63,8 @@ extension LedgerApps {
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
-    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given. A pause because
-    /// of the former one ends by the next trial, which is due at once.
+    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given. A pause
+    /// because of the former one ends by the next trial, which is due at once.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret,
@@ -82,17 +77,13 @@ extension LedgerApps {
 
     /// Returns the app's secrets in plain text; they must not leave the check.
     package func secrets(of app: App) throws -> AppSecrets {
-        try ledger.openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
+        try ledger.openedSecrets.secrets(of: app) { sealed in
+            try sealed.map { try requiredSeal().open($0, for: app.bundleID.text) }
+        }
     }
 
     private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
-        guard let secret else { return nil }
-        return try requiredSeal().seal(secret, for: bundleID.text)
-    }
-
-    private func opened(_ sealed: [UInt8]?, for bundleID: BundleID) throws -> String? {
-        guard let sealed else { return nil }
-        return try requiredSeal().open(sealed, for: bundleID.text)
+        try secret.map { try requiredSeal().seal($0, for: bundleID.text) }
     }
 
     /// Returns the seal; throws `invalid` without a master key.
@@ -155,8 +146,7 @@ package struct AppChange: Sendable {
     package var sweep: SweepFrequency?
     /// The time over which checks shortly before an end are spread, 0 to 12 hours.
     package var preCheckSpread: Delay?
-    /// How late a renewal may be in production before access ends. Like the next two settings, it applies from the next
-    /// answer.
+    /// How late a renewal may be in production before access ends; like the next two, it applies from the next answer.
     package var leeway: Delay?
     /// How late a renewal may be in the sandbox before access ends.
     package var sandboxLeeway: Delay?
@@ -215,30 +205,34 @@ extension App {
         rateLimit = try CallRateLimit(row: row)
         callsPerSecondNow = rateLimit.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))
-        let reason = try row.textIfPresent("paused_because") ?? "paused"
-        let production = try row.instantIfPresent("production_tried_at").map {
-            Pause(forSecretIn: .production, triedAt: $0)
+        pause = try row.instantIfPresent("paused_until").map {
+            Pause(until: $0, reason: try row.textIfPresent("paused_because") ?? "paused")
         }
-        let sandbox = try row.instantIfPresent("sandbox_tried_at").map {
-            Pause(forSecretIn: .sandbox, triedAt: $0)
-        }
-        secretPauses = [StoreEnvironment.production: production, .sandbox: sandbox].compactMapValues { $0 }
-        secretDoubts = [
-            try row.int4IfPresent("production_doubted_by").map { SecretDoubt(environment: .production, receipts: $0) },
-            try row.int4IfPresent("sandbox_doubted_by").map { SecretDoubt(environment: .sandbox, receipts: $0) },
-        ].compactMap(\.self)
-        let calls = [
-            StoreEnvironment.production: try Pause(ofCallsIn: .production, row, "production"),
-            .sandbox: try Pause(ofCallsIn: .sandbox, row, "sandbox"),
-        ]
-        callPauses = calls.compactMapValues { $0 }
-        pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")
+        for environment in StoreEnvironment.allCases {
+            let column = environment.rawValue.lowercased()
+            secretPauses[environment] = try row.instantIfPresent("\(column)_tried_at").map {
+                Pause(forSecretIn: environment, triedAt: $0)
+            }
+            if let receipts = try row.int4IfPresent("\(column)_doubted_by") {
+                secretDoubts.append(SecretDoubt(environment: environment, receipts: receipts))
+            }
+            callPauses[environment] = try Pause(ofCallsIn: environment, row, column)
+        }
     }
 }
 
 extension App.Pause {
+    /// The pause of an environment in which Apple refuses the shared secret, until the next trial is accepted.
+    fileprivate init(forSecretIn environment: StoreEnvironment, triedAt: Instant) {
+        self.init(
+            until: triedAt,
+            reason: "Apple refuses the shared secret (21004) in \(environment.rawValue); run "
+                + "`perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it",
+            environment: environment)
+    }
+
     /// Reads a pause of the Server API's calls; nil where there is none.
     fileprivate init?(ofCallsIn environment: StoreEnvironment, _ row: Row, _ prefix: String) throws {
         guard let until = try row.instantIfPresent("\(prefix)_until") else { return nil }

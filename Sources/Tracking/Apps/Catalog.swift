@@ -5,9 +5,7 @@ package import Subscriptions
 
 extension LedgerApps {
     /// Replaces the whole catalog of an app with the given products; earlier grants remain true for the time before
-    /// now.
-    ///
-    /// Throws `invalid` for an empty entitlement name, `notFound` for an unknown app.
+    /// now. Throws `invalid` for an empty entitlement name, `notFound` for an unknown app.
     package func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
         guard !products.contains(where: { $0.entitlements.contains("") }) else {
             throw LedgerError(
@@ -24,8 +22,7 @@ extension LedgerApps {
             // Read under the lock, so that of two catalogs the one applied later also has the later time.
             guard let clock = try transaction.query(Queries.readClock).first else { return }
             let recordedAt = Parameter.timestamptz(
-                microseconds: max(
-                    try clock.timestamptz("recorded_at"), try row.timestamptz("catalog_changed_at") + 1))
+                microseconds: max(try clock.timestamptz("recorded_at"), try row.timestamptz("catalog_changed_at") + 1))
             let granted = [app, .texts(grants.map(\.product)), .texts(grants.map(\.entitlement)), recordedAt]
             let begun = try transaction.query(Queries.insertGrants, granted)
             let ended = try transaction.query(Queries.endGrants, granted)
@@ -40,8 +37,7 @@ extension LedgerApps {
             }
             try replace(products, of: app, in: transaction)
             try transaction.query(Queries.requestRelease, [app])
-            try ledger.audit(
-                .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
+            try ledger.audit(.catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }
     }
 
@@ -79,43 +75,6 @@ extension LedgerApps {
     }
 }
 
-extension CatalogProduct {
-    static func all(_ products: [Row], offers: [Row]) throws -> [CatalogProduct] {
-        let offers = try offers.reduce(into: [String: [PromotionalOffer]]()) { offers, row in
-            offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
-        }
-        return try products.map { row in
-            var product = try CatalogProduct(row: row)
-            product.offers = offers[product.id.text] ?? []
-            return product
-        }
-    }
-
-    private init(row: Row) throws {
-        id = ProductID(try row.text("product_id"))
-        kind = try row.wordIfPresent("kind")
-        group = try row.textIfPresent("group_id")
-        level = try row.int4IfPresent("level")
-        period = try row.textIfPresent("period")
-        credit = try row.textIfPresent("credit").map { Credit(name: $0, units: try row.int4("units")) }
-        deliversSince = try row.instantIfPresent("delivers_since")
-        slot = try row.textIfPresent("slot").map { Slot(name: $0, place: try row.int4("slot_place")) }
-        priceMilliunits = try row.int8IfPresent("price_milliunits")
-        currency = try row.textIfPresent("currency")
-        entitlements = try row.texts("entitlements")
-    }
-}
-
-extension PromotionalOffer {
-    fileprivate init(row: Row) throws {
-        id = try row.text("offer_id")
-        audience = try row.texts("audience").compactMap(Audience.init(rawValue:))
-        from = try row.instantIfPresent("starts")
-        until = try row.instantIfPresent("ends")
-        once = try row.bool("once")
-    }
-}
-
 /// One product of an app's catalog.
 package struct CatalogProduct: Sendable, Hashable {
     /// What a consumable adds when it is delivered.
@@ -128,9 +87,7 @@ package struct CatalogProduct: Sendable, Hashable {
         /// The number of units that one of it adds.
         package var units: Int32
 
-        package init(name: String, units: Int32) {
-            (self.name, self.units) = (name, units)
-        }
+        package init(name: String, units: Int32) { (self.name, self.units) = (name, units) }
     }
 
     /// The place of a product among products that replace one another on sale.
@@ -140,9 +97,7 @@ package struct CatalogProduct: Sendable, Hashable {
         /// The place; 1 is offered first.
         package var place: Int32
 
-        package init(name: String, place: Int32) {
-            (self.name, self.place) = (name, place)
-        }
+        package init(name: String, place: Int32) { (self.name, self.place) = (name, place) }
     }
 
     package var id: ProductID
@@ -181,6 +136,28 @@ package struct CatalogProduct: Sendable, Hashable {
         self.currency = currency
         self.entitlements = entitlements
     }
+
+    private init(row: Row, offers: [String: [PromotionalOffer]]) throws {
+        id = ProductID(try row.text("product_id"))
+        kind = try row.wordIfPresent("kind")
+        group = try row.textIfPresent("group_id")
+        level = try row.int4IfPresent("level")
+        period = try row.textIfPresent("period")
+        credit = try row.textIfPresent("credit").map { Credit(name: $0, units: try row.int4("units")) }
+        deliversSince = try row.instantIfPresent("delivers_since")
+        slot = try row.textIfPresent("slot").map { Slot(name: $0, place: try row.int4("slot_place")) }
+        priceMilliunits = try row.int8IfPresent("price_milliunits")
+        currency = try row.textIfPresent("currency")
+        entitlements = try row.texts("entitlements")
+        self.offers = offers[id.text] ?? []
+    }
+
+    static func all(_ products: [Row], offers: [Row]) throws -> [CatalogProduct] {
+        let offers = try offers.reduce(into: [String: [PromotionalOffer]]()) { offers, row in
+            offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
+        }
+        return try products.map { try CatalogProduct(row: $0, offers: offers) }
+    }
 }
 
 /// A promotional offer of a subscription, as App Store Connect has it.
@@ -205,11 +182,16 @@ package struct PromotionalOffer: Sendable, Hashable {
     package var once: Bool
 
     package init(id: String, audience: [Audience], from: Instant? = nil, until: Instant? = nil, once: Bool = false) {
-        self.id = id
-        self.audience = audience
-        self.from = from
-        self.until = until
-        self.once = once
+        (self.id, self.audience) = (id, audience)
+        (self.from, self.until, self.once) = (from, until, once)
+    }
+
+    fileprivate init(row: Row) throws {
+        id = try row.text("offer_id")
+        audience = try row.texts("audience").compactMap(Audience.init(rawValue:))
+        from = try row.instantIfPresent("starts")
+        until = try row.instantIfPresent("ends")
+        once = try row.bool("once")
     }
 }
 
@@ -217,22 +199,16 @@ extension LedgerApps {
     /// The number of subscriptions, and of purchases, searched in each environment for products that no catalog names.
     private static let thingsLookedThrough: Int32 = 1_000
 
-    /// Returns the names of all entitlements that an app can grant: those of its catalog, and its product ids.
-    package func knownEntitlements(of bundleID: BundleID) async throws -> [String] {
-        try await query(Queries.knownEntitlements, [.text(bundleID.text), .int4(Self.thingsLookedThrough)])
-            .map { try $0.text("name") }
-    }
-
-    /// Throws `invalid` for an entitlement that the app cannot grant, such as a misspelt one.
-    ///
-    /// The error ends with `advice`, which says what to do for a future entitlement.
+    /// Throws `invalid` for an entitlement that the app cannot grant, such as a misspelt one. The app grants those of
+    /// its catalog, and its product ids. The error ends with `advice`, which says what to do for a future entitlement.
     package func requireKnownEntitlement(_ name: String, of bundleID: BundleID, orElse advice: String) async throws {
         try ManualGrant.requireEntitlement(name)
-        let known = try await knownEntitlements(of: bundleID)
+        let known = try await query(
+            Queries.knownEntitlements, [.text(bundleID.text), .int4(Self.thingsLookedThrough)]
+        ).map { try $0.text("name") }
         guard !known.contains(name) else { return }
         let hint = known.nearest(to: name).map { "; the nearest name is \($0)." } ?? "."
-        throw LedgerError(
-            .invalid, "No product of \(bundleID) grants the entitlement \(name)\(hint) \(advice)")
+        throw LedgerError(.invalid, "No product of \(bundleID) grants the entitlement \(name)\(hint) \(advice)")
     }
 }
 
@@ -243,18 +219,13 @@ package struct Milliunits: Sendable, Hashable {
 
     private static let wholeDigitsMax = 12
 
-    package init(_ count: Int64) {
-        self.count = count
-    }
+    package init(_ count: Int64) { self.count = count }
 
-    /// Reads digits with an optional fraction, like `4.99`. Returns nil for anything else, for more than 12 digits
-    /// before the point, and for parts of a thousandth.
+    /// Reads digits with an optional fraction, like `4.99`; nil for over 12 whole digits, and parts of a thousandth.
     package init?(decimal text: String) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, (1...Self.wholeDigitsMax).contains(whole.utf8.count), Self.areDigits(whole)
-        else {
-            return nil
-        }
+        else { return nil }
         var fraction = parts.count > 1 ? parts[1] : "0"
         guard !fraction.isEmpty, Self.areDigits(fraction) else { return nil }
         while fraction.last == "0" { fraction.removeLast() }
@@ -272,9 +243,7 @@ package struct Milliunits: Sendable, Hashable {
         return "\(count < 0 ? "-" : "")\(whole).\(decimals)"
     }
 
-    private static func areDigits(_ text: Substring) -> Bool {
-        text.utf8.allSatisfy(\.isDigit)
-    }
+    private static func areDigits(_ text: Substring) -> Bool { text.utf8.allSatisfy(\.isDigit) }
 }
 
 extension Milliunits: Decodable {

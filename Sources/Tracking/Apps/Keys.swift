@@ -26,10 +26,8 @@ package enum Scope: String, Sendable, CaseIterable {
 package struct RequestRate: Sendable, Hashable {
     /// The default rate limit: more requests than one server can answer, so only a runaway caller reaches it.
     package static let usual = RequestRate(perSecond: 20_000)
-    /// The range of `perSecond`, besides 0: at least about one request in a quarter of an hour, and no more than any
-    /// caller could send.
+    /// The range of `perSecond`, besides 0: from a request in a quarter of an hour to more than a caller can send.
     static let perSecondAllowed = 0.001...1_000_000.0
-    /// The range of `burst`.
     static let burstAllowed = 1.0...10_000_000
 
     /// The long-term rate in requests a second; 0 is unlimited.
@@ -43,7 +41,6 @@ package struct RequestRate: Sendable, Hashable {
         self.burst = burst ?? max(1, 2 * perSecond)
     }
 
-    /// Whether a key may have this rate limit.
     var isAllowed: Bool {
         (perSecond == 0 || Self.perSecondAllowed.contains(perSecond)) && Self.burstAllowed.contains(burst)
     }
@@ -61,17 +58,6 @@ package struct APIKey: Sendable, Hashable {
     package var rate = RequestRate.usual
 }
 
-/// The stored digest of an API key. Keys are long and random, so a key cannot be found from its digest, and comparing
-/// digests reveals nothing about a key.
-package struct KeyDigest: Sendable, Hashable {
-    let bytes: [UInt8]
-
-    /// Creates the digest of a key in plain text.
-    package init(ofSecret secret: String) {
-        bytes = [UInt8](SHA256.hash(data: Data(secret.utf8)))
-    }
-}
-
 /// An entry in the list of API keys.
 package struct ListedAPIKey: Sendable {
     package let key: APIKey
@@ -82,9 +68,8 @@ package struct ListedAPIKey: Sendable {
 }
 
 extension LedgerApps {
-    /// Creates a key and returns it in plain text, which cannot be read again.
-    ///
-    /// Throws `invalid` for a rate limit out of range, `notFound` for an unknown app.
+    /// Creates a key and returns it in plain text, which cannot be read again. Throws `invalid` for a rate limit out of
+    /// range, `notFound` for an unknown app.
     package func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
@@ -94,27 +79,27 @@ extension LedgerApps {
                 "A key's rate is 0 (unlimited) or 0.001 to 1000000 requests a second, and its burst 1 to 10000000 requests."
             )
         }
-        var generator = SystemRandomNumberGenerator()
-        let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
-        let secret = "perennial_" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        let digest = KeyDigest(ofSecret: secret).bytes
-        let id = try await database.transaction { transaction -> Int32? in
+        let secret = "perennial_" + String.randomHexadecimal(digits: 64)
+        let id = try await database.transaction { transaction in
             let rows = try transaction.query(
                 Queries.createKey,
                 [
-                    .bytea(digest), .text(scope.rawValue), .text(bundleID?.text), .float8(rate.perSecond),
-                    .float8(rate.burst),
+                    .bytea(Self.digest(of: secret)), .text(scope.rawValue), .text(bundleID?.text),
+                    .float8(rate.perSecond), .float8(rate.burst),
                 ])
-            guard let id = try rows.first?.int4("key_id") else { return nil }
+            guard let id = try rows.first?.int4("key_id") else {
+                throw LedgerError(
+                    .notFound, "No app has the bundle id \(bundleID?.text ?? ""); see `perennial app list`.")
+            }
             try ledger.audit(
                 .keyCreated, app: bundleID, detail: ["key": "\(id)", "scope": scope.rawValue], in: transaction)
             return id
         }
-        guard let id else {
-            throw LedgerError(.notFound, "No app has the bundle id \(bundleID?.text ?? ""); see `perennial app list`.")
-        }
         return (id, secret)
     }
+
+    /// The stored digest of a key. Keys are long and random, so that neither it nor a comparison reveals anything.
+    private static func digest(of secret: String) -> [UInt8] { [UInt8](SHA256.hash(data: Data(secret.utf8))) }
 
     /// Returns every key ever created, including revoked ones.
     package func keys() async throws -> [ListedAPIKey] {
@@ -125,11 +110,9 @@ extension LedgerApps {
         }
     }
 
-    /// Returns the active key with this secret, or nil.
-    ///
-    /// A key that is missing on a standby may be too new for it, so the primary is asked as well.
+    /// Returns the active key with this secret, or nil. The primary has keys that are too new for a standby.
     package func key(withSecret secret: String) async throws -> APIKey? {
-        let digest = Parameter.bytea(KeyDigest(ofSecret: secret).bytes)
+        let digest = Parameter.bytea(Self.digest(of: secret))
         let found = try await reads.query(Queries.findKey, [digest])
         let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, [digest]) : found
         return try rows.first.map(APIKey.init(row:))
@@ -137,15 +120,21 @@ extension LedgerApps {
 
     /// Revokes a key immediately; throws `notFound` when it does not exist.
     package func revokeKey(_ id: Int32) async throws {
-        let isKnown = try await database.transaction { transaction in
-            guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else { return false }
+        try await database.transaction { transaction in
+            guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else {
+                throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.")
+            }
             let bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
             try ledger.audit(.keyRevoked, app: bundleID, detail: ["key": "\(id)"], in: transaction)
-            return true
         }
-        guard isKnown else { throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.") }
     }
+}
 
+extension String {
+    /// Returns random digits from 0 to f, each of 4 bits.
+    static func randomHexadecimal(digits: Int) -> String {
+        (0..<digits).map { _ in String(UInt8.random(in: 0..<16), radix: 16) }.joined()
+    }
 }
 
 extension APIKey {
@@ -174,9 +163,8 @@ package struct ConnectKey: Sendable {
     package let name: ConnectKeyName
     let key: P256.Signing.PrivateKey
 
-    /// Reads a key from the text of its `.p8` file: PEM with PKCS#8 of the curve P-256.
-    ///
-    /// Throws `invalid` for anything else, and for an id that is none. The error never repeats the text.
+    /// Reads a key from the text of its `.p8` file: PEM with PKCS#8 of the curve P-256. Throws `invalid` for anything
+    /// else, and for an id that is none; the error never repeats the text.
     package init(pem: String, id: String, issuer: String? = nil) throws(LedgerError) {
         try Self.require(id, "A key id")
         if let issuer { try Self.require(issuer, "An issuer id") }
@@ -189,9 +177,7 @@ package struct ConnectKey: Sendable {
         let body = der.base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         do {
             key = try P256.Signing.PrivateKey(pemRepresentation: [Self.begin, body, Self.end].joined(separator: "\n"))
-        } catch {
-            throw Self.isNoKey
-        }
+        } catch { throw Self.isNoKey }
         name = ConnectKeyName(id: id, issuer: issuer)
     }
 
@@ -204,8 +190,7 @@ package struct ConnectKey: Sendable {
             $0.isDigit || $0.isLetter || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
         }
         guard isPlain, (1...idCharactersMax).contains(id.utf8.count) else {
-            throw LedgerError(
-                .invalid, "\(what) has 1 to \(idCharactersMax) letters, digits, hyphens and underscores.")
+            throw LedgerError(.invalid, "\(what) has 1 to \(idCharactersMax) letters, digits, hyphens and underscores.")
         }
     }
 }
@@ -218,10 +203,9 @@ package struct ServerKeyText: Sendable {
 }
 
 extension LedgerApps {
-    /// Stores the key that signs an app's requests to the Server API, in place of an earlier one; a pause because Apple refused
-    /// that one ends. Workers take up what only the Server API can be asked about, and no receipt polls.
-    ///
-    /// Throws `notFound` for an unknown app, `invalid` without a master key or an issuer.
+    /// Stores the key that signs an app's requests to the Server API, in place of an earlier one; a pause because Apple
+    /// refused that one ends. Workers take up what only the Server API can be asked about, and no receipt polls. Throws
+    /// `notFound` for an unknown app, `invalid` without a master key or an issuer.
     package func storeServerKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
         guard let issuer = key.name.issuer else {
             throw LedgerError(
@@ -240,9 +224,8 @@ extension LedgerApps {
         if !stored { _ = try await app(bundleID) }
     }
 
-    /// Takes an app's server key away; throws `notFound` where there is none, `exists` while the app needs it.
-    ///
-    /// Workers see to it that what notifications named, and no customer's receipt polls, is known by notification only again.
+    /// Takes an app's server key away; throws `notFound` where there is none, `exists` while the app needs it. Workers
+    /// see to it that what notifications named, and no customer's receipt polls, is known by notification only again.
     package func removeServerKey(of bundleID: BundleID) async throws {
         let app = try await app(bundleID)
         guard app.verifier == .verifyReceipt else {
@@ -250,21 +233,15 @@ extension LedgerApps {
                 .exists,
                 "\(bundleID) asks the Server API; run `perennial app set \(bundleID) --verifier verify_receipt` first.")
         }
-        let removed = try await database.transaction { transaction -> Bool in
-            guard !(try transaction.query(Queries.removeServerKey, [.text(bundleID.text)]).isEmpty) else {
-                return false
-            }
-            try ledger.audit(.serverKeyRemoved, app: bundleID, in: transaction)
-            return true
-        }
-        if !removed { throw LedgerError(.notFound, "\(bundleID) has no server key.") }
+        let removed = try await write(
+            Queries.removeServerKey, [.text(bundleID.text)], audited: .serverKeyRemoved, app: bundleID)
+        if removed.isEmpty { throw LedgerError(.notFound, "\(bundleID) has no server key.") }
     }
 
     /// Returns an app's server key, opened; nil where there is none. Throws `mismatch` where it does not open here.
     package func serverKey(of app: App) throws -> ServerKeyText? {
         guard let name = app.serverKey, let sealed = app.sealedServerKey else { return nil }
-        return ServerKeyText(
-            name: name, pem: try requiredSeal().open(sealed, for: Self.serverKeyOwner(app.bundleID)))
+        return ServerKeyText(name: name, pem: try requiredSeal().open(sealed, for: Self.serverKeyOwner(app.bundleID)))
     }
 
     static func serverKeyOwner(_ bundleID: BundleID) -> String { "server key of \(bundleID)" }

@@ -21,20 +21,15 @@ package struct SecretSeal: Sendable {
 
     /// Returns the sealed form of `secret`, which opens only for the same `owner`.
     package func seal(_ secret: String, for owner: String) throws -> [UInt8] {
-        let box = try ChaChaPoly.seal(Data(secret.utf8), using: key, authenticating: Data(owner.utf8))
-        return [UInt8](box.combined)
+        Array(try ChaChaPoly.seal(Data(secret.utf8), using: key, authenticating: Data(owner.utf8)).combined)
     }
 
-    /// Returns a keyed hash of a text, the same for the same `owner`. Without the master key it says nothing about the
-    /// text.
+    /// Returns a keyed hash of a text, the same for the same `owner`; without the master key it says nothing.
     func hash(_ text: String, of owner: String) throws -> [UInt8] {
-        let code = HMAC<SHA256>.authenticationCode(for: Data("\(owner): \(text)".utf8), using: key)
-        return Array(code)
+        Array(HMAC<SHA256>.authenticationCode(for: Data("\(owner): \(text)".utf8), using: key))
     }
 
-    /// Returns the secret that was sealed for `owner`.
-    ///
-    /// Throws `mismatch` when the master key is a different one or the sealed bytes were changed.
+    /// Returns the secret that was sealed for `owner`; throws `mismatch` for another master key, and for changed bytes.
     package func open(_ sealed: [UInt8], for owner: String) throws(LedgerError) -> String {
         do {
             let box = try ChaChaPoly.SealedBox(combined: sealed)
@@ -49,20 +44,12 @@ package struct SecretSeal: Sendable {
     }
 }
 
-/// A cache of the apps' opened secrets, which every call to Apple needs. An entry is valid until the sealed secrets
-/// change.
+/// A cache of the apps' opened secrets, which every call to Apple needs, until the sealed ones change.
 final class OpenedSecrets: Sendable {
-    private struct Opened {
-        let sealed: [[UInt8]?]
-        let secrets: AppSecrets
-    }
+    private let byApp = Mutex<[BundleID: (sealed: [[UInt8]?], secrets: AppSecrets)]>([:])
 
-    private let byApp = Mutex<[BundleID: Opened]>([:])
-
-    /// Returns the secrets of an app; opens them only if they are not cached.
-    ///
-    /// A previous secret that does not open is none: after the loss of a master key and a rotation it is sealed with the
-    /// lost key.
+    /// Returns the secrets of an app; opens them only if they are not cached. A previous secret that does not open is
+    /// none: after the loss of a master key and a rotation it is sealed with the lost key.
     func secrets(of app: App, open: ([UInt8]?) throws -> String?) throws -> AppSecrets {
         let sealed = [app.sealedSecret, app.sealedPreviousSecret]
         if let known = byApp.withLock({ $0[app.bundleID] }), known.sealed == sealed { return known.secrets }
@@ -70,45 +57,15 @@ final class OpenedSecrets: Sendable {
         let previous: String?
         do {
             previous = try open(app.sealedPreviousSecret)
-        } catch let error as LedgerError where error.kind == .mismatch {
-            previous = nil
-        }
+        } catch let error as LedgerError where error.kind == .mismatch { previous = nil }
         let secrets = AppSecrets(current: current, previous: previous)
-        byApp.withLock { $0[app.bundleID] = Opened(sealed: sealed, secrets: secrets) }
+        byApp.withLock { $0[app.bundleID] = (sealed, secrets) }
         return secrets
     }
 }
 
-/// A receipt that reveals, by Apple's answer, whether an app's shared secret is right.
-package struct ProbeReceipt: Sendable {
-    package let receiptID: ReceiptID
-    /// The environment in which Apple verified it.
-    package let environment: StoreEnvironment?
-    /// The bytes to send to Apple.
-    package let receipt: [UInt8]
-}
-
-extension LedgerApps {
-    /// Returns receipts to test an app's shared secret with, at most `limit`: verified receipts that contain
-    /// subscriptions, since Apple checks the secret only for those; of one environment where one is given.
-    package func tellingReceipts(
-        of app: App, in environment: StoreEnvironment? = nil, limit: Int
-    ) async throws -> [ProbeReceipt] {
-        let rows = try await query(
-            Queries.findProbeReceipts,
-            [.int4(app.id), .int4(Int32(clamping: limit)), .text(environment?.rawValue)])
-        return try rows.map { row in
-            ProbeReceipt(
-                receiptID: ReceiptID(try row.int8("receipt_id")), environment: try row.wordIfPresent("environment"),
-                receipt: try row.bytea("data"))
-        }
-    }
-}
-
-/// A shared secret that is to be tried now, on a receipt that is known to be of the app.
-///
-/// Apple also answers 21004 about a receipt of another app, which any device can send. So one 21004 pauses nothing: this
-/// trial decides.
+/// A shared secret that is to be tried now, on a receipt that is known to be of the app. Apple also answers 21004 about
+/// a receipt of another app, which any device can send. So one 21004 pauses nothing: this trial decides.
 package struct SecretTrial: Sendable {
     package let appID: Int32
     /// Where Apple refused the secret.
@@ -134,6 +91,19 @@ package struct SecretTrial: Sendable {
 }
 
 extension LedgerApps {
+    /// Returns receipts to test an app's shared secret with, at most `limit`, of one environment where one is given.
+    /// Apple verified them, and they contain subscriptions, because Apple checks the secret only for those.
+    package func tellingReceipts(
+        of app: App, in environment: StoreEnvironment? = nil, limit: Int
+    ) async throws -> [(receiptID: ReceiptID, environment: StoreEnvironment?, bytes: [UInt8])] {
+        try await query(
+            Queries.findProbeReceipts,
+            [.int4(app.id), .int4(Int32(clamping: limit)), .text(environment?.rawValue)]
+        ).map { row in
+            (ReceiptID(try row.int8("receipt_id")), try row.wordIfPresent("environment"), try row.bytea("data"))
+        }
+    }
+
     /// Records that Apple refused an app's secret about receipts; the first of these calls began at `instant`.
     package func noteRefusedSecret(
         of app: App, in environment: StoreEnvironment, about receipts: Set<ReceiptID>, at instant: Instant
@@ -146,21 +116,13 @@ extension LedgerApps {
             ])
     }
 
-    /// Records that Apple accepted an app's present secret in a call that began at `instant`. Writes only the first time.
-    package func noteAcceptedSecret(
-        of app: App, in environment: StoreEnvironment, at instant: Instant
-    ) async throws {
-        guard ledger.acceptedSecrets.note(app, environment, at: instant), app.secretPauses[environment] == nil else {
-            return
-        }
+    /// Records that Apple accepted an app's present secret in a call that began at `instant`; writes it only once.
+    package func noteAcceptedSecret(of app: App, in environment: StoreEnvironment, at instant: Instant) async throws {
+        guard ledger.acceptedSecrets.note(app, environment, at: instant), app.secretPauses[environment] == nil
+        else { return }
         _ = try await write(
             Queries.proveSecret, [.int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret)])
         ledger.acceptedSecrets.proved(app, environment)
-    }
-
-    /// Returns when the last call began in which Apple accepted the app's present secret for this process; nil for none.
-    package func acceptedSecret(of app: App, in environment: StoreEnvironment) -> Instant? {
-        ledger.acceptedSecrets.lastAccepted(app, environment)
     }
 
     /// Takes the trials that are due, of one app or of all. No process takes the same one again within `seconds`.
@@ -173,8 +135,7 @@ extension LedgerApps {
         }
     }
 
-    /// Records what a trial of `app`'s secrets showed. `isProof` says that Apple accepted the present one. The verdict on a
-    /// secret that was replaced meanwhile changes nothing.
+    /// Records what a trial showed, unless the secret was replaced since. `isProof`: Apple accepted the present one.
     package func settle(
         _ trial: SecretTrial, of app: App, _ verdict: SecretTrial.Verdict, isProof: Bool, every seconds: Double
     ) async throws {
@@ -189,56 +150,37 @@ extension LedgerApps {
 
 /// When Apple last accepted the apps' secrets in calls of this process.
 final class AcceptedSecrets: Sendable {
-    private struct Place: Hashable {
-        let app: Int32
-        let environment: StoreEnvironment
-    }
-
     private struct Acceptance {
         let sealed: [UInt8]?
         var at: Instant
         var isProved = false
     }
 
-    private let last = Mutex<[Place: Acceptance]>([:])
+    private let last = Mutex<[Int32: [StoreEnvironment: Acceptance]]>([:])
 
     /// Records an acceptance. Returns whether the ledger does not know yet that the secret is accepted.
     func note(_ app: App, _ environment: StoreEnvironment, at instant: Instant) -> Bool {
-        let place = Place(app: app.id, environment: environment)
-        return last.withLock { last -> Bool in
-            if let known = last[place], known.sealed == app.sealedSecret {
-                last[place]?.at = max(known.at, instant)
+        last.withLock { last -> Bool in
+            if let known = last[app.id]?[environment], known.sealed == app.sealedSecret {
+                last[app.id]?[environment]?.at = max(known.at, instant)
                 return !known.isProved
             }
-            last[place] = Acceptance(sealed: app.sealedSecret, at: instant)
+            last[app.id, default: [:]][environment] = Acceptance(sealed: app.sealedSecret, at: instant)
             return true
         }
     }
 
     /// Records that the ledger knows of an acceptance.
     func proved(_ app: App, _ environment: StoreEnvironment) {
-        let place = Place(app: app.id, environment: environment)
         last.withLock { last in
-            if last[place]?.sealed == app.sealedSecret { last[place]?.isProved = true }
+            if last[app.id]?[environment]?.sealed == app.sealedSecret { last[app.id]?[environment]?.isProved = true }
         }
     }
 
     /// Returns when the last accepted call about the app's present secret began.
     func lastAccepted(_ app: App, _ environment: StoreEnvironment) -> Instant? {
-        last.withLock { last in
-            last[Place(app: app.id, environment: environment)].flatMap { $0.sealed == app.sealedSecret ? $0.at : nil }
-        }
-    }
-}
-
-extension App.Pause {
-    /// The pause of an environment in which Apple refuses the shared secret, until the next trial is accepted.
-    init(forSecretIn environment: StoreEnvironment, triedAt: Instant) {
-        self.init(
-            until: triedAt,
-            reason: "Apple refuses the shared secret (21004) in \(environment.rawValue); run "
-                + "`perennial app rotate-secret`. One receipt is tried every minute until Apple accepts it",
-            environment: environment)
+        guard let known = last.withLock({ $0[app.id]?[environment] }) else { return nil }
+        return known.sealed == app.sealedSecret ? known.at : nil
     }
 }
 
@@ -252,36 +194,51 @@ package enum SecretProbe: Sendable, Hashable {
     case inconclusive(String)
     /// No stored receipt contains a subscription, so there is nothing to ask about.
     case noReceipt
+
+    /// Reads the verdict. Apple looks at the secret after form, signature and environment: only these answers tell.
+    init(of answer: AppStoreAnswer, about receipt: ReceiptID) {
+        switch answer.response?.status {
+        case 0, 21006: self = .accepted(receipt)
+        case 21004: self = .refused(receipt)
+        case .some(let status): self = .inconclusive("Apple answered \(status) about receipt \(receipt).")
+        case nil: self = .inconclusive(answer.failure ?? "Apple gave no answer about receipt \(receipt).")
+        }
+    }
 }
 
 extension Tracker {
     /// The most receipts that a secret is tried on until one answer is conclusive.
     static let trialReceiptsMax = 3
 
-    /// Tries a shared secret that is not in use yet on stored receipts. The calls are outside the app's budget: the app
-    /// may be paused because of the wrong secret that this one replaces. Settles nothing.
+    /// Tries a shared secret that is not in use yet on stored receipts, and settles nothing. The calls are outside the
+    /// app's budget: the app may be paused because of the wrong secret that this one replaces.
     package func probeSecret(_ secret: String, of app: App) async throws -> SecretProbe {
-        var trial = SecretProbe.noReceipt
-        for receipt in try await ledger.apps.tellingReceipts(of: app, limit: Self.trialReceiptsMax) {
+        try await probe(AppSecrets(current: secret, previous: nil), of: app).probe
+    }
+
+    /// Tries secrets on stored receipts until one answer is conclusive; says also whether Apple accepts the current.
+    private func probe(
+        _ secrets: AppSecrets, of app: App, in environment: StoreEnvironment? = nil
+    ) async throws -> (probe: SecretProbe, isProof: Bool) {
+        var probe = SecretProbe.noReceipt
+        for receipt in try await ledger.apps.tellingReceipts(of: app, in: environment, limit: Self.trialReceiptsMax) {
             let answer = await appStore.verify(
                 AppStoreRequest(
-                    receipt: Data(receipt.receipt).base64EncodedString(), secret: secret,
-                    askFirst: receipt.environment ?? .production,
+                    receipt: Data(receipt.bytes).base64EncodedString(), secret: secrets.current,
+                    previousSecret: secrets.previous, askFirst: environment ?? receipt.environment ?? .production,
                     sandboxAllowed: app.sandboxAllowed))
-            trial = SecretProbe(of: answer, about: receipt.receiptID)
-            switch trial {
-            case .accepted, .refused: return trial
+            probe = SecretProbe(of: answer, about: receipt.receiptID)
+            switch probe {
+            case .accepted: return (probe, !answer.usedPreviousSecret)
+            case .refused: return (probe, false)
             case .inconclusive, .noReceipt: continue
             }
         }
-        return trial
+        return (probe, false)
     }
-}
 
-extension Tracker {
     /// Tries the shared secrets that Apple refused, of one app or of all, each at most once a minute in all processes: on
     /// receipts that are known to be of the app. An acceptance in this process since the refused call began needs no call.
-    ///
     /// Only this begins and ends the pause of an environment.
     package func trySecrets(of app: App? = nil) async {
         await attempt("try refused secrets") {
@@ -301,7 +258,7 @@ extension Tracker {
 
     private func run(_ trial: SecretTrial, of app: App) async throws {
         if !trial.isPaused, let refusedAt = trial.refusedAt,
-            let acceptedAt = ledger.apps.acceptedSecret(of: app, in: trial.environment), acceptedAt >= refusedAt
+            let acceptedAt = ledger.acceptedSecrets.lastAccepted(app, trial.environment), acceptedAt >= refusedAt
         {
             return try await settle(trial, of: app, .accepted, isProof: true)
         }
@@ -322,40 +279,17 @@ extension Tracker {
     private func verdict(
         of app: App, in environment: StoreEnvironment
     ) async throws -> (verdict: SecretTrial.Verdict, isProof: Bool) {
-        let secrets = try ledger.apps.secrets(of: app)
-        var verdict = SecretTrial.Verdict.untold
-        for receipt in try await ledger.apps.tellingReceipts(of: app, in: environment, limit: Self.trialReceiptsMax) {
-            let answer = await appStore.verify(
-                AppStoreRequest(
-                    receipt: Data(receipt.receipt).base64EncodedString(), secret: secrets.current,
-                    previousSecret: secrets.previous, askFirst: environment,
-                    sandboxAllowed: app.sandboxAllowed))
-            switch SecretProbe(of: answer, about: receipt.receiptID) {
-            case .accepted: return (.accepted, !answer.usedPreviousSecret)
-            case .refused: return (.refused, false)
-            case .inconclusive, .noReceipt: verdict = .unanswered
-            }
+        let (probe, isProof) = try await self.probe(try ledger.apps.secrets(of: app), of: app, in: environment)
+        switch probe {
+        case .accepted: return (.accepted, isProof)
+        case .refused: return (.refused, false)
+        case .inconclusive: return (.unanswered, false)
+        case .noReceipt: return (.untold, false)
         }
-        return (verdict, false)
     }
 
-    private func settle(
-        _ trial: SecretTrial, of app: App, _ verdict: SecretTrial.Verdict, isProof: Bool
-    ) async throws {
+    private func settle(_ trial: SecretTrial, of app: App, _ verdict: SecretTrial.Verdict, isProof: Bool) async throws {
         logger.debug("tried a shared secret", metadata: ["app": "\(app.bundleID)", "verdict": "\(verdict)"])
         try await ledger.apps.settle(trial, of: app, verdict, isProof: isProof, every: options.secretTrialSeconds)
-    }
-}
-
-extension SecretProbe {
-    /// Reads the verdict from an answer. Apple looks at the secret after the receipt's form, signature and environment,
-    /// so only these answers are conclusive.
-    init(of answer: AppStoreAnswer, about receipt: ReceiptID) {
-        switch answer.response?.status {
-        case 0, 21006: self = .accepted(receipt)
-        case 21004: self = .refused(receipt)
-        case .some(let status): self = .inconclusive("Apple answered \(status) about receipt \(receipt).")
-        case nil: self = .inconclusive(answer.failure ?? "Apple gave no answer about receipt \(receipt).")
-        }
     }
 }
