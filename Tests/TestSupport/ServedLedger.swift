@@ -3,6 +3,13 @@ package import Postgres
 package import Subscriptions
 package import Tracking
 
+extension LedgerIntake {
+    /// Returns what a stored receipt holds, and what it gave a customer.
+    package func purchases(in receipt: ReceiptID, for customer: String) async throws -> ReceiptPurchases {
+        try await standing(of: nil, in: ServedLedger.app, receipt, for: customer).contents
+    }
+}
+
 /// A migrated ledger with two apps and a key without a limit for all of it.
 package struct ServedLedger: Sendable {
     /// The app.

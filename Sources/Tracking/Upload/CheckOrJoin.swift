@@ -3,25 +3,15 @@ import Subscriptions
 import Synchronization
 
 extension Tracker {
-    /// Asks Apple about one stored receipt now, within the app's call budget, and settles the answer. When this process
-    /// already asks about the receipt, returns the result of that check.
-    ///
-    /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
-    package func check(_ receipt: ReceiptID) async throws -> Settled {
-        try await check(receipt, until: nil)
-    }
-
-    /// The same, but throws `busy` when Apple's answer takes longer than until `end`; the receipt is then left to the
-    /// workers.
-    package func check(_ receipt: ReceiptID, until end: ContinuousClock.Instant?) async throws -> Settled {
+    /// Asks Apple about one stored receipt now, within the app's call budget, and settles the answer, or returns the
+    /// result of a check that is under way in this process. Throws `LedgerError` `notFound`, or `busy` while another
+    /// process asks, the app may not ask, or Apple takes longer than until `end`; the workers then go on.
+    package func check(_ receipt: ReceiptID, until end: ContinuousClock.Instant? = nil) async throws -> Settled {
         try await checkOrJoin(receipt, of: nil, for: nil, until: end)
     }
 
     /// Checks a receipt for an upload of it, or joins another check of it. The result of one that resolved the upload's
-    /// claim counts too, in whichever process it ran.
-    ///
-    /// The receipt's app may be known already. With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
-    /// the receipt is then left to the workers.
+    /// claim counts too, in whichever process it ran. Throws as ``check(_:until:)`` does.
     func checkOrJoin(
         _ receipt: ReceiptID, of app: App?, for claim: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
@@ -32,14 +22,35 @@ extension Tracker {
             check: { try await claimAndCheck(receipt, of: app, for: claim, until: end) })
     }
 
-    /// Checks a receipt as the only one in this process; another process may check it meanwhile.
+    /// The interval between two looks at another process that asks about the receipt.
+    private static let busyMilliseconds = 100
+
+    /// Checks a receipt as the only one in this process, or waits until `end` for the result of another process.
     private func claimAndCheck(
-        _ receipt: ReceiptID, of app: App?, for claim: UploadClaim?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, of app: App?, for upload: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         let worker = try await identity.worker(of: self)
-        switch try await claimOrAwaitResult(of: receipt, in: app, for: claim, by: worker, until: end) {
-        case .settledElsewhere(let settled): return settled
-        case .claimed(let claim): return try await takeBudgetAndCheck(claim, until: end)
+        var before: LastCheck?
+        while true {
+            if before != nil, let settled = try await ledger.intake.settled(receipt, for: upload, since: before) {
+                return settled
+            }
+            let claim: Claim
+            do {
+                claim = try await ledger.claims.claim(receipt, of: app, for: worker, leaseSeconds: options.leaseSeconds)
+            } catch let error as LedgerError where error.kind == .busy {
+                guard let end, ContinuousClock.now < end else { throw error }
+                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, for: upload) }
+                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
+                continue
+            }
+            // This process has the lease, so no other one settles. An earlier settlement may have resolved the claim.
+            guard let settled = try await ledger.intake.settled(receipt, for: upload, since: before) else {
+                // The customer waits for the result, so the answer is read even where it equals the last one.
+                return try await takeBudgetAndCheck(claim.inFull, until: end)
+            }
+            try await ledger.claims.release([claim])
+            return settled
         }
     }
 
@@ -64,58 +75,11 @@ extension Tracker {
     }
 }
 
-extension Tracker {
-    /// What a caller gets who wants a receipt checked.
-    private enum ClaimOrResult {
-        /// This process has the lease, so it checks.
-        case claimed(Claim)
-        /// Another process asked meanwhile, and its settlement resolved the upload's claim.
-        case settledElsewhere(Settled)
-    }
-
-    /// The interval between two looks at another process that asks about the receipt.
-    private static let busyMilliseconds = 100
-
-    /// Claims a receipt, or waits until `end` for another process that has claimed it.
-    private func claimOrAwaitResult(
-        of receipt: ReceiptID, in app: App?, for upload: UploadClaim?, by worker: WorkerID,
-        until end: ContinuousClock.Instant?
-    ) async throws -> ClaimOrResult {
-        var before: LastCheck?
-        while true {
-            if before != nil,
-                let settled = try await ledger.intake.settled(receipt, for: upload, since: before)
-            {
-                return .settledElsewhere(settled)
-            }
-            do {
-                let claim = try await ledger.claims.claim(
-                    receipt, of: app, for: worker, leaseSeconds: options.leaseSeconds)
-                // This process has the lease, so no other one settles. An earlier settlement may have resolved
-                // the upload's claim.
-                guard let settled = try await ledger.intake.settled(receipt, for: upload, since: before) else {
-                    // The customer waits for the result, so the answer is read even where it equals the last one.
-                    return .claimed(claim.inFull)
-                }
-                try await ledger.claims.release([claim])
-                return .settledElsewhere(settled)
-            } catch let error as LedgerError where error.kind == .busy {
-                guard let end, ContinuousClock.now < end else { throw error }
-                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, for: upload) }
-                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
-            }
-        }
-    }
-}
-
 extension Settled {
     /// Returns whether the settlement decided the upload's claims. It did not when the upload came too late for it.
     fileprivate func answers(_ claim: UploadClaim) -> Bool {
-        isOwnershipDecided(for: claim.customer) && claim.orderID.map(orderIDs.contains) ?? true
-    }
-
-    private func isOwnershipDecided(for customer: String?) -> Bool {
-        guard let customer, !subscriptions.isEmpty else { return true }
+        guard claim.orderID.map(orderIDs.contains) ?? true else { return false }
+        guard let customer = claim.customer, !subscriptions.isEmpty else { return true }
         return subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }
 }
@@ -140,8 +104,7 @@ package func within<Value: Sendable, Failure: Error>(
     return try first?.get()
 }
 
-/// The checks of single receipts by this process. A caller who wants a check that is under way gets the result of that
-/// one, so that the same receipt, sent many times at once, is one call to Apple.
+/// The checks of single receipts by this process: the same receipt, sent many times at once, is one call to Apple.
 final class SingleFlight: Sendable {
     private typealias Outcome = Result<Settled, any Error>
 
@@ -156,10 +119,7 @@ final class SingleFlight: Sendable {
     }
 
     /// A waiting caller, numbered in order of arrival.
-    private struct Place {
-        let number: UInt64
-        let turn: CheckedContinuation<Turn, Never>
-    }
+    private typealias Place = (number: UInt64, turn: CheckedContinuation<Turn, Never>)
 
     private struct Memory {
         /// The waiting callers, by the receipt that is being checked.
@@ -170,10 +130,8 @@ final class SingleFlight: Sendable {
     private let memory = Mutex(Memory())
 
     /// Returns the result of `check`, or of the check of the same receipt that is under way. `isEnough` says whether
-    /// that one, which began earlier, serves this caller too.
-    ///
-    /// When the checking task is cancelled, the next waiting caller checks. Throws `LedgerError` `busy` when the caller
-    /// has no turn until `end`, `CancellationError` when this caller's task is cancelled.
+    /// that one, which began earlier, serves this caller too. When it is cancelled, the next waiting caller checks.
+    /// Throws `LedgerError` `busy` where the caller has no turn until `end`, `CancellationError` where it is cancelled.
     func outcome(
         of receipt: ReceiptID, until end: ContinuousClock.Instant, isEnough: (Settled) -> Bool,
         check: () async throws -> Settled
@@ -192,16 +150,11 @@ final class SingleFlight: Sendable {
         }
     }
 
-    /// Returns how many callers wait for the check of a receipt.
     func waiting(for receipt: ReceiptID) -> Int { memory.withLock { $0.lines[receipt]?.count ?? 0 } }
 
     private func outcomeForAll(of receipt: ReceiptID, _ check: () async throws -> Settled) async throws -> Settled {
         let outcome: Outcome
-        do {
-            outcome = .success(try await check())
-        } catch {
-            outcome = .failure(error)
-        }
+        do { outcome = .success(try await check()) } catch { outcome = .failure(error) }
         // The result of a cancelled task says nothing about the receipt, and the other callers did not cause it.
         if Task.isCancelled {
             handOver(receipt)
@@ -215,10 +168,7 @@ final class SingleFlight: Sendable {
     /// Lets the next waiting caller check; those behind it keep waiting.
     private func handOver(_ receipt: ReceiptID) {
         let next: Place? = memory.withLock { memory in
-            guard let line = memory.lines[receipt], !line.isEmpty else {
-                memory.lines[receipt] = nil
-                return nil
-            }
+            if memory.lines[receipt]?.isEmpty == true { memory.lines[receipt] = nil }
             return memory.lines[receipt]?.removeFirst()
         }
         next?.turn.resume(returning: .first)
@@ -257,7 +207,7 @@ final class SingleFlight: Sendable {
                     }
                     // A cancellation before this place was in the line could not remove it; a later one removes it.
                     guard !Task.isCancelled else { return .left }
-                    memory.lines[receipt]?.append(Place(number: number, turn: turn))
+                    memory.lines[receipt]?.append((number: number, turn: turn))
                     return nil
                 }
                 if let known { turn.resume(returning: known) }

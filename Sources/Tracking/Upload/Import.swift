@@ -4,7 +4,7 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// The identity of an imported file: name, size, and a digest of its first and last megabyte.
+/// The identity of an imported file.
 package struct ImportedFile: Sendable, Hashable {
     /// The file name without folders.
     package let name: String
@@ -17,10 +17,7 @@ package struct ImportedFile: Sendable, Hashable {
     package init(name: String, byteCount: Int64, firstBytes: [UInt8], lastBytes: [UInt8]) {
         self.name = name
         self.byteCount = byteCount
-        var hash = SHA256()
-        hash.update(data: firstBytes)
-        hash.update(data: lastBytes)
-        edges = Array(hash.finalize())
+        edges = Array(SHA256.hash(data: firstBytes + lastBytes))
     }
 }
 
@@ -48,10 +45,7 @@ package struct ImportedPart: Sendable {
 
     /// Creates a part: lines `lines` (from 1) at `bytes` of the file.
     package init(of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, badLines: Int64 = 0) {
-        importID = ongoing.id
-        self.lines = lines
-        self.bytes = bytes
-        self.badLines = badLines
+        (importID, self.lines, self.bytes, self.badLines) = (ongoing.id, lines, bytes, badLines)
     }
 
     func mark(in transaction: Transaction) throws {
@@ -88,9 +82,7 @@ extension LedgerIntake {
             badLines: try row.int8("bad_lines"))
     }
 
-    /// Ends an import that read its file to the end; returns the number of bad lines in all its runs.
-    ///
-    /// After bad lines, the next import of the file starts at the beginning, since the errors may be corrected by then.
+    /// Ends an import that read its whole file; returns the bad lines of all its runs. After any, the next begins anew.
     package func finish(_ ongoing: Import) async throws -> Int64 {
         try await write(Queries.finishImport, [.int8(ongoing.id)]).first?.int8("bad_lines") ?? 0
     }

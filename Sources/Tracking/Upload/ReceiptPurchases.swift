@@ -44,25 +44,42 @@ package struct ReceiptPurchases: Sendable {
         /// Whether another customer was given it, also where this one owns it now.
         package let isGivenToAnother: Bool
 
-        /// Whether it is bought in time for an order: after it, or at most ten minutes before.
-        package func isInTime(for order: Order) -> Bool {
-            order.createdAt <= purchasedAt + Payment.orderedLate
+        fileprivate init(row: Row) throws {
+            environment = try row.word("environment")
+            originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+            transactionID = try row.text("transaction_id")
+            transactionIDs = try row.texts("transaction_ids")
+            productID = ProductID(try row.text("product_id"))
+            quantity = try row.int4("quantity")
+            purchasedAt = try row.instant("purchased_at")
+            isRevoked = try row.bool("is_revoked")
+            revokedAt = try row.instantIfPresent("revoked_at")
+            isPeriod = try row.int8IfPresent("subscription_id") != nil
+            isRestorable = try row.bool("is_restorable")
+            isOwned = try row.bool("is_owner")
+            isPointed = try row.bool("is_pointed")
+            isRenewal = try row.bool("is_renewal")
+            orderID = try row.textIfPresent("pays")
+            tokenOrderID = try row.textIfPresent("token_order")
+            isOfAnother = try row.bool("is_of_another")
+            isShared = try row.bool("is_shared")
+            isGivenToAnother = try row.bool("is_given_to_another")
         }
 
-        /// Whether it may have been bought for an order, as far as Apple's words tell. A quantity counts where several
-        /// are sold at once.
+        /// Whether it is bought in time for an order: after it, or at most ten minutes before.
+        package func isInTime(for order: Order) -> Bool { order.createdAt <= purchasedAt + Payment.orderedLate }
+
+        /// Whether it may have been bought for an order, by Apple's words. Its quantity counts where it can be several.
         fileprivate func fits(_ order: Order) -> Bool {
             productID == order.productID && !isRenewal && isInTime(for: order)
                 && (isRestorable || quantity == order.quantity)
                 && (tokenOrderID.map { $0 == order.id } ?? !isOfAnother)
         }
 
-        /// Whether another customer owns it or was given it. What an owner only points at goes to the first customer who
-        /// shows more.
+        /// Whether another customer owns it, by more than a pointer, or was given it.
         private var isCredited: Bool { isGivenToAnother || !isOwned && !isPointed }
 
-        /// Whether it is lost to an order for which the caller named it. What pays the order is lost only where Apple takes
-        /// it back.
+        /// Whether it is lost to an order for which the caller named it; what pays it, only if Apple takes it back.
         package func isLost(to order: Order) -> Bool {
             guard orderID != order.id else { return isRevoked }
             return !isKept(as: order.productID) && (isRevoked || isCredited || orderID != nil)
@@ -83,6 +100,8 @@ package struct ReceiptPurchases: Sendable {
     package let items: [Item]
     /// What it gave the customer, and what it is still to give, the newest first.
     package let deliveries: [Delivery]
+    /// The most deliveries that an upload reports.
+    private static let deliveriesMax: Int32 = 100
 
     /// An empty result, as of a receipt that Apple did not vouch for.
     package static let none = ReceiptPurchases(items: [], deliveries: [])
@@ -96,8 +115,7 @@ package struct ReceiptPurchases: Sendable {
     /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
     package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
 
-    /// Returns only what an order is about: the transaction that pays it, and its deliveries; without one, the
-    /// non-consumable that the customer owns already.
+    /// Returns only an order's deliveries, and the transaction that pays it, else the non-consumable owned already.
     package func only(of order: Order) -> ReceiptPurchases {
         ReceiptPurchases(
             items: items.filter { item in
@@ -116,96 +134,20 @@ package struct ReceiptPurchases: Sendable {
         case nothing
     }
 
-    /// Returns what an unpaid order has to do with the contents, or with the transaction that the caller names alone. What
-    /// is free to pay the order pays it already.
+    /// Returns what an unpaid order has to do with the contents, or with one transaction; what is free pays it already.
     package func fit(for order: Order, naming transactionID: String? = nil) -> Fit {
         let items = self.items.filter { one in transactionID.map(one.transactionIDs.contains) ?? true }
         if items.contains(where: { $0.isKept(as: order.productID) }) { return .owned }
+        let doubted = Set(deliveries.filter { $0.skipReason == "possible_duplicate" }.map(\.transactionID.text))
         let isRefused = items.contains { item in
-            item.isRefused(to: order) || item.fits(order) && item.orderID == nil && isPossibleDuplicate(item)
+            item.isRefused(to: order)
+                || item.fits(order) && item.orderID == nil && !doubted.isDisjoint(with: item.transactionIDs)
         }
         return isRefused ? .refused : .nothing
     }
 
-    private func isPossibleDuplicate(_ item: Item) -> Bool {
-        deliveries.contains {
-            $0.skipReason == "possible_duplicate" && item.transactionIDs.contains($0.transactionID.text)
-        }
-    }
-
     /// Returns the item with a transaction id; nil where the receipt does not hold it.
-    package func item(_ transactionID: String) -> Item? {
-        items.first { $0.transactionIDs.contains(transactionID) }
-    }
-}
-
-extension LedgerIntake {
-    /// Returns what a stored receipt holds, and what it gave a customer, from the primary.
-    package func purchases(in receipt: ReceiptID, for customer: String) async throws -> ReceiptPurchases {
-        try await ledger.deliveries.place()
-        return try await database.transaction { transaction in
-            try transaction.query(Queries.holdSnapshot)
-            return try ReceiptPurchases(in: receipt, for: customer, in: transaction)
-        }
-    }
-
-    /// Returns an order, and what a stored receipt holds for its customer, as both are at one moment: a split may give the
-    /// order to another customer at any time. Without such an order, the contents are for `customer`.
-    package func standing(
-        of orderID: String?, in bundleID: BundleID, _ receipt: ReceiptID, for customer: String
-    ) async throws -> (order: Order?, contents: ReceiptPurchases) {
-        try await ledger.deliveries.place()
-        return try await database.transaction { transaction in
-            try transaction.query(Queries.holdSnapshot)
-            let order = try orderID.flatMap(LedgerOrders.canonical).flatMap { id in
-                try transaction.query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(nil)]).first
-                    .map(Order.init(row:))
-            }
-            let customer = order?.customer ?? customer
-            return (order, try ReceiptPurchases(in: receipt, for: customer, in: transaction))
-        }
-    }
-}
-
-extension ReceiptPurchases {
-    /// The most deliveries that an upload reports.
-    private static let deliveriesMax: Int32 = 100
-
-    fileprivate init(in receipt: ReceiptID, for customer: String, in transaction: Transaction) throws {
-        let rows = try transaction.query(Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
-        let deliveries = try transaction.query(
-            Queries.readReceiptDeliveries,
-            [
-                .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
-                .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
-                .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
-            ])
-        self.init(items: try rows.map(Item.init(row:)), deliveries: try deliveries.map(Delivery.init(row:)))
-    }
-}
-
-extension ReceiptPurchases.Item {
-    fileprivate init(row: Row) throws {
-        environment = try row.word("environment")
-        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
-        transactionID = try row.text("transaction_id")
-        transactionIDs = try row.texts("transaction_ids")
-        productID = ProductID(try row.text("product_id"))
-        quantity = try row.int4("quantity")
-        purchasedAt = try row.instant("purchased_at")
-        isRevoked = try row.bool("is_revoked")
-        revokedAt = try row.instantIfPresent("revoked_at")
-        isPeriod = try row.int8IfPresent("subscription_id") != nil
-        isRestorable = try row.bool("is_restorable")
-        isOwned = try row.bool("is_owner")
-        isPointed = try row.bool("is_pointed")
-        isRenewal = try row.bool("is_renewal")
-        orderID = try row.textIfPresent("pays")
-        tokenOrderID = try row.textIfPresent("token_order")
-        isOfAnother = try row.bool("is_of_another")
-        isShared = try row.bool("is_shared")
-        isGivenToAnother = try row.bool("is_given_to_another")
-    }
+    package func item(_ transactionID: String) -> Item? { items.first { $0.transactionIDs.contains(transactionID) } }
 }
 
 /// The last check of a receipt, as seen by an upload of it.
@@ -220,11 +162,21 @@ package struct LastCheck: Sendable {
     let vouching: Vouching
     /// The lease token of the settlement that wrote it.
     let settledToken: Int64
-    /// The next check; nil when no further check is planned.
     let nextCheckAt: Instant?
 
-    /// Returns whether a check for this upload would have the same result: this check covered the upload, or Apple did
-    /// not verify the receipt in a check settled since `before`, while the uploader waited.
+    fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
+        let rows = try transaction.query(
+            Queries.readLastCheck, [.int8(receipt.number), .text(claim?.customer), .text(claim?.orderID)])
+        guard let row = rows.first else { return nil }
+        outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
+        reason = try row.textIfPresent("reason")
+        resolvedClaims = try row.bool("claims_are_resolved")
+        vouching = Vouching(try row.word("form"), isVouched: try row.bool("vouched"))
+        settledToken = try row.int8("settled_token")
+        nextCheckAt = try row.instantIfPresent("next_check_at")
+    }
+
+    /// Whether a check for this upload would give the same: this one covered it, or failed to verify it after `before`.
     fileprivate func answers(since before: LastCheck?) -> Bool {
         switch outcome {
         case .verified: resolvedClaims
@@ -235,26 +187,39 @@ package struct LastCheck: Sendable {
 }
 
 extension LedgerIntake {
+    /// Returns an order, and what a stored receipt holds for its customer, or for `customer` without such an order.
+    /// Both are of one moment on the primary, because a split may give the order to another customer at any time.
+    package func standing(
+        of orderID: String?, in bundleID: BundleID, _ receipt: ReceiptID, for customer: String
+    ) async throws -> (order: Order?, contents: ReceiptPurchases) {
+        try await ledger.deliveries.place()
+        return try await database.transaction { transaction in
+            try transaction.query(Queries.holdSnapshot)
+            let order = try orderID.flatMap(LedgerOrders.canonical).flatMap { id in
+                try transaction.query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(nil)]).first
+                    .map(Order.init(row:))
+            }
+            let customer = order?.customer ?? customer
+            return (order, try ReceiptPurchases(in: receipt, for: customer, in: transaction))
+        }
+    }
+
     /// Returns the last check of a receipt; nil when the receipt is not stored.
     package func lastCheck(of receipt: ReceiptID, for claim: UploadClaim?) async throws -> LastCheck? {
         try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
     }
 
-    /// Returns the seconds until a receipt may be asked about: while a process keeps it that shows no sign of life, and
-    /// until the next trial of a secret that Apple refuses. With `backingOff` its own back-off counts too, an hour of it
-    /// at most. Nil where nothing is in the way.
+    /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
+    /// from being asked about; nil for none. With `backingOff` its own back-off counts too, an hour of it at most.
     package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
         try await query(Queries.readLease, [.int8(receipt.number), .bool(backingOff)]).first.map {
             Int(try $0.int8("seconds"))
         }
     }
 
-    /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now;
-    /// nil when Apple has to be asked.
-    ///
-    /// `before` is the last check when the other process was found asking. The customer's own subscriptions count as
-    /// already owned, whether or not that check had to assign them. The result contains no events; the other check
-    /// reports them.
+    /// Returns the result of another process's check of a receipt, without events, if it is as good as a check for this
+    /// upload now; nil when Apple has to be asked. `before` is the last check when the other process was found asking.
+    /// The customer's own subscriptions count as already owned, whether or not that check had to assign them.
     package func settled(
         _ receipt: ReceiptID, for claim: UploadClaim?, since before: LastCheck?
     ) async throws -> Settled? {
@@ -266,8 +231,7 @@ extension LedgerIntake {
             let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
             return Settled(
                 receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, repetition: .later,
-                vouching: last.vouching,
-                orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
+                vouching: last.vouching, orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
                 purchaseEvents: [], nextCheckAt: last.nextCheckAt)
         }
     }
@@ -283,29 +247,27 @@ extension LedgerIntake {
         return try rows.compactMap { row -> Settled.SubscriptionOutcome? in
             guard let draft = byID[try row.int8("subscription_id")], let state = draft.stored else { return nil }
             let policy = Policy.standard(for: draft.key.environment).with(leeway: state.leeway)
-            let (name, owner) = (customer.map { AppCustomerID($0) }, try row.textIfPresent("owner"))
-            let answer: OwnershipAnswer? = owner.map {
-                AppCustomerID($0) == name ? .held : .refused("Another customer owns it.")
+            var ownership: [AppCustomerID: OwnershipAnswer] = [:]
+            if let name = customer.map({ AppCustomerID($0) }), let owner = try row.textIfPresent("owner") {
+                ownership[name] = AppCustomerID(owner) == name ? .held : .refused("Another customer owns it.")
             }
-            let answers = name.flatMap { name in answer.map { [name: $0] } }
             return Settled.SubscriptionOutcome(
                 id: draft.key.id, environment: draft.key.environment,
-                verdict: verdict(of: state.facts, at: state.asOf, policy: policy), events: [],
-                ownership: answers ?? [:])
+                verdict: verdict(of: state.facts, at: state.asOf, policy: policy), events: [], ownership: ownership)
         }
     }
 }
 
-extension LastCheck {
-    fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
-        let rows = try transaction.query(
-            Queries.readLastCheck, [.int8(receipt.number), .text(claim?.customer), .text(claim?.orderID)])
-        guard let row = rows.first else { return nil }
-        outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
-        reason = try row.textIfPresent("reason")
-        resolvedClaims = try row.bool("claims_are_resolved")
-        vouching = Vouching(try row.word("form"), isVouched: try row.bool("vouched"))
-        settledToken = try row.int8("settled_token")
-        nextCheckAt = try row.instantIfPresent("next_check_at")
+extension ReceiptPurchases {
+    fileprivate init(in receipt: ReceiptID, for customer: String, in transaction: Transaction) throws {
+        let rows = try transaction.query(Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
+        let deliveries = try transaction.query(
+            Queries.readReceiptDeliveries,
+            [
+                .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
+                .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
+                .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
+            ])
+        self.init(items: try rows.map(Item.init(row:)), deliveries: try deliveries.map(Delivery.init(row:)))
     }
 }

@@ -3,11 +3,9 @@ import SQL
 package import Subscriptions
 
 extension LedgerIntake {
-    /// Stores uploads, all or none; a receipt is stored once however often it is uploaded. Results are in the order of
-    /// `uploads`.
-    ///
-    /// With `part`, the same transaction records the progress of a file's import. With `newReceiptsMax`, a customer who
-    /// uploaded more new receipts within the last hour is refused with `exhausted`.
+    /// Stores uploads, all or none, and returns the results in their order; a receipt is stored once however often it
+    /// is uploaded. With `part`, the same transaction records the progress of a file's import. With `newReceiptsMax`, a
+    /// customer who uploaded more new receipts within the last hour is refused with `exhausted`.
     package func store(
         _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
     ) async throws -> [StoredUpload] {
@@ -36,8 +34,7 @@ extension LedgerIntake {
             ])
     }
 
-    /// Counts receipts that were sent for `app` and refused because they name another one, by that one. Of each app a
-    /// bounded number of names is kept, the most frequent ones.
+    /// Counts receipts for `app` that were refused because they name another one, by that. Keeps the most frequent.
     package func countRefused(_ named: [BundleID: Int], of app: App) async throws {
         // A new name counts on from the rarest, so that what is sent often stays whatever else is sent.
         let most = named.sorted { ($1.value, $0.key.text) < ($0.value, $1.key.text) }
@@ -52,16 +49,13 @@ extension LedgerIntake {
 }
 
 extension UploadBatch {
-    /// Stores the uploads. Schedule rows are locked before everything else that a settlement of these receipts may
-    /// lock, and every step locks its rows in one order, so that writers do not deadlock.
+    /// Stores the uploads. Writers do not deadlock: schedules are locked first, and each step locks rows in one order.
     func store(newReceiptsMax: Int?, in transaction: Transaction) throws -> [StoredUpload] {
         guard !uploads.isEmpty else { return [] }
         let (receiptIDs, new) = try storeReceipts(in: transaction)
         let customerIDs = try storeCustomers(in: transaction)
         let ids = try receiptKeys.map { try Self.required(receiptIDs[$0], "receipt") }
-        let people = try customerKeys.map { key in
-            try key.map { try Self.required(customerIDs[$0], "customer") }
-        }
+        let people = try customerKeys.map { try $0.map { try Self.required(customerIDs[$0], "customer") } }
         let customers = people.map(\.?.id)
         try transaction.query(
             Queries.storeUploads,
@@ -75,37 +69,29 @@ extension UploadBatch {
         if let newReceiptsMax {
             let bringers = zip(ids, customers).compactMap { id, customer in new.contains(id) ? customer : nil }
             for customer in Set(bringers).sorted() {
-                try Self.refuseFlood(of: customer, newReceiptsMax: newReceiptsMax, in: transaction)
+                try transaction.query(Queries.lockUploader, [.int8(customer)])
+                try Self.refuseFlood([.int8(customer), .text(nil)], newReceiptsMax, in: transaction)
             }
             let orders = zip(ids, uploads).compactMap { id, upload in new.contains(id) ? upload.order : nil }
             for order in Set(orders.filter(\.isProved).map(\.id)).sorted() {
-                try Self.refuseFlood(ofOrder: order, newReceiptsMax: newReceiptsMax, in: transaction)
+                try transaction.query(Queries.lockBuyerOfOrder, [.text(order)])
+                try Self.refuseFlood([.int8(nil), .text(order)], newReceiptsMax, in: transaction)
             }
         }
         var newReceipts = new
         return zip(ids, people).map { id, person in
-            StoredUpload(
-                receiptID: ReceiptID(id), isNew: newReceipts.remove(id) != nil, customer: person?.called)
+            StoredUpload(receiptID: ReceiptID(id), isNew: newReceipts.remove(id) != nil, customer: person?.called)
         }
     }
 
-    /// Throws `exhausted` when a customer uploaded more new receipts in an hour than allowed, counting those of this
-    /// transaction. Uploads of one customer wait for each other here, so that the count is exact.
-    private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
-        try transaction.query(Queries.lockUploader, [.int8(customer)])
-        try refuse(
-            try transaction.query(Queries.countUploaded, [.int8(customer), .text(nil)]).first, newReceiptsMax)
-    }
-
-    /// Throws `exhausted` when the new receipts that devices sent for orders of a customer exceed the limit together with
-    /// those that the customer uploaded. Uploads of one customer wait for each other here.
-    private static func refuseFlood(ofOrder id: String, newReceiptsMax: Int, in transaction: Transaction) throws {
-        try transaction.query(Queries.lockBuyerOfOrder, [.text(id)])
-        try refuse(try transaction.query(Queries.countUploaded, [.int8(nil), .text(id)]).first, newReceiptsMax)
-    }
-
-    private static func refuse(_ count: Row?, _ newReceiptsMax: Int) throws {
-        guard let row = count, try row.int8("receipts") > newReceiptsMax else { return }
+    /// Throws `exhausted` when a customer uploaded, or devices sent for the customer's orders, more new receipts in an
+    /// hour than allowed, counting those of this transaction. The count is exact, because the customer is locked.
+    private static func refuseFlood(
+        _ uploader: [Parameter], _ newReceiptsMax: Int, in transaction: Transaction
+    ) throws {
+        guard let row = try transaction.query(Queries.countUploaded, uploader).first,
+            try row.int8("receipts") > newReceiptsMax
+        else { return }
         throw LedgerError(
             .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
             "A customer may upload \(newReceiptsMax) new receipts an hour, and one more for each order. Receipts that are known are still accepted."
@@ -181,8 +167,7 @@ extension UploadBatch {
         try AffectedCustomers(locking: Set(promised), in: transaction).outdate(in: transaction)
     }
 
-    /// Limits a date to a range that PostgreSQL can store; devices send any date, and dates further away do not change
-    /// the order.
+    /// Limits a date of a device to what PostgreSQL can store; dates further away do not change the order.
     private static func storable(_ instant: Instant) -> Instant {
         min(max(instant, Instant(milliseconds: 0)), Instant(milliseconds: 253_402_300_799_999))
     }

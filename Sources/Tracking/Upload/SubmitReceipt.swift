@@ -2,14 +2,13 @@ import AppStore
 package import Subscriptions
 
 extension Tracker {
-    /// Stores a receipt and asks Apple about it immediately.
-    ///
-    /// Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for what is of another app or not Apple's,
-    /// `LedgerError` for an unknown app or an invalid customer id, or when `limits` are exceeded. A stored receipt stays stored: when Apple cannot be asked now, the
-    /// answer is `pending` and the schedule continues.
-    package func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
-        -> SubmissionAnswer
-    {
+    /// Stores a receipt and asks Apple about it immediately; when Apple cannot be asked now, the answer is `pending`
+    /// and the schedule continues. Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for what
+    /// is of another app or not Apple's, `LedgerError` for an unknown app or an invalid customer id, or when `limits`
+    /// are exceeded.
+    package func submit(
+        _ submission: Submission, within limits: SubmissionLimits? = nil
+    ) async throws -> SubmissionAnswer {
         let app = try await ledger.apps.app(submission.bundleID)
         let upload: Upload
         do {
@@ -47,8 +46,7 @@ package struct SubmissionLimits: Sendable {
     package init() {}
 }
 
-/// A receipt as a caller sends it, by HTTP, by command or in an import. Nothing of it is checked yet; the ledger stores
-/// it as an `Upload`.
+/// A receipt as a caller sends it, by HTTP, by command or in an import, unchecked; the ledger stores it as an `Upload`.
 package struct Submission: Sendable {
     /// The app of the receipt.
     package var bundleID: BundleID
@@ -94,12 +92,10 @@ package struct Submission: Sendable {
     /// Creates a submission of a receipt.
     package init(
         bundleID: BundleID, customer: String?, receipt: String, imported: Bool = false, order: OrderReference? = nil,
-        storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
         provisional: Provisional? = nil
     ) {
         self.init(
             bundleID: bundleID, customer: customer, subject: .receipt(receipt), imported: imported, order: order,
-            storefront: storefront, priceMilliunits: priceMilliunits, currency: currency, expiresAt: expiresAt,
             provisional: provisional)
     }
 
@@ -125,8 +121,7 @@ package struct Submission: Sendable {
 package enum SubmissionAnswer: Sendable {
     /// Apple was asked and the answer is settled, for the customer under their present id, if the submission named one.
     case settled(Settled, customer: String?)
-    /// The receipt is stored and waits for a check; `reason` says why it was not checked yet. `heldSeconds`: for how
-    /// long it cannot be asked about; nil where nothing is in the way.
+    /// The receipt is stored, but not checked, for a reason. It cannot be asked about for `heldSeconds`; nil: it can.
     case pending(ReceiptID, reason: String, heldSeconds: Int?)
 }
 
@@ -134,9 +129,7 @@ extension Upload {
     /// The longest id of a transaction, in characters; Apple's have up to 20.
     static let transactionIDCharactersMax = 64
 
-    /// Creates the upload of a submission. Throws `ReceiptDataError` for data that is not a receipt, `UploadRefusal` for a
-    /// receipt or a signed transaction of another app and for a text that is not Apple's, `LedgerError` for an invalid id
-    /// and where the app has no server key to ask by.
+    /// Creates the upload of a submission. Throws as ``Tracker/submit(_:within:)``, and where a server key is missing.
     init(_ submission: Submission, app: App, verifier: SignedTextVerifier) async throws {
         if let customer = submission.customer { try Self.requireValidCustomerID(customer) }
         self.init(
@@ -154,18 +147,14 @@ extension Upload {
             try await take(Array(text.utf8), of: app, verifier: verifier)
         case .transactionID(let id):
             try Self.requireServerKey(of: app)
-            guard (1...Self.transactionIDCharactersMax).contains(id.utf8.count), id.utf8.allSatisfy(Self.isOfAnID)
-            else {
+            let isPlain = id.utf8.allSatisfy { $0.isDigit || $0.isLetter || $0 == UInt8(ascii: "-") }
+            guard isPlain, (1...Self.transactionIDCharactersMax).contains(id.utf8.count) else {
                 throw LedgerError(
                     .invalid,
                     "A transaction id has 1 to \(Self.transactionIDCharactersMax) digits, letters and hyphens.")
             }
             (form, receipt, transactionID) = (.transactionID, Array(id.utf8), TransactionID(id))
         }
-    }
-
-    private static func isOfAnID(_ byte: UInt8) -> Bool {
-        byte.isDigit || byte.isLetter || byte == UInt8(ascii: "-")
     }
 
     private static func requireServerKey(of app: App) throws(LedgerError) {
@@ -178,9 +167,7 @@ extension Upload {
         let signed: SignedText
         do throws(SignedTextRefusal) {
             signed = try await verifier.verify(text)
-        } catch {
-            throw UploadRefusal(sentence: "The signed transaction is refused. \(error.sentence)")
-        }
+        } catch { throw UploadRefusal(sentence: "The signed transaction is refused. \(error.sentence)") }
         guard let subject = SignedSubject(payload: signed.payload),
             let environment = StoreEnvironment(named: subject.environment)
         else { throw UploadRefusal(sentence: "The signed text is no transaction of the App Store.") }
@@ -197,8 +184,7 @@ extension Upload {
         if environment == .sandbox { provisional?.environment = .sandbox }
     }
 
-    /// Reads the receipt itself. Its contents may refuse the upload, and decide the place of an imported one in the queue,
-    /// but never grant.
+    /// Reads the receipt itself, which may refuse the upload, and place an imported one in the queue, never grant.
     private mutating func readLocally(_ receipt: ReceiptData, app: App) throws {
         guard let local = LocalReading(of: receipt.bytes).receipt else { return }
         if let other = local.otherApp(than: app.bundleID.text)?.printable {
@@ -231,10 +217,8 @@ extension String {
 }
 
 extension Tracker {
-    /// Stores receipts for the schedule to check; an invalid one never affects the others.
-    ///
-    /// With `part` the ledger records in the same transaction how far the import of a file is, and how many of these
-    /// submissions were invalid.
+    /// Stores receipts for the schedule to check; an invalid one never affects the others. With `part` the same
+    /// transaction records how far the import of a file is, and how many of these submissions were invalid.
     package func store(
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
@@ -244,16 +228,17 @@ extension Tracker {
         for submission in submissions { uploads.append(await upload(of: submission, among: apps)) }
         for (bundleID, refused) in Dictionary(grouping: zip(submissions, uploads), by: { $0.0.bundleID }) {
             guard let app = apps[bundleID] else { continue }
-            await count(refused.compactMap { $0.1.refusal }, of: app)
+            let refusals = refused.compactMap { _, upload -> UploadRefusal? in
+                if case .failure(let error) = upload { error as? UploadRefusal } else { nil }
+            }
+            await count(refusals, of: app)
         }
         let good = uploads.compactMap { try? $0.get() }
         var part = part
         part?.badLines += Int64(uploads.count - good.count)
         var stored = try await storeEach(good, completing: part).makeIterator()
         return uploads.map { upload in
-            upload.flatMap { _ in
-                stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
-            }
+            upload.flatMap { _ in stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored.")) }
         }
     }
 
@@ -265,9 +250,7 @@ extension Tracker {
         }
         do {
             return .success(try await Upload(submission, app: app, verifier: signedTexts))
-        } catch {
-            return .failure(error)
-        }
+        } catch { return .failure(error) }
     }
 
     /// Counts the apps that refused receipts name instead of `app`, so that a mistyped bundle id is seen.
@@ -286,28 +269,18 @@ extension Tracker {
             return try await ledger.intake.store(uploads, completing: part).map { .success($0) }
         } catch let error where error.storageFailure?.isAboutAValue == true {
             var stored: [Result<StoredUpload, any Error>] = []
+            var part = part
             for upload in uploads {
                 do {
                     stored += try await ledger.intake.store([upload]).map { .success($0) }
                 } catch let error where error.storageFailure?.isAboutAValue == true {
                     stored.append(.failure(error))
+                    part?.badLines += 1
                 }
             }
             // The next run simply finds again the uploads that are stored before their part is marked.
-            var part = part
-            part?.badLines += Int64(stored.count { if case .failure = $0 { true } else { false } })
             _ = try await ledger.intake.store([], completing: part)
             return stored
-        }
-    }
-}
-
-extension Result<Upload, any Error> {
-    /// Why the upload is refused; nil where it is not, or for another reason.
-    fileprivate var refusal: UploadRefusal? {
-        switch self {
-        case .success: nil
-        case .failure(let error): error as? UploadRefusal
         }
     }
 }

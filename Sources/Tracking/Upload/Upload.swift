@@ -1,5 +1,5 @@
 import Crypto
-import Postgres
+import Foundation
 package import Subscriptions
 
 /// The key of a stored receipt.
@@ -7,9 +7,7 @@ package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertibl
     package let number: Int64
 
     /// Creates a receipt's key from its number.
-    package init(_ number: Int64) {
-        self.number = number
-    }
+    package init(_ number: Int64) { self.number = number }
 
     /// The number in decimal digits.
     package var description: String { String(number) }
@@ -22,17 +20,14 @@ package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertibl
 package struct OrderReference: Sendable, Hashable {
     /// The order's id, a UUID in lower case.
     package let id: String
-    /// Whether a device proved that the upload is about the order. Then it may claim one transaction for the order's
-    /// customer.
+    /// Whether a device proved that the upload is about the order, and so may claim one transaction for its customer.
     package let isProved: Bool
     /// The transaction that the caller names for the order.
     package let transactionID: TransactionID?
 
     /// Names an order.
     package init(id: String, isProved: Bool, transactionID: TransactionID? = nil) {
-        self.id = id
-        self.isProved = isProved
-        self.transactionID = transactionID
+        (self.id, self.isProved, self.transactionID) = (id, isProved, transactionID)
     }
 }
 
@@ -44,26 +39,17 @@ package struct UploadClaim: Sendable, Hashable {
     package var orderID: String?
 }
 
-/// A receipt as the ledger stores it, uploaded by a customer's device or brought by an import: its app is known and
-/// its bytes are decoded.
+/// A receipt as the ledger stores it, from a device or an import: its app is known and its bytes are decoded.
 package struct Upload: Sendable {
     package var appID: Int32
     /// The operator's own id of the customer, 1 to 255 characters; nil where a device sends a receipt for an order.
     package var customer: String?
-    /// The order that the receipt is sent for.
-    package var order: OrderReference?
-    /// What the device sent.
-    package var form: SubmittedForm
     /// A receipt's bytes, decoded from normalised base64; a signed transaction in compact form; or an id.
     package var receipt: [UInt8]
-    /// The id of the transaction; nil for a receipt.
-    package var transactionID: TransactionID?
-    /// The environment of a signed transaction, whose signature was verified.
-    package var environment: StoreEnvironment?
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool
-    /// Whether the receipt says of itself that it is of the sandbox; it decides only whose pause its check waits for.
-    package var saysSandbox = false
+    /// The order that the receipt is sent for.
+    package var order: OrderReference?
     /// The storefront the device saw.
     package var storefront: String?
     /// The price the device saw, in thousandths of the currency's unit.
@@ -74,29 +60,15 @@ package struct Upload: Sendable {
     package var expiresAt: Instant?
     /// The customer's provisional product until Apple is asked.
     package var provisional: Provisional?
+    /// What the device sent.
+    package var form = SubmittedForm.receipt
+    /// The id of the transaction; nil for a receipt.
+    package var transactionID: TransactionID?
+    /// The environment of a signed transaction, whose signature was verified.
+    package var environment: StoreEnvironment?
+    /// Whether the receipt says of itself that it is of the sandbox; it decides only whose pause its check waits for.
+    package var saysSandbox = false
 
-    package init(
-        appID: Int32, customer: String?, receipt: [UInt8], imported: Bool, order: OrderReference? = nil,
-        storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
-        provisional: Provisional? = nil, form: SubmittedForm = .receipt, transactionID: TransactionID? = nil,
-        environment: StoreEnvironment? = nil
-    ) {
-        self.form = form
-        self.transactionID = transactionID
-        self.environment = environment
-        self.appID = appID
-        self.customer = customer
-        self.order = order
-        self.receipt = receipt
-        self.imported = imported
-        self.storefront = storefront
-        self.priceMilliunits = priceMilliunits
-        self.currency = currency
-        self.expiresAt = expiresAt
-        self.provisional = provisional
-    }
-
-    /// The maximum length of a customer id, in characters.
     private static let customerCharactersMax = 255
 
     /// Throws `invalid` unless the text can be a customer id: 1 to 255 characters, none of them NUL.
@@ -105,8 +77,7 @@ package struct Upload: Sendable {
     }
 }
 
-/// The operator's statement that a customer has a product until Apple is asked about the receipt. It gives what the
-/// catalog grants for the product.
+/// The operator's statement that a customer has what the catalog grants for a product until Apple is asked.
 package struct Provisional: Sendable, Hashable {
     /// The maximum duration of the access, counted from the first statement, in days.
     package static let daysMax: Int64 = 90
@@ -118,9 +89,7 @@ package struct Provisional: Sendable, Hashable {
     package var environment: StoreEnvironment
 
     package init(productID: ProductID, until: Instant, environment: StoreEnvironment = .production) {
-        self.productID = productID
-        self.until = until
-        self.environment = environment
+        (self.productID, self.until, self.environment) = (productID, until, environment)
     }
 }
 
@@ -130,13 +99,11 @@ package struct StoredUpload: Sendable, Hashable {
     package let receiptID: ReceiptID
     /// Whether the receipt is new.
     package let isNew: Bool
-    /// The customer it belongs to: the one the upload named, or the one that name was merged into; nil where it named
-    /// none.
+    /// The customer that the upload named, or the one that name was merged into; nil where it named none.
     package let customer: String?
 }
 
-/// Uploads prepared for storing, before any lock is taken: each receipt and each customer once, in the lock order of
-/// all writers, so that writers do not deadlock.
+/// Uploads prepared for storing, before any lock is taken: each receipt and customer once, in the order of all writers.
 struct UploadBatch: Sendable {
     /// The identity of a receipt or a customer: the app, and bytes compared as bytes.
     struct Key: Hashable, Sendable, Comparable {
@@ -149,7 +116,6 @@ struct UploadBatch: Sendable {
     }
 
     let uploads: [Upload]
-    /// The receipt key of each upload.
     let receiptKeys: [Key]
     /// The customer key of each upload; nil where it names none.
     let customerKeys: [Key?]
@@ -161,32 +127,28 @@ struct UploadBatch: Sendable {
     init(_ uploads: [Upload]) {
         self.uploads = uploads
         receiptKeys = uploads.map { Key(appID: $0.appID, bytes: $0.digest) }
-        customerKeys = uploads.map { upload in
-            upload.customer.map { Key(appID: upload.appID, bytes: Array($0.utf8)) }
-        }
+        customerKeys = uploads.map { upload in upload.customer.map { Key(appID: upload.appID, bytes: Array($0.utf8)) } }
         receipts = Self.eachOnce(receiptKeys)
         customers = Self.eachOnce(customerKeys)
     }
 
     private static func eachOnce(_ keys: [Key?]) -> [(key: Key, place: Int)] {
         var places: [Key: Int] = [:]
-        for (place, key) in keys.enumerated() {
-            if let key, places[key] == nil { places[key] = place }
-        }
+        for case (let place, let key?) in keys.enumerated() where places[key] == nil { places[key] = place }
         return places.sorted { $0.key < $1.key }.map { (key: $0.key, place: $0.value) }
     }
 }
 
 extension Upload {
-    /// The SHA-256 digest of what was uploaded, equal in two uploads of one receipt or of one transaction: each text that
-    /// Apple signs about a transaction has other bytes.
+    /// Creates the upload of a receipt of which nothing else is known.
+    package init(appID: Int32, customer: String?, receipt: [UInt8], imported: Bool) {
+        self.init(appID: appID, customer: customer, receipt: receipt, imported: imported, order: nil)
+    }
+
+    /// The SHA-256 digest of a receipt; of a transaction its id's, because each text that Apple signs about it differs.
     fileprivate var digest: [UInt8] {
         let subject =
             transactionID.map { Array("\(form.rawValue)\u{0}\(environment?.rawValue ?? "")\u{0}\($0)".utf8) } ?? receipt
-        return subject.withUnsafeBytes { bytes in
-            var hash = SHA256()
-            hash.update(bufferPointer: bytes)
-            return Array(hash.finalize())
-        }
+        return Array(SHA256.hash(data: subject))
     }
 }

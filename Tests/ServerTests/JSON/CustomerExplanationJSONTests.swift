@@ -3,7 +3,8 @@ import Server
 import Subscriptions
 import Testing
 import TestSupport
-import Tracking
+
+@testable import Tracking
 
 @Suite struct CustomerExplanationJSONTests {
     private func json(of customer: String, in served: ServedLedger) async throws -> String {
