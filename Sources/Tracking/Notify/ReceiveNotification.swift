@@ -17,25 +17,24 @@ extension Tracker {
     /// The age from which a notification is not believed: Apple's last repetition comes after a week.
     private static let ageMax = Delay.days(15)
 
-    /// Verifies the texts of a notification, and that it is about the app.
-    ///
-    /// `admits` says whether an unknown chain may be verified now. Throws ``SignedTextRefusal/tooManyChains`` where it
-    /// may not: that says nothing about the notification.
+    /// Verifies the texts of a notification, and that it is about the app. Throws ``SignedTextRefusal/tooManyChains``,
+    /// which says nothing about the notification, where `admits` lets no unknown chain be verified now.
     package func receive(
-        _ text: [UInt8], for app: NotifiedApp,
-        admittingChain admits: @Sendable () -> Bool = { true }
+        _ text: [UInt8], for app: NotifiedApp, admittingChain admits: @Sendable () -> Bool = { true }
     ) async throws -> ReceivedNotification {
         do {
             let outer = try await signedTexts.verify(text, admittingChain: admits)
             let inner = outer.innerTexts
             let transaction = try await payload(of: inner.transaction, admits)
             let renewal = try await payload(of: inner.renewal, admits)
-            guard
-                let said = SignedNotification(payload: outer.payload, transaction: transaction, renewal: renewal)
+            guard let said = SignedNotification(payload: outer.payload, transaction: transaction, renewal: renewal)
             else { return .unverified("Its payload is not that of a notification.") }
             if let reason = Self.refusal(of: said, for: app) { return .unverified(reason) }
-            await noteUnread(
-                of: app, in: (outer.payload, text), (transaction, inner.transaction), (renewal, inner.renewal))
+            let claims =
+                SeenClaim.all(.notification, payload: outer.payload, text: text, about: [transaction, renewal])
+                + SeenClaim.all(.transaction, payload: transaction, text: Array((inner.transaction ?? "").utf8))
+                + SeenClaim.all(.renewal, payload: renewal, text: Array((inner.renewal ?? "").utf8))
+            await noteUnread(claims, of: app.id)
             return .verified(
                 VerifiedNotification(
                     said, texts: try await packed(text, [inner.transaction, inner.renewal].compactMap(\.self))))
@@ -48,17 +47,6 @@ extension Tracker {
     private func payload(of text: String?, _ admits: @Sendable () -> Bool) async throws -> [UInt8]? {
         guard let text else { return nil }
         return try await signedTexts.verify(Array(text.utf8), admittingChain: admits).payload
-    }
-
-    private func noteUnread(
-        of app: NotifiedApp, in outer: (payload: [UInt8], text: [UInt8]),
-        _ transaction: (payload: [UInt8]?, text: String?), _ renewal: (payload: [UInt8]?, text: String?)
-    ) async {
-        var claims = SeenClaim.all(
-            .notification, payload: outer.payload, text: outer.text, about: [transaction.payload, renewal.payload])
-        claims += SeenClaim.all(.transaction, payload: transaction.payload, text: Array((transaction.text ?? "").utf8))
-        claims += SeenClaim.all(.renewal, payload: renewal.payload, text: Array((renewal.text ?? "").utf8))
-        await noteUnread(claims, of: app.id)
     }
 
     private func packed(_ text: [UInt8], _ inner: [String]) async throws -> [UInt8] {
@@ -81,9 +69,7 @@ extension Tracker {
             [said.environment, said.subject?.environment, said.renewal?.environment].compactMap(\.self))
         guard environments.count == 1 || environments.isEmpty && !holdsFacts,
             environments.allSatisfy({ StoreEnvironment(rawValue: $0) != nil })
-        else {
-            return "It names no environment of Apple's, or several."
-        }
+        else { return "It names no environment of Apple's, or several." }
         // The sandbox does not know Apple's number.
         if let number = app.appleAppID, environments.first == StoreEnvironment.production.rawValue,
             said.appleAppID != String(number)
@@ -102,9 +88,10 @@ extension Tracker {
 }
 
 extension VerifiedNotification {
-    /// Creates a notification from what its texts state, with its packed texts.
     init(_ said: SignedNotification, texts: [UInt8]) {
         let environment = said.environment ?? said.subject?.environment ?? said.renewal?.environment
+        let row = said.transaction?.row
+        let paysPeriod = row?.expiresAt != nil && row?.cancelledAt == nil && row?.isUpgraded == false
         self.init(
             kind: String(said.kind.prefix(64)).storable, subkind: said.subkind.map { String($0.prefix(64)).storable },
             appleID: String(said.uuid.prefix(64)).storable,
@@ -112,7 +99,7 @@ extension VerifiedNotification {
             originalTransactionID: said.subject?.originalTransactionID ?? said.renewal?.row.originalTransactionID,
             transactionID: said.subject?.transactionID, accountToken: said.subject?.appAccountToken,
             signedAt: said.signedAt, texts: texts, holdsFacts: said.subject != nil || said.renewal != nil,
-            period: said.transaction.flatMap { NotifiedPeriod($0.row) })
+            period: paysPeriod ? row : nil)
     }
 }
 
@@ -138,22 +125,8 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var texts: [UInt8]
     /// Whether it holds a transaction or renewal information.
     package var holdsFacts: Bool
-    /// The period that its transaction pays; nil for any other transaction, and for one that was taken back.
-    package var period: NotifiedPeriod?
-}
-
-/// A period that a notification says was paid.
-package struct NotifiedPeriod: Sendable, Hashable {
-    package let productID: ProductID
-    package let lineItem: WebOrderLineItemID?
-    package let purchasedAt: Instant
-    package let expiresAt: Instant
-
-    init?(_ row: TransactionRow) {
-        guard let expiresAt = row.expiresAt, row.cancelledAt == nil, !row.isUpgraded else { return nil }
-        (productID, lineItem, purchasedAt) = (row.productID, row.webOrderLineItemID, row.purchasedAt)
-        self.expiresAt = expiresAt
-    }
+    /// Its transaction where that pays a period; nil for any other one, and for one that was taken back.
+    package var period: TransactionRow?
 }
 
 /// A stored notification that was verified when it came.
@@ -166,6 +139,13 @@ package struct KeptNotification: Sendable {
     package let texts: [UInt8]?
     /// The claims that were kept instead, as JSON.
     package let claims: String?
+
+    init(row: Row) throws {
+        id = try row.int8("notification_id")
+        environment = try row.word("environment")
+        texts = try row.byteaIfPresent("texts")
+        claims = try row.textIfPresent("claims")
+    }
 }
 
 /// A function that reads the evidence in a stored notification by the present rules; nil where it holds none.
@@ -180,13 +160,11 @@ extension LedgerIntake {
     /// Stores a verified notification once, and has the receipt that polls its subject asked about soon, in the same
     /// transaction. The notification changes nothing else.
     ///
-    /// What no receipt polls gets a receipt of its own where the app has a server key, and so does a one-time purchase about which
-    /// verifyReceipt is asked. Else the receipts of the customer
-    /// whom its account token names are asked about, and it stays known by notification only.
+    /// What no receipt polls gets a receipt of its own where the app has a server key, and so does a one-time purchase
+    /// about which verifyReceipt is asked. Else the receipts of the customer whom its account token names are asked
+    /// about, and it stays known by notification only.
     @discardableResult
-    package func keep(
-        _ notification: VerifiedNotification, for app: NotifiedApp
-    ) async throws -> NotificationEffect {
+    package func keep(_ notification: VerifiedNotification, for app: NotifiedApp) async throws -> NotificationEffect {
         try await ledger.changingPollers { transaction in
             let rows = try transaction.query(
                 Queries.storeVerifiedNotification,
@@ -196,23 +174,23 @@ extension LedgerIntake {
                     .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
                     .text(notification.transactionID?.text), .text(notification.accountToken?.lowercased()),
                     .float8(waitSeconds), .float8(apartSeconds), .text(notification.period?.productID.text),
-                    .text(notification.period?.lineItem?.text), .instant(notification.period?.purchasedAt),
+                    .text(notification.period?.webOrderLineItemID?.text), .instant(notification.period?.purchasedAt),
                     .instant(notification.period?.expiresAt),
                 ])
             guard let row = rows.first else { return .repeated }
             let effect: NotificationEffect = try row.word("effect")
+            let about: [Parameter] = [
+                .int4(app.id), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text),
+            ]
             // Another transaction may have changed the poller before its schedule was locked here.
-            let missed = try transaction.query(
-                Queries.findMissedPollers,
-                [
-                    .int4(app.id), .text(notification.environment?.rawValue),
-                    .text(notification.originalTransactionID?.text),
-                ])
+            let missed = try transaction.query(Queries.findMissedPollers, about)
             if effect == .asked || effect == .unpolled, !missed.isEmpty { throw PollersChanged() }
+            guard effect == .unpolled || effect == .asked && app.hasServerKey else { return effect }
+            // The receipt of a one-time purchase may hold it as the device had it, and so show no refund of it.
+            if effect == .asked, try transaction.query(Queries.findReceiptPurchases, about).isEmpty { return effect }
             let subject =
                 notification.transactionID ?? notification.originalTransactionID.map { TransactionID($0.text) }
-            guard effect == .unpolled || effect == .asked && app.hasServerKey else { return effect }
-            if effect == .asked, !(try isAskedByReceipt(notification, of: app, in: transaction)) { return effect }
             if app.hasServerKey, let subject {
                 let id = try row.int8("notification_id")
                 try ask(about: [(id, app.id, subject, notification.environment)], in: transaction)
@@ -228,22 +206,8 @@ extension LedgerIntake {
         }
     }
 
-    /// Whether a notification is about a one-time purchase about which verifyReceipt is asked: a receipt may hold it as the device
-    /// had it, and so show no refund of it.
-    private func isAskedByReceipt(
-        _ notification: VerifiedNotification, of app: NotifiedApp, in transaction: Transaction
-    ) throws -> Bool {
-        let rows = try transaction.query(
-            Queries.findReceiptPurchases,
-            [
-                .int4(app.id), .text(notification.environment?.rawValue),
-                .text(notification.originalTransactionID?.text),
-            ])
-        return !rows.isEmpty
-    }
-
-    /// Has the Server API asked about what is known by notification only, of apps that have got a server key since. Returns
-    /// whether more may be left.
+    /// Has the Server API asked about what is known by notification only, of apps that have got a server key since.
+    /// Returns whether more may be left.
     package func takeUpUnpolled() async throws -> Bool {
         try await ledger.changingPollers { transaction in
             let found = try unpolled(in: transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)]))
@@ -252,9 +216,9 @@ extension LedgerIntake {
         }
     }
 
-    /// Has the Server API asked once, of apps that have got a server key since, about one-time purchases that notifications are
-    /// about and that it is not asked about, and about receipts that notifications made and that hold what no receipt polls.
-    /// Takes up a bounded number of both, and remembers how far it came. Returns whether more may be left.
+    /// Has the Server API asked once, of apps that have got a server key since, about one-time purchases of
+    /// notifications about which it is not asked, and about receipts that notifications made and that hold what no
+    /// receipt polls. Takes up some of both, remembers how far it came, and returns whether more may be left.
     package func takeUpOwnerless(atMost receiptsMax: Int32 = 1_000) async throws -> Bool {
         try await ledger.changingPollers { transaction in
             guard let app = try transaction.query(Queries.lockNewServerKey).first?.int4("app_id") else { return false }
@@ -284,10 +248,9 @@ extension LedgerIntake {
         }
     }
 
-    /// Gives up receipts that notifications made, of apps without a server key: other receipts take over what they poll,
-    /// and the rest is known by notification only. Returns whether more may be left.
-    ///
-    /// A check that was under way when the key went may bring such a receipt back; the next round gives it up again.
+    /// Gives up receipts that notifications made, of apps without a server key: other receipts take over what they
+    /// poll, and the rest is known by notification only. Returns whether more may be left. A check that was under way
+    /// when the key went may bring such a receipt back; the next round gives it up again.
     package func giveUpKeyless() async throws -> Bool {
         try await ledger.changingPollers { transaction in
             let receipts = try transaction.query(Queries.findKeyless, [.int4(Self.takenUpMax)]).map {

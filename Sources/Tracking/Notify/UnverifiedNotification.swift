@@ -92,6 +92,15 @@ package struct NotifiedApp: Sendable, Hashable {
     package let hasServerKey: Bool
     /// The database's clock.
     package let now: Instant
+
+    fileprivate init(row: Row) throws {
+        id = try row.int4("app_id")
+        bundleID = BundleID(try row.text("bundle_id"))
+        appleAppID = try row.int8IfPresent("apple_app_id")
+        sandboxAllowed = try row.bool("sandbox_allowed")
+        hasServerKey = try row.bool("has_key")
+        now = try row.instant("now")
+    }
 }
 
 extension LedgerIntake {
@@ -103,13 +112,10 @@ extension LedgerIntake {
     package static let notificationDays: Int32 = 90
     /// How long the ids of verified notifications are remembered, in days: longer than Apple's history.
     static let notificationIDDays: Int32 = 200
-    /// The maximum number of notifications removed in one statement.
     static let notificationsPrunedMax: Int32 = 1_000
 
-    /// Stores an unverified notification and brings the next check of what it names forward, in one statement.
-    ///
-    /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
-    /// notification changes nothing else, whatever it claims. The speed-up divides the delays.
+    /// Stores an unverified notification and brings the next check of what it names forward, in one statement, within
+    /// the app's call budget and circuit breaker. The notification changes nothing else, whatever it claims.
     @discardableResult
     package func keep(
         _ notification: UnverifiedNotification, for app: NotifiedApp, unverified reason: String? = nil
@@ -118,11 +124,10 @@ extension LedgerIntake {
             Queries.storeNotification,
             [
                 .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
-                .text(notification.subkind),
-                .text(notification.appleID), .text(notification.environment?.rawValue),
-                .text(notification.originalTransactionID?.text),
-                .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
-                .float8(waitSeconds), .float8(apartSeconds), .text(reason),
+                .text(notification.subkind), .text(notification.appleID), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text), .text(notification.body),
+                .bool(notification.bundleID.map { $0 != app.bundleID } ?? false), .float8(waitSeconds),
+                .float8(apartSeconds), .text(reason),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }
@@ -147,6 +152,24 @@ package enum PasswordVerdict: Sendable, Hashable {
     case unknown
 }
 
+/// The secret last part of an app's notification address for App Store Connect: 64 hexadecimal digits. Apple sends no
+/// key, so the address itself keeps strangers out; only its hash is stored.
+package struct NotificationToken: Sendable, Hashable {
+    /// The text; it must not be logged.
+    package let text: String
+
+    init() { text = .randomHexadecimal(digits: 64) }
+
+    /// Creates a token from an address; nil when the text is not 64 lowercase hexadecimal digits.
+    package init?(_ text: String) {
+        guard text.utf8.count == 64, text.utf8.allSatisfy(\.isLowerHex) else { return nil }
+        self.text = text
+    }
+
+    /// The stored hash, used for lookup: comparing hashes reveals nothing about the token.
+    var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(text.utf8))) }
+}
+
 extension LedgerApps {
     /// Compares a password with the app's secrets, in a time that does not depend on where they differ.
     package func checkPassword(_ password: String?, of bundleID: BundleID) async throws -> PasswordVerdict {
@@ -160,40 +183,10 @@ extension LedgerApps {
         }
         let given = code(password)
         // Every secret is compared, so that the time does not show which one fits.
-        let matches = known.map { code($0) == given }
-        return matches.contains(true) ? .right : .wrong
-    }
-}
-
-/// The secret last part of an app's notification address for App Store Connect: 64 hexadecimal digits.
-///
-/// Apple sends no key, so the address itself keeps strangers out; only its hash is stored.
-package struct NotificationToken: Sendable, Hashable {
-    /// The text; it must not be logged.
-    package let text: String
-
-    /// Creates a token from 256 random bits.
-    init() {
-        var generator = SystemRandomNumberGenerator()
-        text = (0..<4).map { _ in
-            let digits = String(UInt64.random(in: 0 ... .max, using: &generator), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+        return known.map { code($0) == given }.contains(true) ? .right : .wrong
     }
 
-    /// Creates a token from an address; nil when the text is not 64 lowercase hexadecimal digits.
-    package init?(_ text: String) {
-        guard text.utf8.count == 64, text.utf8.allSatisfy(\.isLowerHex) else { return nil }
-        self.text = text
-    }
-
-    /// The stored hash, used for lookup: comparing hashes reveals nothing about the token.
-    var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(text.utf8))) }
-}
-
-extension LedgerApps {
-    /// Creates the app's notification address and returns its secret part in plain text, which cannot be read again; an
-    /// earlier address becomes invalid. Throws `notFound` for an unknown app.
+    /// Replaces the app's notification address; returns its secret part only now. Throws `notFound` for an unknown app.
     package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
         let token = NotificationToken()
         try await setNotifications(of: bundleID, digest: token.digest)
@@ -218,20 +211,8 @@ extension LedgerApps {
     }
 }
 
-extension NotifiedApp {
-    init(row: Row) throws {
-        self.init(
-            id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
-            appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
-            hasServerKey: try row.bool("has_key"),
-            now: try row.instant("now"))
-    }
-}
-
 extension SubscriptionLedger {
-    /// Returns the numbers of headers of signed texts, and stores those that are new.
-    ///
-    /// Only headers of verified texts come here: Apple signs with a few keys at a time.
+    /// Returns the numbers of headers of verified texts, and stores new ones: Apple signs with a few keys at a time.
     package func chainNumbers(of headers: Set<String>) async throws -> [String: Int32] {
         let known = knownChains.numbers(of: headers)
         let unknown = headers.filter { known[$0] == nil }
@@ -263,7 +244,6 @@ final class KnownChains: Sendable {
 
     private let memory = Mutex<[String: Int32]>([:])
 
-    /// Returns the numbers of the headers that are known.
     func numbers(of headers: Set<String>) -> [String: Int32] {
         memory.withLock { memory in memory.filter { headers.contains($0.key) } }
     }

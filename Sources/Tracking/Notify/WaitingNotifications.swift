@@ -12,7 +12,7 @@ struct WaitingNotification: Sendable {
     let isPriceTaken: Bool
     /// What its texts state; nil where they cannot be read any more.
     let evidence: Evidence?
-    /// Whether it is about a one-time purchase, and the Server API is asked about it by another receipt than the batch's.
+    /// Whether it is about a one-time purchase about which a receipt outside the batch asks the Server API.
     let isServerAsked: Bool
     /// Whether the ledger knows the subscription or purchase that it is about.
     var isKnown = false
@@ -22,16 +22,15 @@ struct WaitingNotification: Sendable {
     var isShown = false
     /// Whether the ledger shows what verifyReceipt can show of it.
     var isShownByReceipts = false
-    /// Whether the ledger shows its transaction as it states it, whatever it states of the renewal. The planned check shows what
-    /// became of a renewal that waited for it.
+    /// Whether the ledger shows its transaction as it states it; the planned check shows what became of a renewal.
     var isTransactionShown = false
     /// Whether all its details become part of the ledger.
     var isTaken = false
     /// Whether its price does.
     var takesPrice = false
 
-    /// Whether Apple is asked until an answer shows what it states, and none did: the Server API, or the channel that can show
-    /// less. What became known by an answer that does not show it yet takes up what was stored before.
+    /// Whether Apple is asked until an answer shows what it states, and none did: the Server API, or the channel that
+    /// can show less. What became known by an answer that does not show it yet takes up what was stored before.
     func isAwaited(ofServer: Bool = true) -> Bool { isAsked && !(ofServer ? isShown : isShownByReceipts) }
 
     private var isAsked: Bool { evidence != nil && (effect == .asked || effect == .unpolled && isKnown) }
@@ -39,23 +38,14 @@ struct WaitingNotification: Sendable {
     /// Returns the same, shown by nothing that may be older than a notification before it, of some: where Apple lags, an answer
     /// from before both equals the second of two opposite changes. A refund of its date is none of that. Nil where nothing differs.
     func doubted(beside all: [WaitingNotification]) -> WaitingNotification? {
-        guard isShownByReceipts, let evidence, evidence.transactions.allSatisfy({ $0.cancelledAt == nil }) else {
-            return nil
-        }
+        guard isShownByReceipts, let evidence, evidence.transactions.allSatisfy({ $0.cancelledAt == nil })
+        else { return nil }
         let older = all.filter { $0.subject == subject && $0.signedAt < signedAt && $0.isAsked }
         guard older.contains(where: { !$0.isShown }) else { return nil }
         var doubted = self
         doubted.isShown = false
         doubted.isShownByReceipts = older.allSatisfy(\.isShownByReceipts)
         return doubted
-    }
-}
-
-extension KeptNotification {
-    init(row: Row) throws {
-        self.init(
-            id: try row.int8("notification_id"), environment: try row.word("environment"),
-            texts: try row.byteaIfPresent("texts"), claims: try row.textIfPresent("claims"))
     }
 }
 
@@ -90,8 +80,8 @@ extension SettlementRun {
         }
     }
 
-    /// Merges the details of notifications into the periods and purchases that they name: the price at once, and the share of a
-    /// refund once no further answer is awaited that shows what they state. Details decide money and reports alone.
+    /// Merges the details of notifications into the periods and purchases that they name: the price at once, and the
+    /// share of a refund once no further answer is awaited that shows it. They decide money and reports alone.
     mutating func takeDetailsAlong() {
         for index in waiting.indices { look(for: &waiting[index]) }
         waiting = waiting.map { [waiting] notification in
@@ -138,13 +128,11 @@ extension SettlementRun {
         if let purchase = evidence.purchases.first {
             let bought = PurchaseRowKey(appID: key.appID, environment: key.environment, purchase: purchase.key)
             guard let state = purchases[bought]?.state else { return }
-            notification.isKnown = true
-            notification.isFound = true
+            (notification.isKnown, notification.isFound) = (true, true)
             notification.isShownByReceipts = purchase.transactions.allSatisfy(state.shows)
             notification.isTransactionShown = notification.isShownByReceipts
-            let subject = notification.subject
             let isServerAsked =
-                notification.isServerAsked || batch.contains { $0.server != nil && asks($0, about: subject) }
+                notification.isServerAsked || batch.contains { $0.server != nil && asks($0, about: key) }
             notification.isShown =
                 notification.isShownByReceipts
                 && (!isServerAsked || purchase.transactions.allSatisfy(state.showsShare))
@@ -161,9 +149,7 @@ extension SettlementRun {
 
     /// Whether the batch's answers are the last ones that a notification waits for.
     private func isEnding(_ notification: WaitingNotification) -> Bool {
-        let asking = batch.filter {
-            $0.evidence != nil && !isRepeated($0) && asks($0, about: notification.subject)
-        }
+        let asking = batch.filter { $0.evidence != nil && !isRepeated($0) && asks($0, about: notification.subject) }
         return !notification.isServerAsked && !asking.isEmpty
             && asking.allSatisfy { settlement in
                 let schedule = pollers?.schedules[settlement.claim.receiptID]
@@ -174,13 +160,11 @@ extension SettlementRun {
 
     /// Whether a receipt is asked because of a notification, and no answer shows what that states.
     private func isAwaited(of settlement: Settlement) -> Bool {
-        waiting.contains {
-            $0.isAwaited(ofServer: settlement.server != nil) && asks(settlement, about: $0.subject)
-        }
+        waiting.contains { $0.isAwaited(ofServer: settlement.server != nil) && asks(settlement, about: $0.subject) }
     }
 
-    /// Whether an answer is one about what a notification is about: its receipt polls that, or the Server API is asked by it about
-    /// a one-time purchase, whether or not the answer names it.
+    /// Whether an answer is about what a notification is about: its receipt polls that, or the Server API is asked by
+    /// it about a one-time purchase, whether or not the answer names it.
     private func asks(_ settlement: Settlement, about subject: SubscriptionRowKey) -> Bool {
         let receipt = settlement.claim.receiptID
         return subscriptions[subject]?.polling.poller == receipt
@@ -189,7 +173,7 @@ extension SettlementRun {
                 && contents(of: settlement).purchases.contains { $0.subject == subject }
     }
 
-    /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next one comes.
+    /// Returns how many checks of a receipt may still bring no news after its verified answer, and when the next comes.
     func followUps(after settlement: Settlement, policy: Policy) -> (left: Int, by: Instant?) {
         let receipt = settlement.claim.receiptID
         guard let schedule = pollers?.schedules[receipt], isAwaited(of: settlement) else { return (0, nil) }
@@ -261,17 +245,14 @@ extension TransactionRow {
 }
 
 extension SubscriptionDraft {
-    /// Merges the details of a signed transaction into the period that it names.
     fileprivate mutating func addDetails(of row: TransactionRow) {
-        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts else {
-            return
-        }
+        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts
+        else { return }
         addDetails(facts, policy: policy)
     }
 }
 
 extension PurchaseDraft {
-    /// Merges the details of a signed transaction.
     fileprivate mutating func addDetails(of row: TransactionRow) {
         guard let state else { return }
         let facts = state.facts.addingDetails(of: row)
