@@ -9,23 +9,13 @@ extension LedgerFeed {
     private static let busyTriesMax = 5
     private static let busyMilliseconds = 10
 
-    /// Assigns committed events their positions in the feed, at most `limit`; returns how many it placed.
-    ///
-    /// Positions have no gaps, start at 1 and follow each subscription's order. One sequencer works at a time; another
-    /// caller places nothing and returns 0.
-    @discardableResult
-    package func sequence(limit: Int = 10_000) async throws -> Int {
-        try await placed(limit: limit) ?? 0
-    }
-
-    /// Assigns a position to every event that is committed by now.
-    ///
-    /// Returns false when another sequencer stayed at work; it may have started too early to see the events.
+    /// Assigns a position to every event that is committed by now, in steps of `limit`. Returns false when another
+    /// sequencer stayed at work; it may have started too early to see the events.
     @discardableResult
     package func sequenceAll(limit: Int = 10_000) async throws -> Bool {
         var tries = 0
         while tries < Self.busyTriesMax {
-            switch try await placed(limit: limit) {
+            switch try await sequence(limit: limit) {
             case nil:
                 tries += 1
                 try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
@@ -36,8 +26,10 @@ extension LedgerFeed {
         return false
     }
 
-    /// Places at most `limit` events and returns how many; nil when another sequencer is at work.
-    private func placed(limit: Int) async throws -> Int? {
+    /// Assigns committed events their positions in the feed, at most `limit`; returns how many it placed, nil when
+    /// another sequencer is at work. Positions have no gaps, start at 1 and follow each subscription's order.
+    @discardableResult
+    package func sequence(limit: Int = 10_000) async throws -> Int? {
         try await database.transaction { transaction in
             guard try transaction.query(Queries.lockFeed).first?.bool("locked") == true else { return nil }
             return try transaction.execute(Statement(Queries.sequenceFeed), [.int4(Int32(clamping: limit))])
@@ -45,20 +37,13 @@ extension LedgerFeed {
     }
 }
 
-/// A signal that this process committed events, so that they get their positions in the feed at once. Without events
-/// the listener sleeps.
-///
-/// Rings that the listener has not received yet count as one. There is one listener, the worker of the process.
+/// A signal to the worker of this process that events want positions. Rings that it has not received yet count as one.
 struct FeedBell: Sendable {
-    /// The stream on which the listener waits.
     let rings: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
 
-    init() {
-        (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    }
+    init() { (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
 
-    /// Signals that there are events without a position.
     func ring() { bell.yield() }
 }
 
@@ -66,9 +51,7 @@ extension Tracker {
     /// Records the feed's new id when the database is another one than before, as after a restore, and logs it.
     func checkFeedPlace() async {
         guard let renewal = await attempt("see where the feed lives", { try await ledger.feed.checkPlace() }) ?? nil
-        else {
-            return
-        }
+        else { return }
         logger.warning(
             "the database was restored, so the feed has a new id; consumers read anew what they mirror",
             metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
@@ -82,8 +65,7 @@ extension Tracker {
         }
     }
 
-    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed
-    /// or that other processes left.
+    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds what is left.
     func keepFeed() async {
         await cancelWhenGracefulShutdown {
             for await _ in feedBell.rings {
@@ -129,6 +111,22 @@ package struct FeedEvent: Sendable {
     package let ordinal: Int
     /// Further details, as a JSON object.
     package let detail: String
+
+    fileprivate init(row: Row) throws {
+        position = try row.int8("position")
+        publicID = try row.text("public_id")
+        bundleID = BundleID(try row.text("bundle_id"))
+        environment = try row.word("environment")
+        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
+        customer = try row.textIfPresent("customer")
+        kind = try row.text("kind")
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        occurredAt = try row.instant("occurred_at")
+        recordedAt = try row.instant("recorded_at")
+        version = try row.int8("version")
+        ordinal = Int(try row.int2("ordinal"))
+        detail = try row.text("detail")
+    }
 }
 
 /// A stretch of the feed.
@@ -139,6 +137,19 @@ package struct FeedPage: Sendable {
     package let position: Int64
     /// The head of the feed when the page was read.
     package let head: FeedHead
+}
+
+/// A change of the feed's id: cursors of the former feed are refused.
+package struct FeedRenewal: Sendable, Hashable {
+    /// The former id.
+    package let former: String
+    /// The new id.
+    package let feed: String
+
+    init(row: Row) throws {
+        former = try row.text("former_id")
+        feed = try row.text("feed_id")
+    }
 }
 
 extension LedgerFeed {
@@ -164,53 +175,14 @@ extension LedgerFeed {
         let events = try rows.map(FeedEvent.init(row:))
         return FeedPage(events: events, position: events.count < limit ? end : events.last?.position ?? end, head: head)
     }
-}
 
-extension FeedEvent {
-    fileprivate init(row: Row) throws {
-        position = try row.int8("position")
-        publicID = try row.text("public_id")
-        bundleID = BundleID(try row.text("bundle_id"))
-        environment = try row.word("environment")
-        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
-        customer = try row.textIfPresent("customer")
-        kind = try row.text("kind")
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
-        occurredAt = try row.instant("occurred_at")
-        recordedAt = try row.instant("recorded_at")
-        version = try row.int8("version")
-        ordinal = Int(try row.int2("ordinal"))
-        detail = try row.text("detail")
-    }
-}
-
-/// A change of the feed's id: cursors of the former feed are refused.
-package struct FeedRenewal: Sendable, Hashable {
-    /// The former id.
-    package let former: String
-    /// The new id.
-    package let feed: String
-
-    init(row: Row) throws {
-        former = try row.text("former_id")
-        feed = try row.text("feed_id")
-    }
-}
-
-extension LedgerFeed {
-    /// Stores the feed's new id if this database is not the one in which the feed got its old id, as after a restore;
-    /// returns nil otherwise.
-    ///
-    /// Readers already get the new id, and no event gets a position under the old one. This call is for the log and the
-    /// audit log.
+    /// Stores the feed's new id for the logs, if the database was restored since the feed got its old id; else returns
+    /// nil. Readers already get the new id, and no event gets a position under the old one.
     package func checkPlace() async throws -> FeedRenewal? {
         try await write(Queries.checkFeedPlace).first.map(FeedRenewal.init(row:))
     }
 
-    /// Gives the feed a new id, for a database that was rolled back in place, which it cannot detect itself.
-    ///
-    /// - Parameter former: Only a feed with this id is renewed; nil for any.
-    /// - Returns: Nil when the feed's id is not `former`.
+    /// Gives the feed a new id, for a database that was rolled back in place; nil where its id is not `former`.
     package func renew(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
             try transaction.query(Queries.checkFeedPlace)

@@ -15,7 +15,7 @@ import Tracking
             _ = try await world.ledger.customers.grant(
                 "premium", to: AdminWorld.customer, of: AdminWorld.app, until: nil,
                 deciding: ManualDecision(by: "kim", because: "a test"))
-            while try await world.ledger.feed.sequence() > 0 {}
+            while let placed = try await world.ledger.feed.sequence(), placed > 0 {}
             _ = try await world.ledger.webhooks.add(url: "https://example.com/<hook>?token=secret")
             try await world.database.transaction {
                 try $0.script(
