@@ -17,11 +17,9 @@ package struct Entitlement: Sendable, Hashable {
     package let reason: String?
     /// Apple's environment.
     package let environment: StoreEnvironment
-    /// The basis of the answer: `verified`, Apple's answer; `provisional`, the operator's word until Apple is asked; or
-    /// `by_hand`, a person's decision.
+    /// `verified`: Apple's answer; `provisional`: the operator's word until Apple is asked; `by_hand`: a manual grant.
     package let basis: String
-    /// Apple's clock of the evidence; nil for a provisional entitlement and a manual grant, and where the newest answer
-    /// is later than the instant asked about.
+    /// Apple's clock of the evidence; nil where there is none, or the newest is later than the instant asked about.
     package let asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is nil.
     package let checkedAt: Instant?
@@ -32,7 +30,6 @@ package struct Entitlement: Sendable, Hashable {
 }
 
 extension Entitlement {
-    /// Reads a row of `entitlements`.
     init(row: Row) throws {
         name = try row.text("entitlement")
         granted = try row.bool("granted")
@@ -48,7 +45,6 @@ extension Entitlement {
         endedAt = try row.instantIfPresent("ended_at")
     }
 
-    /// Creates the entitlement that a source gives or gave.
     init(from source: EntitlementSource) {
         let span = source.span
         name = span.entitlement
@@ -133,35 +129,28 @@ extension [EntitlementSource] {
 }
 
 extension String {
-    /// Whether it comes before another text byte by byte, as with PostgreSQL's collation "C". Swift's own order takes
-    /// two spellings of one text for equal.
+    /// The order of PostgreSQL's collation "C", byte by byte. Swift's own takes two spellings of one text for equal.
     fileprivate func precedesInBytes(_ other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
 }
 
-/// What one source says of one entitlement for a stretch of time: `ledger.entitlement_span`. Instants are in
-/// microseconds.
+/// What one source says of one entitlement for a stretch of time: `ledger.entitlement_span`. Instants in microseconds.
 struct EntitlementSpan: Sendable, Hashable {
-    /// The beginning.
     let starts: Int64
     /// The first instant after it; `Int64.max` for no end.
     let ends: Int64
-    /// The order among sources: 1 what Apple or a running manual grant says, 2 provisional, 3 a manual grant that is
-    /// over.
+    /// The order among sources: 1 what Apple or a running manual grant says, 2 provisional, 3 an ended manual grant.
     let place: Int32
     let entitlement: String
     let granted: Bool
-    /// When access ends unless something changes.
     let until: Int64?
     let productID: String?
     let state: String
     let reason: String?
     let environment: StoreEnvironment
     let basis: String
-    /// Apple's expiry, where a subscription does not grant.
     let expiresAt: Int64?
     let subscriptionID: Int64?
     let purchaseID: Int64?
-    /// When access ended, where it is not granted.
     let endedAt: Int64?
 }
 
@@ -175,16 +164,12 @@ extension EntitlementSpan {
         let (expiresAt, subscriptionID, purchaseID) = (fields.timestamptz(), fields.int8(), fields.int8())
         _ = fields.int8()
         let endedAt = fields.timestamptz()
-        guard let place, let entitlement, let granted, let state, let environment, let basis
-        else {
-            return nil
-        }
+        guard let place, let entitlement, let granted, let state, let environment, let basis else { return nil }
         self.init(
             starts: starts, ends: ends, place: place, entitlement: entitlement, granted: granted, until: until,
             productID: productID, state: state, reason: reason, environment: environment, basis: basis,
             expiresAt: expiresAt, subscriptionID: subscriptionID, purchaseID: purchaseID, endedAt: endedAt)
     }
 
-    /// Whether it applies at an instant.
     func holds(at microseconds: Int64) -> Bool { starts <= microseconds && microseconds < ends }
 }

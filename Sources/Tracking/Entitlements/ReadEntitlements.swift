@@ -10,10 +10,7 @@ package struct CustomerName: Sendable, Hashable {
     package let id: AppCustomerID
 
     /// Creates a name.
-    package init(_ id: AppCustomerID, of bundleID: BundleID) {
-        self.bundleID = bundleID
-        self.id = id
-    }
+    package init(_ id: AppCustomerID, of bundleID: BundleID) { (self.bundleID, self.id) = (bundleID, id) }
 }
 
 /// What a customer may use, as one lookup found it.
@@ -37,10 +34,11 @@ package struct CustomerEntitlements: Sendable {
 }
 
 extension LedgerCustomers {
+    /// The most customers whose entitlements one transaction renews.
+    private static let renewalsMax = 500
+
     /// Returns the entitlements of a customer at `time` as known at `knownAt`, now where nil; an unknown customer has
-    /// none.
-    ///
-    /// A hot standby may lag; `fromPrimary` reads what was committed just now.
+    /// none. A hot standby may lag; `fromPrimary` reads what was committed just now.
     package func entitlements(
         app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
         fromPrimary: Bool = false
@@ -72,7 +70,8 @@ extension LedgerCustomers {
             return try await fromHistory(
                 of: customers, at: time, knownAt: knownAt, as: .history, fromPrimary: fromPrimary)
         }
-        var found = try await stored(of: customers, fromPrimary: fromPrimary)
+        let rows = try await read(Queries.currentEntitlements, Self.parameters(customers), fromPrimary: fromPrimary)
+        var found = try StoredEntitlements.read(rows, of: customers.count, onlyNow: true).map { $0?.answer }
         let missing = found.indices.filter { found[$0] == nil }
         if !missing.isEmpty {
             let computed = try await fromHistory(
@@ -80,15 +79,6 @@ extension LedgerCustomers {
             for (place, answer) in zip(missing, computed) { found[place] = answer }
         }
         return found.compactMap(\.self)
-    }
-
-    /// Returns what is stored; nil for a customer about whom nothing current is stored, and for an unknown one.
-    private func stored(
-        of customers: [CustomerName], fromPrimary: Bool
-    ) async throws -> [CustomerEntitlements?] {
-        let rows = try await read(
-            Queries.currentEntitlements, Self.parameters(customers), fromPrimary: fromPrimary)
-        return try StoredEntitlements.read(rows, of: customers.count, onlyNow: true).map { $0?.answer }
     }
 
     private func fromHistory(
@@ -101,9 +91,7 @@ extension LedgerCustomers {
         var found = [CustomerEntitlements?](repeating: nil, count: customers.count)
         for row in rows {
             let place = Int(try row.int8("place")) - 1
-            if found[place] == nil {
-                found[place] = CustomerEntitlements(now: try row.instant("now"), source: source)
-            }
+            if found[place] == nil { found[place] = CustomerEntitlements(now: try row.instant("now"), source: source) }
             guard try row.isNull("entitlement") == false else { continue }
             found[place]?.entitlements.append(try Entitlement(row: row))
         }
@@ -117,6 +105,18 @@ extension LedgerCustomers {
     private static func parameters(_ customers: [CustomerName]) -> [Parameter] {
         [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text))]
     }
+
+    /// Renews outdated entitlements that no other worker renews, in one transaction. Returns whether more may be left.
+    package func renewEntitlements() async throws -> Bool {
+        try await database.transaction { transaction in
+            let outdated = try transaction.query(
+                Queries.lockOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))]
+            ).map { try $0.int8("customer_id") }
+            guard !outdated.isEmpty else { return false }
+            try transaction.query(Queries.storeEntitlements, [.int8s(outdated)])
+            return outdated.count == Self.renewalsMax
+        }
+    }
 }
 
 /// What is stored about one customer, collected from the rows of `current_entitlements`.
@@ -127,8 +127,7 @@ struct StoredEntitlements {
     private var ofSubscription: [Int64: EntitlementSource.Clocks] = [:]
     private var ofPurchase: [Int64: EntitlementSource.Clocks] = [:]
 
-    /// Reads the rows of `count` customers; nil for a customer about whom nothing current is stored. With `onlyNow` it
-    /// leaves out the spans that do not hold now.
+    /// Reads the rows of `count` customers, with `onlyNow` only the spans of now; nil where nothing current is stored.
     static func read(_ rows: [Row], of count: Int, onlyNow: Bool = false) throws -> [StoredEntitlements?] {
         var stored = [StoredEntitlements?](repeating: nil, count: count)
         for row in rows {
@@ -194,16 +193,13 @@ struct AffectedCustomers {
     private let merged: Set<CustomerID>
 
     /// Locks customers, and those with a provisional entitlement of `receipts`.
-    init(
-        locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction
-    ) throws {
+    init(locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws {
         guard !customers.isEmpty || !receipts.isEmpty else {
             (ids, merged) = ([], [])
             return
         }
         let rows = try transaction.query(
-            Queries.lockAffectedCustomers,
-            [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
+            Queries.lockAffectedCustomers, [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
         ids = try rows.map { try $0.int8("customer_id") }
         merged = Set(
             try rows.filter { try $0.bool("is_merged") }.map { CustomerID(number: try $0.int8("customer_id")) })
@@ -220,7 +216,7 @@ struct AffectedCustomers {
         try transaction.query(Queries.storeEntitlements, [.int8s(ids)])
     }
 
-    /// Marks what is stored as outdated, and what is not stored as missing: lookups compute it until a worker stores it.
+    /// Marks what is stored as outdated, and what is not as missing: lookups compute it until a worker stores it.
     func outdate(in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
         try transaction.query(Queries.outdateEntitlements, [.int8s(ids)])
@@ -230,9 +226,9 @@ struct AffectedCustomers {
 extension SettlementRun {
     /// Locks the customers whose entitlements the folded subscriptions and purchases change: their owners, before and
     /// after. `receipts` are vouched for for the first time, which ends what was provisional.
-    func lockAffectedCustomers(verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws
-        -> AffectedCustomers
-    {
+    func lockAffectedCustomers(
+        verifying receipts: [ReceiptID] = [], in transaction: Transaction
+    ) throws -> AffectedCustomers {
         let owned =
             subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
             + purchases.values.filter(\.isChanged).map(\.ownership)
@@ -249,23 +245,5 @@ extension SubscriptionDraft {
     /// answer, so it also changes where a refunded period outlives the one that ran beside it.
     fileprivate var changesEntitlements: Bool {
         isChanged || timelineChange.map { !$0.isEmpty } ?? false || stored?.expiresAt != state?.expiresAt
-    }
-}
-
-extension LedgerCustomers {
-    /// The most customers whose entitlements one transaction renews.
-    private static let renewalsMax = 500
-
-    /// Renews stored entitlements that a new catalog or an import outdated, in one short transaction. Returns whether
-    /// more may be left. Customers that another worker renews are left to it.
-    package func renewEntitlements() async throws -> Bool {
-        try await database.transaction { transaction in
-            let outdated = try transaction.query(
-                Queries.lockOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))]
-            ).map { try $0.int8("customer_id") }
-            guard !outdated.isEmpty else { return false }
-            try transaction.query(Queries.storeEntitlements, [.int8s(outdated)])
-            return outdated.count == Self.renewalsMax
-        }
     }
 }

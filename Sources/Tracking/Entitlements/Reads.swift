@@ -2,10 +2,8 @@ import Postgres
 import SQL
 import Synchronization
 
-/// The database that lookups read from: a hot standby while it answers and follows closely, else the primary.
-///
-/// A standby that is away or far behind costs no caller an answer. Without a primary, a standby that is behind still
-/// answers, and `checked_at` shows how old the answer is.
+/// The database that lookups read from: a hot standby while it answers and follows closely, else the primary. Without a
+/// primary, a standby that is behind still answers, and `checked_at` shows how old the answer is.
 final class Reads: Sendable {
     /// The longest lag of a standby before the primary is asked instead.
     static let behindSecondsMax = 60.0
@@ -28,8 +26,7 @@ final class Reads: Sendable {
         memory = Mutex(Memory(standby: standby == nil ? .none : .following))
     }
 
-    /// Runs a read-only statement, which with `isShared` answers equal reads of other callers too.
-    /// - Throws: The error of the last database that could be asked.
+    /// Runs a read-only statement, with `isShared` for equal reads of others too. Throws the last database's error.
     nonisolated(nonsending) func query(
         _ file: SQLFile, _ parameters: [Parameter] = [], isShared: Bool = false
     ) async throws(DatabaseError) -> [Row] {
@@ -37,13 +34,11 @@ final class Reads: Sendable {
         guard let standby else { return try await primary.query(statement, parameters, isShared: isShared) }
         if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
         let order = memory.withLock { $0.standby.order(isPrimaryAway: $0.isPrimaryAway) }
-        var failure = DatabaseError.noDatabase
+        var failure = DatabaseError(.cannotConnect, "No database was asked.")
         for source in order {
             do throws(DatabaseError) {
-                switch source {
-                case .primary: return try await primary.query(statement, parameters, isShared: isShared)
-                case .standby: return try await standby.query(statement, parameters, isShared: isShared)
-                }
+                let database = source == .primary ? primary : standby
+                return try await database.query(statement, parameters, isShared: isShared)
             } catch {
                 guard error.isWorthAnother(than: source) else { throw error }
                 note(error, of: source)
@@ -76,9 +71,7 @@ final class Reads: Sendable {
         do throws(DatabaseError) {
             let seconds = try await standby.query(Statement(Queries.standbyLag)).first?.float8IfPresent("seconds")
             found = seconds.map { $0 <= Self.behindSecondsMax ? .following : .behind } ?? .behind
-        } catch {
-            found = .away
-        }
+        } catch { found = .away }
         memory.withLock { memory in
             memory.standby = found
             memory.isPrimaryAway = false
@@ -132,10 +125,7 @@ package enum StandbyStanding: String, Sendable, CaseIterable {
 }
 
 extension DatabaseError {
-    fileprivate static let noDatabase = DatabaseError(.cannotConnect, "No database was asked.")
-
-    /// Whether another server might answer better: this one is away, cancelled the read because of its replay (class
-    /// 40), or lacks a migration so far (class 42).
+    /// Whether another server may answer better: this one is away, replays (class 40) or lacks a migration (class 42).
     fileprivate func isWorthAnother(than source: ReadSource) -> Bool {
         switch source {
         case .primary: isLoss
