@@ -8,8 +8,7 @@ package struct WebhookStream: Sendable, Hashable {
     let id: Int64
 }
 
-/// A webhook that one worker leases. Its fence guards each write: another worker's lease, and any change by hand, makes
-/// the writes of this one void.
+/// A webhook that one worker leases. Its fence makes each write void after another lease or any change by hand.
 package struct HeldWebhook: Sendable {
     package let id: Int32
     let fence: Int64
@@ -115,9 +114,7 @@ extension LedgerWebhooks {
     }
 
     /// Returns the next events of a webhook, in order, and the position up to which they are all of its events. Streams that
-    /// wait have no bodies.
-    ///
-    /// It runs on a connection of its own, because lookups do not wait for it.
+    /// wait have no bodies. It runs on a connection of its own, because lookups do not wait for it.
     package func window(of held: HeldWebhook, _ look: WebhookLook) async throws -> ([WebhookMessage], end: Int64) {
         let end = min(look.newest, look.position + Self.windowPositionsMax)
         let messages = try await write(

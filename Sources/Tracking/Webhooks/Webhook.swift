@@ -4,7 +4,7 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// A receiver of events as operators see it. The columns of `perennial.webhook_now` have the same names and are described.
+/// A receiver of events as operators see it; the columns of `perennial.webhook_now` with the same names are described.
 package struct Webhook: Sendable, Hashable {
     package enum State: String, Sendable {
         case on
@@ -108,18 +108,13 @@ package enum WebhookStart: Sendable, Hashable {
 
     /// Reads `now`, `beginning`, a position or an instant; throws `invalid` for anything else.
     package init(_ text: String) throws(LedgerError) {
-        if text == "now" {
-            self = .now
-        } else if text == "beginning" {
-            self = .beginning
-        } else if let position = Int64(text), position > 0 {
-            self = .position(position)
-        } else if let instant = Instant(iso8601: text) {
-            self = .instant(instant)
-        } else {
+        let word: WebhookStart? = ["now": .now, "beginning": .beginning][text]
+        let position = Int64(text).flatMap { $0 > 0 ? WebhookStart.position($0) : nil }
+        guard let start = word ?? position ?? Instant(iso8601: text).map(WebhookStart.instant) else {
             throw LedgerError(
                 .invalid, "The start is now, beginning, a position from 1 on, or an instant like 2026-11-20T12:00:00Z.")
         }
+        self = start
     }
 }
 
@@ -164,7 +159,6 @@ extension LedgerWebhooks {
     static let secretsMax = 10
 
     /// Adds a webhook, with a new secret where none is given. Returns it and the secret, which cannot be read again.
-    ///
     /// Throws `invalid` for a URL, a kind, a concurrency or a start that cannot be, `notFound` for an unknown app.
     package func add(
         url: String, app bundleID: BundleID? = nil, kinds: [String]? = nil, environment: StoreEnvironment? = nil,
@@ -215,7 +209,7 @@ extension LedgerWebhooks {
         try await query(Queries.readWebhookWaiting, [.int4(id), .int4(limit)]).map(WaitingEvent.init(row:))
     }
 
-    /// Changes a webhook; nil leaves as it is. App, kinds and environment never change: another filter is another webhook.
+    /// Changes a webhook; nil keeps. App, kinds and environment never change: another filter is another webhook.
     package func set(_ id: Int32, url: String? = nil, concurrency: Int? = nil, isOn: Bool? = nil) async throws {
         let address = try url.map { try WebhookAddress($0) }
         if let concurrency { try Self.requireInRange(concurrency: concurrency) }
@@ -240,9 +234,9 @@ extension LedgerWebhooks {
 
     /// Gives a webhook another secret; those before sign too, until this is called with `finish`, which makes no new one.
     /// Returns the new secret, which cannot be read again. Throws `exists` where ``secretsMax`` sign.
-    package func rotateSecret(of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false) async throws
-        -> WebhookSecret?
-    {
+    package func rotateSecret(
+        of id: Int32, to secret: WebhookSecret? = nil, finish: Bool = false
+    ) async throws -> WebhookSecret? {
         let seal = try ledger.apps.requiredSeal()
         let new = finish ? nil : secret ?? WebhookSecret()
         try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
@@ -266,8 +260,7 @@ extension LedgerWebhooks {
         return new
     }
 
-    /// Skips the event that waits at a position: its stream goes on with the next one. Throws `notFound` where no stream
-    /// waits there.
+    /// Skips the event that waits at a position: its stream goes on. Throws `notFound` where no stream waits there.
     package func skip(_ position: Int64, of id: Int32, because reason: String) async throws {
         try ManualDecision.requireWords(reason, "A reason", charactersMax: ManualDecision.reasonCharactersMax)
         let detail = ["position": "\(position)", "reason": reason]

@@ -113,7 +113,7 @@ package struct WebhookSender: Sendable {
 }
 
 extension Tracker {
-    /// Sends a message of the type `webhook.test`, and returns what came back. Throws `notFound` for an unknown webhook.
+    /// Sends a message of the type `webhook.test`; returns what came back. Throws `notFound` for an unknown webhook.
     package func testWebhook(_ id: Int32) async throws -> WebhookOutcome {
         let webhook = try await ledger.webhooks.webhook(id)
         let secrets = try await ledger.webhooks.secrets(of: id)
@@ -146,10 +146,8 @@ package struct WebhookAddress: Sendable, Hashable {
 
     static func refused(_ why: String) -> LedgerError { LedgerError(.invalid, "The URL \(why)") }
 
-    /// Reads a URL; throws `invalid`, with what to do, for one that webhooks may not have.
-    ///
-    /// A name is not looked up here, because it may mean another machine at the next look: every connection is judged by
-    /// ``IPAddress/refusal(secure:)``.
+    /// Reads a URL; throws `invalid`, with what to do, for one that webhooks may not have. A name is not looked up
+    /// here: it may mean another machine at the next look, so ``IPAddress/refusal(secure:)`` judges every connection.
     package init(_ url: String) throws(LedgerError) {
         guard (1...Self.charactersMax).contains(url.utf8.count), url.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw Self.refused("has 1 to \(Self.charactersMax) characters, all of them ASCII without blanks.") }

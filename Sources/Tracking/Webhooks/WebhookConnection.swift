@@ -21,8 +21,8 @@ enum WebhookCallError: String, Error {
     case unknownHost = "No connection was made; see that the host of the URL is known."
 }
 
-/// The connections to receivers. Each address is judged after the name is looked up, and again on the connected peer, before
-/// a byte leaves. A connection whose answer was read to its end serves again for a while.
+/// The connections to receivers. Each address is judged after the name is looked up, and again on the connected peer,
+/// before a byte leaves. A connection whose answer was read to its end serves again for a while.
 final class WebhookConnections: Sendable {
     private static let connectTimeout = TimeAmount.seconds(5)
     private static let idleTimeout = TimeAmount.seconds(30)
@@ -32,8 +32,7 @@ final class WebhookConnections: Sendable {
     private let idle = Mutex<[String: [any Channel]]>([:])
 
     init(tls: NIOSSLContext, judge: @escaping @Sendable (IPAddress, _ isSecure: Bool) -> String?) {
-        self.tls = tls
-        self.judge = judge
+        (self.tls, self.judge) = (tls, judge)
     }
 
     /// Sends a body; throws where no status came in time.
@@ -131,9 +130,7 @@ private struct JudgedAddresses: Resolver, Sendable {
                 let texts = Self.look(up: host)
                 let found = texts.compactMap { text in IPAddress(String(text.prefix { $0 != "%" })) }
                 guard !found.isEmpty, found.count == texts.count else { throw WebhookCallError.unknownHost }
-                for address in found {
-                    if let refusal = judge(address) { throw WebhookAddress.refused(refusal) }
-                }
+                if let refusal = found.compactMap(judge).first { throw WebhookAddress.refused(refusal) }
                 addresses.succeed(try texts.map { try SocketAddress(ipAddress: $0, port: port) })
             } catch { addresses.fail(error) }
         }

@@ -70,8 +70,7 @@ struct OpenWindow {
     }
 }
 
-/// The owner of one webhook for as long as its lease lasts: it reads windows of the feed, sends what no stream waits for, and
-/// sends beside them what waits.
+/// The owner of one webhook while its lease lasts: it sends windows of the feed, and beside them what waits.
 struct WebhookOwner {
     /// How often it looks for news, in seconds.
     static let lookSeconds = 0.2
@@ -190,8 +189,9 @@ struct WebhookOwner {
         window?.ready.append(contentsOf: busy.reversed())
     }
 
-    private mutating func send(_ message: WebhookMessage, _ look: WebhookLook, in group: inout TaskGroup<SentMessage?>)
-    {
+    private mutating func send(
+        _ message: WebhookMessage, _ look: WebhookLook, in group: inout TaskGroup<SentMessage?>
+    ) {
         inFlight[message.stream] = Flight(message: message)
         group.addTask { [sender] in
             guard let id = message.id, let body = message.body else {
@@ -256,8 +256,7 @@ struct WebhookOwner {
         }
     }
 
-    /// Commits what became of the window. It ends before the first event that was not sent, so that a receiver that is away
-    /// leaves few lines.
+    /// Commits what became of the window, up to the first event that was not sent: a dead receiver leaves few lines.
     private mutating func close(_ window: OpenWindow) async throws {
         var lines = window.leftOut.map { WebhookLine(stream: $0.key, position: $0.value) }
         var end = window.end
