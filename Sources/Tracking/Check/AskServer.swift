@@ -36,13 +36,11 @@ extension Tracker {
         return answer
     }
 
-    /// What to do where an app has no server key.
     static func noServerKey(_ bundleID: BundleID) -> String {
         "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
     }
 
-    /// Takes one call from the app's budget; returns the seconds to wait where it is used up. While the database is away,
-    /// calls wait too.
+    /// Takes one call from the app's budget; returns the seconds to wait where it is used up or the database is away.
     func turn(of app: App, in environment: StoreEnvironment, for kind: CallKind) async -> Double? {
         let wait = await attempt("take a call from the budget") {
             try await ledger.claims.takeCall(kind, of: app, in: environment) ?? 0
@@ -57,21 +55,26 @@ extension Tracker {
             let endpoint = answer.lastEndpoint
         else { return }
         await attempt("wait as Apple asks") {
-            try await ledger.claims.pauseCalls(
-                CallKind(endpoint), of: app, in: answer.environment, seconds: seconds)
+            try await ledger.claims.pauseCalls(CallKind(endpoint), of: app, in: answer.environment, seconds: seconds)
         }
     }
 }
 
 extension AppStoreAnswer {
-    /// The answer where nothing was asked.
     fileprivate static func unasked(_ sentence: String, _ environment: StoreEnvironment) -> AppStoreAnswer {
         AppStoreAnswer(environment: environment, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
+    }
+
+    /// Whether verifyReceipt said what it thinks of the receipt.
+    var isVerdict: Bool {
+        switch response?.status {
+        case 0, 21003, 21006, 21007, 21008, 21010: httpStatus == 200
+        case .some, nil: false
+        }
     }
 }
 
 extension CallKind {
-    /// The budget from which a call of a check is taken.
     fileprivate init(_ endpoint: ServerEndpoint) {
         switch endpoint {
         case .statuses: self = .statuses
@@ -82,16 +85,13 @@ extension CallKind {
 }
 
 extension ServerKey {
-    /// The key of an app, for the duration of a call.
     init(_ stored: ServerKeyText, of app: App) {
-        self.init(
-            pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: app.bundleID.text)
+        self.init(pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: app.bundleID.text)
     }
 }
 
 /// Whether, by which transaction, and from where on the Server API is asked about a claimed receipt.
 struct ServerQuestion: Sendable, Hashable {
-    /// Whether the Server API is asked at all.
     let asksServer: Bool
     /// Whether verifyReceipt is asked first, to vouch for the receipt: its bytes can be edited.
     let vouchesFirst: Bool
@@ -123,22 +123,8 @@ struct ServerQuestion: Sendable, Hashable {
     }
 }
 
-extension AppStoreAnswer {
-    /// Whether verifyReceipt said what it thinks of the receipt.
-    var isVerdict: Bool {
-        switch response?.status {
-        case 0, 21003, 21006, 21007, 21008, 21010: httpStatus == 200
-        case .some, nil: false
-        }
-    }
-}
-
 extension Finding {
-    /// Determines the outcome of what the Server API said.
-    ///
-    /// - Parameters:
-    ///   - verdict: What it said.
-    ///   - evidence: What its verified texts state; nil where there are none.
+    /// Determines the outcome of what the Server API said; `evidence` is what its verified texts state.
     init(_ verdict: ServerVerdict, evidence: Evidence?) {
         let reason = verdict.sentence ?? "Apple's answer holds nothing about the transaction."
         func failure(retryable: Bool = true, _ kind: CheckFailure.Kind = .noUsableAnswer) -> Finding {
@@ -168,7 +154,6 @@ extension ServerRead {
 
 /// How far an answer of the Server API reads a customer's transactions.
 package struct ServerRead: Sendable, Hashable {
-    /// Whether a history was read from its start.
     package let beginsAtStart: Bool
     /// Where the next read of the history begins; nil: no history was read.
     package let revision: String?
@@ -191,7 +176,6 @@ package enum Vouching: String, Sendable, CaseIterable {
     /// Nothing: the sender named a transaction, which needs only its id.
     case pointer
 
-    /// Determines it for a stored upload.
     init(_ form: SubmittedForm, isVouched: Bool) {
         switch form {
         case .receipt: self = isVouched ? .vouched : .pointer
@@ -202,27 +186,25 @@ package enum Vouching: String, Sendable, CaseIterable {
 }
 
 extension Settlement {
-    /// How long after an unfinished read of a history the next one begins, and after verifyReceipt vouched for a receipt
-    /// the first one.
+    /// When the next read of a history begins after an unfinished one, and the first after verifyReceipt vouched.
     static let nextPageDelay = Delay.seconds(1)
 
     /// Whether verifyReceipt answered only to vouch for the receipt: its app asks the Server API, which says more.
     var isOnlyVouching: Bool { claim.form == .receipt && claim.app.verifier == .serverAPI && server == nil }
 
-    /// Why the contents are believed to be the uploader's.
     var vouching: Vouching {
         Vouching(claim.form, isVouched: claim.isVouched || (server == nil && evidence != nil))
     }
 
-    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do. What cannot be read
-    /// may name any.
+    /// Whether it names all subscriptions that Apple still lists. The statuses of the Server API always do. What cannot
+    /// be read may name any.
     var listsSubscriptions: Bool { evidence?.isComplete == true && server?.goesOn != true }
 
     /// Whether everything that the answer lacks does not exist.
     var speaksForAll: Bool { evidence != nil && server?.isWhole ?? true }
 
-    /// Where the next read of the history begins; nil: as before. The last part of a history is read from the same place again as
-    /// long as some of it cannot be read, because it would not repeat itself.
+    /// Where the next read of the history begins; nil: as before. The last part of a history is read from the same
+    /// place again as long as some of it cannot be read, because it would not repeat itself.
     var newRevision: String? {
         guard let evidence, evidence.isComplete || server?.goesOn == true else { return nil }
         return server?.revision

@@ -10,10 +10,9 @@ extension Tracker {
         guard !compared.isEmpty else { return }
         await attempt("compare the channels", tries: 3) { try await ledger.settlements.record(compared) }
         for checked in answers {
-            guard let verdict = checked.compared?.server, verdict.fault != nil || verdict.contents != nil else {
-                continue
+            if let verdict = checked.compared?.server, verdict.fault != nil || verdict.contents != nil {
+                conditions.see(.serverAPI(checked.claim.app.bundleID), verdict.fault)
             }
-            conditions.see(.serverAPI(checked.claim.app.bundleID), verdict.fault)
         }
     }
 
@@ -36,30 +35,23 @@ extension Checked {
     private func comparison(of receipt: Evidence, with other: AppStoreAnswer) -> ChannelComparison? {
         guard receipt.isComplete, let contents = other.server?.contents, !contents.goesOn, contents.statuses != nil,
             let server = Evidence(in: contents, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt),
-            server.isComplete,
-            server.environment == receipt.environment
+            server.isComplete, server.environment == receipt.environment
         else { return nil }
         return ChannelComparison(receipt, server, consumables: contents.consumables)
     }
 }
 
 extension ServerContents {
-    /// The transactions that Apple calls consumables.
     fileprivate var consumables: Set<TransactionID> {
-        Set(
-            (transactions ?? []).compactMap { text in
-                let signed = text.transaction
-                return signed?.kind == "Consumable" ? signed?.row.transactionID : nil
-            })
+        let signed = (transactions ?? []).compactMap(\.transaction)
+        return Set(signed.filter { $0.kind == "Consumable" }.map(\.row.transactionID))
     }
 }
 
 /// A receipt about which both channels were asked.
 package struct ComparedReceipt: Sendable {
     package let receiptID: ReceiptID
-    /// Its app, by its key.
     package let appID: Int32
-    /// The environment that answered.
     package let environment: StoreEnvironment
     /// What both state; nil where one of them gave no whole answer.
     package let comparison: ChannelComparison?
@@ -75,51 +67,32 @@ extension LedgerSettlements {
     /// delay brings the next check forward.
     package func record(_ receipts: [ComparedReceipt]) async throws {
         guard !receipts.isEmpty else { return }
-        let found = FoundDifferences(receipts)
-        let speedup = Double(ledger.speedup)
-        try await ledger.retryingCollisions {
-            try await ledger.database.transaction { transaction in
-                _ = try transaction.query(Queries.noteComparisons, [found.receipts] + found.compared)
-                _ = try transaction.query(Queries.endDifferences, found.compared + found.keys)
-                guard found.hasDifferences else { return }
-                _ = try transaction.query(
-                    Queries.storeDifferences,
-                    found.keys + found.values + [.float8(Self.channelDelaySecondsMax / speedup)])
-                _ = try transaction.query(
-                    Queries.askAgain, [found.receipts, .float8(Self.channelRepeatSeconds / speedup)])
-            }
-        }
-    }
-}
-
-/// Compared receipts as the parameters of statements.
-private struct FoundDifferences {
-    let receipts: Parameter
-    /// Apps, environments and original transactions of what was compared.
-    let compared: [Parameter]
-    /// Apps, environments, original transactions, transactions and facts that differ.
-    let keys: [Parameter]
-    /// What verifyReceipt states, what the Server API states, and explanations.
-    let values: [Parameter]
-    let hasDifferences: Bool
-
-    init(_ all: [ComparedReceipt]) {
-        receipts = .int8s(all.map(\.receiptID.number).sorted())
-        let items = all.flatMap { receipt in (receipt.comparison?.compared ?? []).map { (receipt, $0) } }
-        compared = [
+        let ids = Parameter.int8s(receipts.map(\.receiptID.number).sorted())
+        let items = receipts.flatMap { receipt in (receipt.comparison?.compared ?? []).map { (receipt, $0) } }
+        let compared: [Parameter] = [
             .int4s(items.map(\.0.appID)), .texts(items.map(\.0.environment.rawValue)), .texts(items.map(\.1.text)),
         ]
-        let differences = all.flatMap { receipt in (receipt.comparison?.differences ?? []).map { (receipt, $0) } }
-        keys = [
+        let differences = receipts.flatMap { receipt in (receipt.comparison?.differences ?? []).map { (receipt, $0) } }
+        let keys: [Parameter] = [
             .int4s(differences.map(\.0.appID)), .texts(differences.map(\.0.environment.rawValue)),
             .texts(differences.map(\.1.originalTransactionID.text)),
             .texts(differences.map { $1.transactionID?.text ?? "" }), .texts(differences.map(\.1.fact.rawValue)),
         ]
-        values = [
+        let values: [Parameter] = [
             .texts(differences.map(\.1.verifyReceipt)), .texts(differences.map(\.1.serverAPI)),
             .texts(differences.map { $1.explanation?.rawValue }),
         ]
-        hasDifferences = !differences.isEmpty
+        let speedup = Double(ledger.speedup)
+        try await ledger.retryingCollisions {
+            try await ledger.database.transaction { transaction in
+                _ = try transaction.query(Queries.noteComparisons, [ids] + compared)
+                _ = try transaction.query(Queries.endDifferences, compared + keys)
+                guard !differences.isEmpty else { return }
+                _ = try transaction.query(
+                    Queries.storeDifferences, keys + values + [.float8(Self.channelDelaySecondsMax / speedup)])
+                _ = try transaction.query(Queries.askAgain, [ids, .float8(Self.channelRepeatSeconds / speedup)])
+            }
+        }
     }
 }
 
@@ -133,8 +106,8 @@ extension LedgerClaims {
     /// How long after the begin of a walk the next one begins, in seconds.
     private static let roundSeconds = 86_400.0
 
-    /// Brings forward the checks of subscriptions with access about which the channels were not compared, a few at a time:
-    /// their next checks may be a month away.
+    /// Brings forward the checks of subscriptions with access about which the channels were not compared, a few at a
+    /// time: their next checks may be a month away.
     package func hastenComparisons(of app: App) async throws {
         guard app.verifier == .both else { return }
         let rate = app.callsPerSecond > 0 ? app.callsPerSecond * Self.rateShare * Self.channelStepSeconds : .infinity
@@ -158,21 +131,15 @@ package struct ChannelStanding: Sendable, Hashable {
     package let ageMin: Delay
     /// The subscriptions with access.
     package let live: Int64
-    /// Those that were compared.
     package let compared: Int64
     /// Differences that nothing explains, or not yet.
     package let open: Int64
 
-    /// Creates it from its parts; `speedup` divides the time that both have to be asked.
-    package init(age: Delay, live: Int64, compared: Int64, open: Int64, speedup: Int = 1) {
-        (self.age, self.live, self.compared, self.open) = (age, live, compared, open)
-        ageMin = Delay.days(Self.daysMin).divided(by: speedup)
-    }
-
     /// What is missing before the app may leave one of the channels, in one sentence; nil where nothing is.
     package var obstacle: String? {
         if age < ageMin {
-            return "both channels are asked for \(age.inDays) of \(Self.daysMin) days"
+            let days = age.milliseconds / Delay.days(1).milliseconds
+            return "both channels are asked for \(days) of \(Self.daysMin) days"
         }
         if Double(compared) < Self.comparedMin * Double(live) {
             return "\(compared) of \(live) live subscriptions are compared, and 99 % have to be"
@@ -186,21 +153,19 @@ extension LedgerApps {
     package func channelStanding(of bundleID: BundleID) async throws -> ChannelStanding? {
         try await query(Queries.readChannelStanding, [.text(bundleID.text)]).first.map { row in
             ChannelStanding(
-                age: try row.instant("at") - row.instant("compares_since"), live: try row.int8("live"),
-                compared: try row.int8("compared"), open: try row.int8("open"), speedup: ledger.speedup)
+                age: try row.instant("at") - row.instant("compares_since"),
+                ageMin: Delay.days(ChannelStanding.daysMin).divided(by: ledger.speedup),
+                live: try row.int8("live"), compared: try row.int8("compared"), open: try row.int8("open"))
         }
     }
 
-    /// Throws `invalid` where an app may not change who is asked about its receipts: it has no key for the Server API, or
-    /// it would leave `both` too early and the change is not forced.
+    /// Throws `invalid` where an app may not change who is asked about its receipts: it has no key for the Server API,
+    /// or it would leave `both` too early and the change is not forced.
     func requireVerifier(of bundleID: BundleID, _ change: AppChange) async throws {
         guard let verifier = change.verifier else { return }
         let app = try await app(bundleID)
         if verifier != .verifyReceipt, app.serverKey == nil {
-            throw LedgerError(
-                .invalid,
-                "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
-            )
+            throw LedgerError(.invalid, Tracker.noServerKey(bundleID))
         }
         guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
             let obstacle = try await channelStanding(of: bundleID)?.obstacle
@@ -210,9 +175,4 @@ extension LedgerApps {
             "\(bundleID) asks both channels still: \(obstacle); see `perennial report channel_differences --app "
                 + "\(bundleID)`, or give --force and --reason.")
     }
-}
-
-extension Delay {
-    /// The whole days.
-    fileprivate var inDays: Int64 { milliseconds / Delay.days(1).milliseconds }
 }

@@ -7,44 +7,32 @@ import Synchronization
 
 /// The results of checks. Each check is one of: equal, changed, refused, no answer, or failed.
 struct CheckCounts: Sendable, Hashable {
-    /// The number of all checks, with an answer or without.
     var checks = 0
     /// Checks whose answer had nothing new.
     var equal = 0
-    /// Checks that changed something and so have events.
     var changed = 0
-    /// The number of events of all checks.
     var events = 0
     /// Checks of a receipt that Apple does not vouch for.
     var refused = 0
-    /// Checks without an answer, or with one that says nothing about the receipt. Refusals during an incident count
-    /// here too.
+    /// Checks without an answer, with one that says nothing about the receipt, or refused during an incident.
     var noAnswer = 0
     /// Checks whose answer could not be written.
     var failed = 0
 
-    /// Adds the counts of `right`.
     static func += (left: inout CheckCounts, right: CheckCounts) {
-        left.checks += right.checks
-        left.equal += right.equal
-        left.changed += right.changed
-        left.events += right.events
-        left.refused += right.refused
-        left.noAnswer += right.noAnswer
-        left.failed += right.failed
+        for field in fields.values { left[keyPath: field] += right[keyPath: field] }
     }
 
     /// The counts as fields of a log line.
-    var metadata: Logger.Metadata {
-        [
-            "checks": "\(checks)", "equal": "\(equal)", "changed": "\(changed)", "events": "\(events)",
-            "refused": "\(refused)", "no_answer": "\(noAnswer)", "failed": "\(failed)",
-        ]
-    }
+    var metadata: Logger.Metadata { Self.fields.mapValues { "\(self[keyPath: $0])" } }
+
+    private static let fields: [String: any WritableKeyPath<CheckCounts, Int> & Sendable] = [
+        "checks": \.checks, "equal": \.equal, "changed": \.changed, "events": \.events, "refused": \.refused,
+        "no_answer": \.noAnswer, "failed": \.failed,
+    ]
 }
 
 extension CheckedBatch {
-    /// Returns the counts of a batch of `answers` answers.
     func counts(of answers: Int) -> CheckCounts {
         var counts = CheckCounts()
         counts.checks = answers
@@ -66,18 +54,10 @@ extension CheckedBatch {
 final class CheckCounting: Sendable {
     private let counts = Mutex(CheckCounts())
 
-    /// Adds the counts of a batch.
-    func add(_ more: CheckCounts) {
-        counts.withLock { $0 += more }
-    }
+    func add(_ more: CheckCounts) { counts.withLock { $0 += more } }
 
     /// Returns the counts since the last call, and resets them.
-    func take() -> CheckCounts {
-        counts.withLock { counts in
-            defer { counts = CheckCounts() }
-            return counts
-        }
-    }
+    func take() -> CheckCounts { counts.withLock { exchange(&$0, with: CheckCounts()) } }
 }
 
 /// A count of Apple's answers per app until they are written to the database.
@@ -85,42 +65,25 @@ final class AnswerTally: Sendable {
     private let counts = Mutex<[Int32: AnswerCount]>([:])
 
     func count(_ answers: [Checked]) {
-        let found = answers.map { (app: $0.claim.app.id, quality: $0.quality) }
+        let found = answers.map { (app: $0.claim.app.id, outcome: $0.outcome) }
         counts.withLock { counts in
-            for (app, quality) in found {
-                switch quality {
+            for (app, outcome) in found {
+                switch outcome {
                 case .verified: counts[app, default: AnswerCount()].verified += 1
                 case .rejected: counts[app, default: AnswerCount()].rejected += 1
-                case .failed: counts[app, default: AnswerCount()].failed += 1
+                case .indeterminate: counts[app, default: AnswerCount()].failed += 1
                 }
             }
         }
     }
 
     /// Returns the counts since the last call, and resets them.
-    func take() -> [Int32: AnswerCount] {
-        counts.withLock { counts in
-            defer { counts = [:] }
-            return counts
-        }
-    }
-}
-
-/// The rough outcome of an answer.
-enum AnswerQuality: Sendable {
-    case verified, rejected, failed
+    func take() -> [Int32: AnswerCount] { counts.withLock { exchange(&$0, with: [:]) } }
 }
 
 extension Checked {
-    /// The rough outcome of the answer. For most answers the fingerprint shows it, so that they are not read twice.
-    fileprivate var quality: AnswerQuality {
-        guard fingerprint == nil else { return .verified }
-        return switch finding {
-        case .verified: .verified
-        case .rejected: .rejected
-        case .indeterminate: .failed
-        }
-    }
+    /// For most answers the fingerprint shows the outcome, so that they are not read twice.
+    fileprivate var outcome: Outcome { fingerprint == nil ? finding.outcome : .verified }
 }
 
 extension Tracker {
@@ -132,15 +95,10 @@ extension Tracker {
 
 /// Apple's answers about an app since the last count.
 package struct AnswerCount: Sendable, Hashable {
-    /// Verified answers.
     package var verified: Int64 = 0
-    /// Refusals.
     package var rejected: Int64 = 0
     /// Checks without a usable answer.
     package var failed: Int64 = 0
-
-    /// Creates a count of no answers.
-    package init() {}
 }
 
 extension LedgerSettlements {
@@ -157,8 +115,7 @@ extension LedgerSettlements {
     }
 }
 
-/// The claims that this process saw and does not read, until they are counted in the ledger. A name is counted at once when
-/// it is first seen, then once a minute.
+/// The claims that this process saw and does not read. A name is counted when it is first seen, then once a minute.
 final class UnreadTally: Sendable {
     private struct State {
         var seen: [Int32: [String: SeenClaim]] = [:]
@@ -169,10 +126,7 @@ final class UnreadTally: Sendable {
     private static let apart = Duration.seconds(60)
     private let state = Mutex(State())
 
-    /// Adds what texts state; returns what is to be counted now, by app.
-    func add(
-        _ claims: [SeenClaim], of app: Int32, at now: ContinuousClock.Instant = .now
-    ) -> [Int32: [SeenClaim]] {
+    func add(_ claims: [SeenClaim], of app: Int32, at now: ContinuousClock.Instant = .now) -> [Int32: [SeenClaim]] {
         guard !claims.isEmpty else { return [:] }
         return state.withLock { state in
             var isNew = false
@@ -205,41 +159,12 @@ extension Tracker {
         }
     }
 
-    /// Counts claims that this version does not read.
     func noteUnread(_ claims: [SeenClaim], of app: Int32) async {
         for (app, claims) in unread.add(claims, of: app) {
             await attempt("count the claims that are not read") {
                 try await ledger.intake.countUnread(claims, of: app)
             }
         }
-    }
-}
-
-extension SeenClaim {
-    /// Returns the claims of a verified text that are not read, with the text as their example. `payloads` say what it is about:
-    /// its own one, or those of the texts within it.
-    static func all(
-        _ kind: UnreadClaim.Kind, payload: [UInt8]?, text: [UInt8], about payloads: [[UInt8]?]? = nil
-    ) -> [SeenClaim] {
-        guard let payload else { return [] }
-        let unread = UnreadClaim.all(in: kind, payload: payload)
-        guard !unread.isEmpty else { return [] }
-        let about = (payloads ?? [payload]).compactMap(\.self)
-        let transaction = about.lazy.compactMap { SignedSubject(payload: $0) }.first
-        let renewal = about.lazy.compactMap { SignedRenewal(payload: $0) }.first
-        let subject = transaction?.originalTransactionID ?? renewal?.row.originalTransactionID
-        return unread.map {
-            SeenClaim(
-                name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
-                subject: subject,
-                accountToken: (transaction?.appAccountToken ?? renewal?.appAccountToken)?.lowercased())
-        }
-    }
-
-    fileprivate var unseen: SeenClaim {
-        var claim = self
-        claim.texts = 0
-        return claim
     }
 }
 
@@ -250,7 +175,7 @@ package struct SeenClaim: Sendable, Hashable {
     /// Whether the claim is known and its value cannot be read.
     package let isUnreadable: Bool
     /// How many texts stated it.
-    package var texts: Int
+    package var texts = 1
     /// One of them, as Apple signed it.
     package let example: String?
     /// The subscription or purchase that the example is about.
@@ -258,13 +183,30 @@ package struct SeenClaim: Sendable, Hashable {
     /// The account token in the example, in lower case.
     package let accountToken: String?
 
-    /// Creates a claim that one text stated.
-    package init(
-        name: String, isUnreadable: Bool, example: String?, subject: OriginalTransactionID?, accountToken: String?
-    ) {
-        (self.name, self.isUnreadable, self.example) = (name, isUnreadable, example)
-        (self.subject, self.accountToken) = (subject, accountToken)
-        texts = 1
+    /// Returns the claims of a verified text that are not read, with the text as their example. `payloads` say what it
+    /// is about: its own one, or those of the texts within it.
+    static func all(
+        _ kind: UnreadClaim.Kind, payload: [UInt8]?, text: [UInt8], about payloads: [[UInt8]?]? = nil
+    ) -> [SeenClaim] {
+        guard let payload else { return [] }
+        let unread = UnreadClaim.all(in: kind, payload: payload)
+        guard !unread.isEmpty else { return [] }
+        let about = (payloads ?? [payload]).compactMap(\.self)
+        let transaction = about.lazy.compactMap { SignedSubject(payload: $0) }.first
+        let renewal = about.lazy.compactMap { SignedRenewal(payload: $0) }.first
+        let subject = transaction?.originalTransactionID ?? renewal?.row.originalTransactionID
+        let token = transaction?.appAccountToken ?? renewal?.appAccountToken
+        return unread.map {
+            SeenClaim(
+                name: $0.name.storable, isUnreadable: $0.isUnreadable, example: String(decoding: text, as: UTF8.self),
+                subject: subject, accountToken: token?.lowercased())
+        }
+    }
+
+    fileprivate var unseen: SeenClaim {
+        var claim = self
+        claim.texts = 0
+        return claim
     }
 }
 
@@ -311,8 +253,7 @@ extension LedgerIntake {
             .map(CountedClaim.init(row:))
     }
 
-    /// Returns a text that states a claim which is not read; nil where none is kept. Throws `notFound` for a claim that was
-    /// not seen.
+    /// Returns a text that states an unread claim, if one is kept. Throws `notFound` for a claim that was not seen.
     package func unreadExample(of name: String, app bundleID: BundleID) async throws -> String? {
         let app = try await ledger.apps.app(bundleID)
         let found = try await query(Queries.readUnreadClaims, [.int4(1), .int4(app.id), .text(name)])
@@ -324,7 +265,6 @@ extension LedgerIntake {
         return try row.textIfPresent("example")
     }
 
-    /// Forgets what no text states any more.
     package func forgetUnreadClaims() async throws {
         _ = try await write(Queries.forgetUnreadClaims, [.int4(Self.unreadClaimDays)])
     }

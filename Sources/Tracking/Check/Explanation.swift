@@ -7,15 +7,12 @@ package struct Explanation: Sendable {
     package struct ExplainedSubscription: Sendable {
         /// Its facts and timeline.
         package let state: SubscriptionState
-        /// Its subscription group, where Apple names it.
         package let groupID: SubscriptionGroupID?
         /// Its state at the instant, with the reasons.
         package let verdict: Verdict
 
         package init(state: SubscriptionState, groupID: SubscriptionGroupID?, verdict: Verdict) {
-            self.state = state
-            self.groupID = groupID
-            self.verdict = verdict
+            (self.state, self.groupID, self.verdict) = (state, groupID, verdict)
         }
     }
 
@@ -26,12 +23,11 @@ package struct Explanation: Sendable {
         package let event: Event
     }
 
-    /// Something that the earlier answer stated and this one takes back. It stands until a second answer takes it back, too.
+    /// Something that the earlier answer stated and this one takes back. It stands until a second answer does so, too.
     package struct HeldStatement: Sendable {
         /// The subscription or purchase.
         package let id: OriginalTransactionID
         package let transactionID: TransactionID
-        /// What is taken back.
         package let what: Retraction.What
         /// The instant of this answer.
         package let since: Instant
@@ -39,41 +35,35 @@ package struct Explanation: Sendable {
 
     /// What the answer proves.
     package let finding: Finding
+    private let response: VerifyReceiptResponse?
     /// Apple's status code; nil where the answer has none.
-    package let status: Int?
+    package var status: Int? { response?.status }
     /// The environment that the answer names.
-    package let environment: StoreEnvironment?
+    package var environment: StoreEnvironment? { response?.environment }
     /// The app that the answer names.
-    package let bundleID: BundleID?
+    package var bundleID: BundleID? { response?.bundleID }
     /// The instant that the explanation is for.
     package let at: Instant
-    /// The subscriptions of the answer.
     package let subscriptions: [ExplainedSubscription]
-    /// The one-time purchases of the answer.
     package let purchases: [PurchaseState]
     /// Paths of rows that were skipped because they cannot be read.
-    let unreadableRows: [String]
+    var unreadableRows: [String] { response?.unreadableRows ?? [] }
     /// Nil when there was no earlier answer to compare with.
     package let events: [ExplainedEvent]?
     /// What this answer takes back of the earlier one; nil likewise.
     package let held: [HeldStatement]?
 
-    /// Explains a response body.
+    /// Explains a response body; unreadable data is explained as indeterminate.
     ///
     /// - Parameters:
-    ///   - body: Apple's answer; unreadable data is explained as indeterminate.
     ///   - bundleID: The app asked about; nil accepts every app.
     ///   - at: The instant to explain for; the answer's `request_date_ms` where nil, else `now`.
     ///   - previous: An earlier answer to treat as the stored one.
-    ///   - now: The current time.
     package init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
         let answer = AppStoreAnswer(body: body, from: .production)
         let clock = at ?? now
         finding = Finding(in: answer, for: bundleID, clock: clock)
-        status = answer.response?.status
-        environment = answer.response?.environment
-        self.bundleID = answer.response?.bundleID
-        unreadableRows = answer.response?.unreadableRows ?? []
+        response = answer.response
         let earlier = previous.map {
             Finding(in: AppStoreAnswer(body: $0, from: .production), for: bundleID, clock: clock)
         }
@@ -108,7 +98,7 @@ package struct Explanation: Sendable {
         held = folded.flatMap { HeldStatement.all(in: $0.state) } + bought.compactMap { HeldStatement(in: $0.state) }
     }
 
-    /// Folds both answers as a settlement does; returns what the last one changed of the subscriptions that it is about.
+    /// Folds both answers as a settlement does; returns what the last one changed of its subscriptions.
     private static func fold(_ evidence: Evidence, after earlier: Evidence?, policy: Policy) -> [Reconciled] {
         var states: [OriginalTransactionID: SubscriptionState] = [:]
         var folded: [OriginalTransactionID: Reconciled] = [:]
@@ -154,6 +144,15 @@ extension Explanation.HeldStatement {
         self.init(
             id: state.facts.key.originalTransactionID, transactionID: state.transactionID, what: .revocation,
             since: since)
+    }
+
+    fileprivate var shown: String {
+        switch what {
+        case .end: "transaction \(transactionID) ends earlier here"
+        case .revocation: "the refund of transaction \(transactionID) is missing here"
+        case .upgrade: "the replacement of transaction \(transactionID) is missing here"
+        case .seats: "a refund of seats of transaction \(transactionID) is missing here"
+        }
     }
 }
 
@@ -227,17 +226,6 @@ extension Explanation {
     }
 }
 
-extension Explanation.HeldStatement {
-    fileprivate var shown: String {
-        switch what {
-        case .end: "transaction \(transactionID) ends earlier here"
-        case .revocation: "the refund of transaction \(transactionID) is missing here"
-        case .upgrade: "the replacement of transaction \(transactionID) is missing here"
-        case .seats: "a refund of seats of transaction \(transactionID) is missing here"
-        }
-    }
-}
-
 extension Explanation.ExplainedSubscription {
     fileprivate var lines: [String] {
         let reason = verdict.reason.map { " (\($0.rawValue))" } ?? ""
@@ -274,22 +262,10 @@ extension SaleStanding {
 }
 
 extension Finding {
-    package var outcomeWord: String {
-        switch self {
-        case .verified: "verified"
-        case .rejected: "rejected"
-        case .indeterminate: "indeterminate"
-        }
-    }
+    package var outcomeWord: String { outcome.rawValue }
 
     /// The reason why it proves nothing; nil when it is verified.
-    package var reasonSentence: String? {
-        switch self {
-        case .verified: nil
-        case .rejected(let refusal): refusal.reason
-        case .indeterminate(let failure): failure.reason
-        }
-    }
+    package var reasonSentence: String? { evidence == nil ? reason : nil }
 
     /// Whether asking again can help.
     package var isRetryable: Bool {
@@ -324,7 +300,6 @@ package struct SignedExplanation: Sendable {
     package let unreadable: [String]
     /// Whether it is a transaction whose row is ignored because of them.
     package let isIgnored: Bool
-    /// The signed texts within it.
     package let inner: [SignedExplanation]
 
     /// Explains the signed text in `body`: a text in compact form, or the body of a notification.
@@ -357,7 +332,6 @@ package struct SignedExplanation: Sendable {
         }
     }
 
-    /// The explanation in lines, for a human reader.
     package var text: String { lines.map(\.visible).joined(separator: "\n") }
 
     private var lines: [String] {

@@ -2,20 +2,17 @@ package import AppStore
 package import Subscriptions
 
 extension Finding {
-    /// Determines the outcome of an answer: applies the table of outcomes to one app.
+    /// Determines the outcome of an answer, or of the lack of one: applies the table of outcomes to one app.
     ///
     /// - Parameters:
-    ///   - answer: Apple's answer, or the lack of one.
     ///   - bundleID: The app asked about; nil accepts every app, to explain a stray answer.
     ///   - clock: The instant that an answer without a clock of its own is valid for (legacy receipts).
     ///   - limit: How far Apple's clock is believed.
     package init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
             let reason = answer.failure ?? "Apple's answer is not one of verifyReceipt."
-            self = .indeterminate(
-                CheckFailure(
-                    reason: reason, status: nil, retryable: true, kind: answer.isHeldBack ? .heldBack : .noUsableAnswer)
-            )
+            let kind: CheckFailure.Kind = answer.isHeldBack ? .heldBack : .noUsableAnswer
+            self = .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true, kind: kind))
             return
         }
         if let http = answer.httpStatus, http != 200 {
@@ -143,9 +140,7 @@ extension SignedReducer {
         answer: { kept in
             var reduced = kept
             reduced.body = ShortText.reducedStrings(of: kept.body)
-            guard let before = kept.evidence, let after = reduced.evidence, after.saysTheSame(as: before) else {
-                return nil
-            }
+            guard let before = kept.evidence, reduced.evidence?.saysTheSame(as: before) == true else { return nil }
             return reduced.body
         })
 }
