@@ -17,8 +17,7 @@ package enum CallKind: String, Sendable, CaseIterable {
     /// Extending all subscriptions, test notifications.
     case single
 
-    /// The part of an app's rate that this kind may have. Apple's figures are 50 for the first three, then 10, 20 and 1
-    /// a second.
+    /// The part of an app's rate that this kind may have. Apple's figures are 50 (first three), 10, 20 and 1 a second.
     var part: Double {
         switch self {
         case .statuses, .history, .transactions: 1
@@ -35,8 +34,7 @@ extension LedgerClaims {
     /// The longest pause that Apple may ask for, in seconds.
     package static let callPauseSecondsMax = 3_600.0
 
-    /// Takes one call of the Server API from an app's budget. Returns nil when it may be made, else the seconds after
-    /// which to ask again.
+    /// Takes one call of the Server API from an app's budget. Returns nil when it may be made, else seconds to wait.
     package func takeCall(_ kind: CallKind, of app: App, in environment: StoreEnvironment) async throws -> Double? {
         let full = app.callsPerSecond == 0 ? CallRateLimit.callsPerSecondUnlimited : app.callsPerSecond
         let rate = full * kind.part * (environment == .sandbox ? Self.sandboxPart : 1)
@@ -80,9 +78,7 @@ package struct CallRateLimit: Sendable, Hashable {
     /// The instant before which no call is made.
     package var pausedUntil = Instant(milliseconds: .min)
 
-    /// A reduced rate.
     package struct Slowed: Sendable, Hashable {
-        /// The rate in calls a second.
         package var callsPerSecond: Double
         /// The time of the reduction, by the database's clock.
         package var at: Instant
@@ -95,9 +91,7 @@ package struct CallRateLimit: Sendable, Hashable {
     }
 
     /// Returns the rate limit at an instant, in calls a second; 0 is unlimited.
-    ///
-    /// A reduced rate grows each second by a sixtieth of the full rate, at least by 0.05. The SQL function
-    /// `ledger.calls_a_second` computes the same; a test compares them.
+    /// A reduced rate grows each second by a sixtieth of the full rate, at least by 0.05. SQL: `ledger.calls_a_second`.
     package func callsPerSecond(at now: Instant) -> Double {
         guard let slowed else { return callsPerSecondMax }
         let passed = max(0, Double((now - slowed.at).milliseconds) / 1000)
@@ -126,9 +120,8 @@ extension CallRateLimit {
     /// Returns the rate limit after a round of answers: additive growth, multiplicative cuts, one breaker.
     ///
     /// Growth follows the clock (`callsPerSecond(at:)`), but stops while Apple asks for a wait. Too many HTTP 429 halve
-    /// the calls. Other signs of overload cut the calls by half of their share of the answers, so that single errors do
-    /// little. A pause grows with each round that fails; after it the calls begin at the slowest rate. Only answers to
-    /// requests made after the last cut or pause count against the rate limit.
+    /// the calls; other signs of overload cut them by half of their share of the answers. A pause grows with each round
+    /// that fails; after it the calls begin at the slowest rate. Only requests after the last cut or pause count.
     func after(_ round: OutcomeWindow, now: Instant) -> (rateLimit: CallRateLimit, pauseSeconds: Double) {
         var next = self
         next.slowed = slowed(after: round, now: now)
@@ -147,8 +140,7 @@ extension CallRateLimit {
         return (next, pause)
     }
 
-    /// Restarts the growth of a slowed rate at the end of a pause: without calls a pause does not show how much Apple
-    /// can take.
+    /// Restarts the growth of a slowed rate at the end of a pause, which does not show how much Apple can take.
     private func kept(until end: Instant, now: Instant) -> Slowed? {
         guard let slowed, callsPerSecond(at: now) != callsPerSecondMax, slowed.at < end else { return slowed }
         return Slowed(to: callsPerSecond(at: now), at: end)
@@ -174,6 +166,15 @@ extension CallRateLimit {
         guard let instant, let newest = round.newestFailureAt else { return true }
         return newest >= instant
     }
+
+    init(row: Row) throws {
+        let slowedTo = try row.float8IfPresent("slowed_to")
+        let slowedAt = try row.instantIfPresent("slowed_at")
+        self.init(
+            callsPerSecondMax: try row.float8("rate"),
+            slowed: slowedTo.flatMap { rate in slowedAt.map { Slowed(to: rate, at: $0) } },
+            failures: Int(try row.int2("failures")), pausedUntil: try row.instant("app_paused_until"))
+    }
 }
 
 extension Delay {
@@ -190,12 +191,14 @@ package enum RateLimitOwner: Sendable, Hashable {
 
 /// A change of a rate limit, with a pause, after a round of answers.
 package struct RateLimitChange: Sendable {
-    /// The new rate limit.
     package var rateLimit: CallRateLimit
     /// The length of the pause, in seconds; 0 for none.
     package var pauseSeconds: Double
-    /// The reason for the pause, in one sentence.
     package var reason: String
+
+    fileprivate var pause: [Parameter] {
+        [.int2(Int16(clamping: rateLimit.failures)), .float8(pauseSeconds), .text(reason)]
+    }
 }
 
 extension LedgerApps {
@@ -208,38 +211,18 @@ extension LedgerApps {
             case .app(let id):
                 guard let row = try transaction.query(Queries.lockRateLimit, [.int4(id)]).first else { return }
                 let change = decide(try CallRateLimit(row: row), try row.instant("at"))
+                let slowed = change.rateLimit.slowed
                 try transaction.query(
                     Queries.writeRateLimit,
-                    [
-                        .int4(id), .float8(change.rateLimit.slowed?.callsPerSecond),
-                        .instant(change.rateLimit.slowed?.at),
-                        .int2(Int16(clamping: change.rateLimit.failures)), .float8(change.pauseSeconds),
-                        .text(change.reason),
-                    ])
+                    [.int4(id), .float8(slowed?.callsPerSecond), .instant(slowed?.at)] + change.pause)
             case .everyone:
                 guard let row = try transaction.query(Queries.lockAppleBreaker).first else { return }
                 let rateLimit = CallRateLimit(
                     callsPerSecondMax: 0, failures: Int(try row.int2("failures")),
                     pausedUntil: try row.instant("paused_until"))
                 let change = decide(rateLimit, try row.instant("at"))
-                try transaction.query(
-                    Queries.writeAppleBreaker,
-                    [
-                        .int2(Int16(clamping: change.rateLimit.failures)), .float8(change.pauseSeconds),
-                        .text(change.reason),
-                    ])
+                try transaction.query(Queries.writeAppleBreaker, change.pause)
             }
         }
-    }
-}
-
-extension CallRateLimit {
-    init(row: Row) throws {
-        let slowedTo = try row.float8IfPresent("slowed_to")
-        let slowedAt = try row.instantIfPresent("slowed_at")
-        self.init(
-            callsPerSecondMax: try row.float8("rate"),
-            slowed: slowedTo.flatMap { rate in slowedAt.map { Slowed(to: rate, at: $0) } },
-            failures: Int(try row.int2("failures")), pausedUntil: try row.instant("app_paused_until"))
     }
 }

@@ -20,10 +20,9 @@ struct CheckLoop: Sendable {
     var dueBy: Instant?
     /// How long a graceful stop waits for answers, in seconds. Receipts without one are then handed back.
     var patienceSeconds = 5.0
-    /// Receives every settled batch.
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
-    private let slots = CallSlots(capacity: Worker.claimsMax)
+    private let slots = CallSlots()
     private let gate: CallGate
     private let answers = AnswerQueue()
     private let outcomes = OutcomeWindows()
@@ -37,18 +36,10 @@ struct CheckLoop: Sendable {
     }
 
     /// Whether it checks as many receipts as it can: the slots for another round of claims are in use.
-    var isFull: Bool {
-        get async { await slots.free < Self.claimReceiptsMax }
-    }
+    var isFull: Bool { get async { await slots.free < Self.claimReceiptsMax } }
 
-    /// Works until `isOver` returns true, then settles what was asked. `idle` says whether the last round found nothing
-    /// to claim.
+    /// Works until `isOver` returns true, then settles what was asked. `idle`: whether the last round found nothing.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
-        await work(isOver: isOver)
-        await tracker.attempt("hand receipts back") { try await tracker.ledger.claims.release(unasked.claims) }
-    }
-
-    private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { group in
             for _ in 0..<Self.settlers { group.addTask { await keepSettling() } }
             await withTaskGroup { race in
@@ -59,6 +50,7 @@ struct CheckLoop: Sendable {
             }
             await answers.finish()
         }
+        await tracker.attempt("hand receipts back") { try await tracker.ledger.claims.release(unasked.claims) }
     }
 
     /// Returns `patienceSeconds` after a graceful shutdown began, or when its task is cancelled.
@@ -77,8 +69,7 @@ struct CheckLoop: Sendable {
             var backoff = ClaimBackoff()
             while true {
                 let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
-                // `isOver` is asked after the wait for slots: with slow answers the wait is long, and a stop may have
-                // come meanwhile.
+                // `isOver` is asked after the wait for slots, which is long with slow answers: a stop may have come.
                 guard await !isOver(backoff.isIdle) else { return await slots.give(room) }
                 let due = await tracker.attempt("claim receipts") {
                     try await tracker.claimDue(
@@ -86,7 +77,7 @@ struct CheckLoop: Sendable {
                 }
                 await slots.give(room - (due?.claims.count ?? 0))
                 await callsInFlight.begin(due?.claims ?? [])
-                // Only the calls prefer the thread of the HTTP client. Claims and settlements there would wait for them.
+                // Only the calls prefer the HTTP client's thread: claims and settlements would wait for them there.
                 for claim in due?.claims ?? [] {
                     calls.addTask(executorPreference: tracker.options.executor) { await ask(claim) }
                 }
@@ -104,7 +95,7 @@ struct CheckLoop: Sendable {
             await unasked.add(claim)
             return await slots.give(1)
         }
-        await answers.add(Answered(claim: claim, asked: asked, answeredAt: claim.databaseNow))
+        await answers.add((claim, asked, claim.databaseNow))
     }
 
     /// Asks Apple when a call is free; returns nil where the process stopped before an answer came.
@@ -118,7 +109,7 @@ struct CheckLoop: Sendable {
 
     /// Checks a quarantined receipt, which may crash the process, while no other call is under way.
     private func askAlone(of app: App) async {
-        let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
+        let all = await slots.take(atLeast: CallSlots.capacity, atMost: CallSlots.capacity)
         await tracker.attempt("check a quarantined receipt") {
             guard let claim = try await tracker.claimQuarantined(of: app, as: worker, dueBy: dueBy) else { return }
             await report(try await tracker.check(claim))
@@ -136,9 +127,7 @@ struct CheckLoop: Sendable {
     }
 
     private func settle(_ batch: [Checked]) async {
-        let settled = await tracker.attempt("settle answers", tries: 5) {
-            try await tracker.settleAndFollowUp(batch)
-        }
+        let settled = await tracker.attempt("settle answers", tries: 5) { try await tracker.settleAndFollowUp(batch) }
         if let settled { await report(settled) }
         await tracker.adaptRates(to: batch, outcomes)
     }
@@ -148,7 +137,6 @@ struct CheckLoop: Sendable {
 struct ClaimBackoff: Sendable {
     /// The longest rest while the database answers, in seconds.
     static let idleSecondsMax = 0.25
-    /// Whether the last round found nothing.
     private(set) var isIdle = false
     private var idleSeconds = idleSecondsMax
     private var failures = 0
@@ -160,7 +148,6 @@ struct ClaimBackoff: Sendable {
         idleSeconds = min(Self.idleSecondsMax, due?.refillSeconds ?? .infinity)
     }
 
-    /// Seconds to rest before the next round.
     var restSeconds: Double {
         guard failures == 0 else { return min(30, 0.5 * Double(1 << min(failures, 6))) }
         return isIdle ? idleSeconds : 0
@@ -176,13 +163,8 @@ func rest(seconds: Double) async {
     }
 }
 
-/// A claim with what Apple said, as it came.
-struct Answered: Sendable {
-    let claim: Claim
-    let asked: AppleAnswer
-    /// The database's clock when the answer came.
-    let answeredAt: Instant
-}
+/// A claim with what Apple said, and the database's clock when it came.
+typealias Answered = (claim: Claim, asked: AppleAnswer, answeredAt: Instant)
 
 /// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.
 actor AnswerQueue {
@@ -202,9 +184,7 @@ actor AnswerQueue {
     /// Returns the answers that arrived until shortly after the first, at most `count`. Empty when no more will come.
     func next(atMost count: Int) async -> [Answered] {
         while true {
-            while answers.isEmpty, !isFinished {
-                await withCheckedContinuation { waiting.append($0) }
-            }
+            while answers.isEmpty, !isFinished { await withCheckedContinuation { waiting.append($0) } }
             if answers.count < count, !isFinished {
                 // The task is cancelled only when the process ends. Then there is no need to wait.
                 try? await Task.sleep(for: .milliseconds(Self.lingerMilliseconds))
@@ -215,7 +195,6 @@ actor AnswerQueue {
         }
     }
 
-    /// Marks the queue as finished: no more answers will come.
     func finish() {
         isFinished = true
         for caller in waiting { caller.resume() }
@@ -225,27 +204,18 @@ actor AnswerQueue {
 
 /// A limit on the receipts that one process has claimed and not yet settled.
 actor CallSlots {
-    /// The number of slots.
-    let capacity: Int
-    private(set) var free: Int
+    static let capacity = Worker.claimsMax
+    private(set) var free = capacity
     private var waiting: (atLeast: Int, turn: CheckedContinuation<Void, Never>)?
-
-    init(capacity: Int) {
-        self.capacity = capacity
-        free = capacity
-    }
 
     /// Takes up to `atMost` slots as soon as `atLeast` are free. One caller at a time.
     func take(atLeast: Int, atMost: Int) async -> Int {
-        if free < atLeast {
-            await withCheckedContinuation { waiting = (atLeast, $0) }
-        }
+        if free < atLeast { await withCheckedContinuation { waiting = (atLeast, $0) } }
         let taken = min(free, atMost)
         free -= taken
         return taken
     }
 
-    /// Returns slots.
     func give(_ count: Int) {
         free += count
         guard let waiting, free >= waiting.atLeast else { return }
@@ -259,7 +229,6 @@ actor CallsInFlight {
     /// The calls by app; apps without calls are left out.
     private(set) var byApp: [Int32: Int] = [:]
 
-    /// Counts the calls about claims as begun.
     func begin(_ claims: [Claim]) {
         for claim in claims { byApp[claim.app.id, default: 0] += 1 }
     }
@@ -272,12 +241,10 @@ actor CallsInFlight {
 }
 
 extension App {
-    /// The longest time Apple may take to answer before fewer calls are made, in seconds. With slower answers calls
-    /// would pile up at Apple.
+    /// The longest time Apple may take to answer, in seconds. Slower answers would pile up: then fewer calls are made.
     static let latencySecondsMax = 5.0
 
-    /// The most calls under way at the same time in one process: rate times latency. Nil without a limit, also where
-    /// that is more than a process makes anyway.
+    /// The most calls under way at a time in one process: rate times latency. Nil where a process makes no more anyway.
     var callsInFlightMax: Int? {
         let calls = (callsPerSecondNow * Self.latencySecondsMax).rounded(.up)
         return calls == 0 || calls >= Double(Worker.claimsMax) ? nil : max(1, Int(calls))
@@ -286,16 +253,13 @@ extension App {
 
 /// Claims that have no answer because the process stopped.
 actor UnaskedClaims {
-    /// The claims to hand back.
     private(set) var claims: [Claim] = []
 
-    func add(_ claim: Claim) {
-        claims.append(claim)
-    }
+    func add(_ claim: Claim) { claims.append(claim) }
 }
 
-/// A limit on the calls to Apple at a time. Claimed receipts wait here, in order, because the HTTP client gives up a call
-/// that waits long for a connection, and the time of a call begins with it.
+/// A limit on the calls to Apple at a time. Claimed receipts wait here, in order, because the HTTP client gives up a
+/// call that waits long for a connection, and the time of a call begins with it.
 final class CallGate: Sendable {
     private struct State {
         var free: Int
@@ -304,9 +268,7 @@ final class CallGate: Sendable {
 
     private let state: Mutex<State>
 
-    init(callsMax: Int) {
-        state = Mutex(State(free: max(1, callsMax)))
-    }
+    init(callsMax: Int) { state = Mutex(State(free: max(1, callsMax))) }
 
     /// Returns when a call may begin. The caller then calls `leave`.
     func enter() async {
@@ -323,7 +285,6 @@ final class CallGate: Sendable {
         }
     }
 
-    /// Lets the next caller in.
     func leave() {
         let next = state.withLock { state in
             let next = state.waiting.popFirst()
@@ -335,8 +296,7 @@ final class CallGate: Sendable {
 }
 
 extension Tracker {
-    /// Runs a job that may fail; returns nil when it failed. The log has one line when failures begin and one when they
-    /// end.
+    /// Runs a job that may fail; returns nil when it failed. The log has a line when failures begin and when they end.
     ///
     /// `what` names the job, always with the same words. With `tries` above 1 a temporary failure, such as a database
     /// restart, is retried after 0.5 s, doubling.
@@ -369,8 +329,7 @@ extension Tracker {
 }
 
 extension Error {
-    /// Whether the log has a line for the cause already: the database's connections log their loss, and this process
-    /// logs its stop.
+    /// Whether the cause is logged already: the database's connections log their loss, and this process its stop.
     package var isLoggedElsewhere: Bool {
         guard let failure = storageFailure else { return self is CancellationError }
         return failure.isLoss || failure.isStop

@@ -4,8 +4,8 @@ extension Tracker {
     /// The receipts tried at once while Apple answers about no app.
     static let probesMax = 6
 
-    /// Claims at most `receiptsMax` due receipts, within the apps' budgets and limits of calls under way, and none of
-    /// lane `quarantine`. Only tests replace the clock, with `now`.
+    /// Claims due receipts within the apps' budgets and limits of calls under way, and none of lane `quarantine`. Only
+    /// tests replace the clock, with `now`.
     func claimDue(
         as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, inFlight: [Int32: Int] = [:],
         _ turns: inout ClaimTurns, now: () -> ContinuousClock.Instant = { .now }
@@ -83,17 +83,13 @@ extension Tracker {
 
 /// The state that one process keeps from one round of claiming to the next.
 struct ClaimTurns: Sendable {
-    /// The turns of the lanes within each app.
     var lanes = LaneTurns()
     /// The app that comes first in the next batch.
     var nextApp: Int32 = .min
-    /// Where the look at each lane begins.
     var lowWater = LowWater()
 }
 
-/// The result of a round of claiming.
 struct DueClaims: Sendable {
-    /// Receipts to ask about now.
     var claims: [Claim] = []
     /// Apps with due receipts that must be checked alone.
     var quarantined: [App] = []
@@ -102,8 +98,7 @@ struct DueClaims: Sendable {
 }
 
 extension App {
-    /// The seconds in which half of the calls allowed at once are refilled, at the present rate; a longer rest would
-    /// waste some of them. Nil without a limit.
+    /// The seconds in which half of the calls allowed at once are refilled: a longer rest wastes some. Nil: no limit.
     var refillSeconds: Double? {
         guard callsPerSecondNow > 0 else { return nil }
         let atOnce = callsPerSecond > 0 ? burst * callsPerSecondNow / callsPerSecond : callsPerSecondNow
@@ -113,10 +108,8 @@ extension App {
 
 /// The division of one batch among apps, in equal shares.
 enum BatchPlan {
-    /// Returns how many receipts of each app go into a batch of at most `receiptsMax`.
-    ///
-    /// The other apps get the share that one app does not need, so that a large app never keeps a small one waiting.
-    /// When there are more apps than places they take turns; `first` is the app whose turn it is.
+    /// Returns how many receipts of each app go into a batch of at most `receiptsMax`. The others get what one does not
+    /// need. When there are more apps than places they take turns; `first` is the app whose turn it is.
     static func shares(of due: [Int32: Int], receiptsMax: Int, first: Int32 = .min) -> [Int32: Int] {
         let inLine = due.filter { $0.value > 0 }.keys.sorted()
         var waiting = inLine.filter { $0 >= first } + inLine.filter { $0 < first }
@@ -142,20 +135,16 @@ enum BatchPlan {
     }
 }
 
-/// The turns of the lanes within an app. Of every ten calls seven are reserved for receipts that a customer waits for,
-/// and every other lane has one.
-///
-/// The turn of a lane with nothing due goes to the most urgent lane, so that nothing is wasted and nothing starves.
-/// Turns continue from batch to batch, because with a small budget a batch is a single call.
+/// The turns of the lanes within an app: of ten calls seven are for receipts that a customer waits for, and every other
+/// lane has one. The turn of a lane with nothing due goes to the most urgent lane. Turns continue from batch to batch,
+/// because with a small budget a batch is a single call.
 struct LaneTurns: Sendable {
-    /// One round of turns.
     static let order: [Lane] = [
         .new, .expiring, .retry, .new, .expiring, .imported, .new, .expiring, .sweep, .expiring,
     ]
 
     private var given: [Int32: Int] = [:]
 
-    /// Divides each app's granted calls among its lanes.
     mutating func quotas(of due: [DueReceipts], granted: [Int32: Int]) -> [DueReceipts] {
         Dictionary(grouping: due, by: \.appID).sorted { $0.key < $1.key }.flatMap { app, lanes in
             let byUrgency = Lane.allCases.flatMap { lane in lanes.filter { $0.lane == lane } }
@@ -180,13 +169,11 @@ struct LaneTurns: Sendable {
 }
 
 /// The marks where the search for due receipts begins in each lane. Receipts due before a mark were claimed; only dead
-/// index entries are there.
+/// index entries are there, which PostgreSQL cannot remove while a transaction stays open.
 ///
-/// While a transaction stays open PostgreSQL cannot remove those, and each search would read all of them. The marks
-/// are advisory, because receipts also appear below them: an imported one is placed by its expiry and not by its
-/// arrival, one that a worker hands back has its old place, and a slow commit shows its receipts late. So every second
-/// a look begins at the start again; less often when that keeps the database busy for long, so that it never takes most
-/// of the time.
+/// Receipts also appear below the marks: an imported one is placed by its expiry, one that a worker hands back has its
+/// old place, and a slow commit shows its receipts late. So every second a look begins at the start again, or less
+/// often when that keeps the database busy for long.
 struct LowWater: Sendable {
     /// The interval between full looks, in seconds.
     static let fullLookSeconds = 1.0
@@ -195,8 +182,7 @@ struct LowWater: Sendable {
     /// The longest such wait, in seconds. A receipt below its lane's mark may stay unseen for that long.
     static let fullLookRestSecondsMax = 60.0
     /// Receipts that became due this recently are always looked at: they may have been committed after others were
-    /// claimed. While a transaction stays open, each second of the margin costs two dead entries per receipt claimed in
-    /// a second.
+    /// claimed. Each second of it costs two dead entries per receipt claimed in a second.
     static let margin = Delay.seconds(2)
 
     private struct Place: Hashable {
@@ -225,10 +211,8 @@ struct LowWater: Sendable {
         fullLook = nil
     }
 
-    /// Records that a look or the claims after it failed: the marks that a full look was to replace stay valid.
-    ///
-    /// A database that was too slow is spared for a while. One that was unreachable did no work, so the next look may
-    /// be a full one again.
+    /// Records that a look or the claims after it failed: the marks that a full look was to replace stay valid. A
+    /// database that was too slow is spared for a while; one that was unreachable did no work.
     mutating func failed(now: ContinuousClock.Instant, wasTooSlow: Bool) {
         guard let failed = fullLook else { return }
         places = failed.marksBefore
@@ -236,11 +220,8 @@ struct LowWater: Sendable {
         fullLook = nil
     }
 
-    /// Moves each lane's mark to the last of its claims.
     mutating func advance(past claims: [Claim]) {
-        for claim in claims {
-            advance(claim.app.id, claim.lane, dueAt: claim.dueAt, claimedAt: claim.claimedAt)
-        }
+        for claim in claims { advance(claim.app.id, claim.lane, dueAt: claim.dueAt, claimedAt: claim.claimedAt) }
     }
 
     mutating func advance(_ app: Int32, _ lane: Lane, dueAt: Instant, claimedAt: Instant) {

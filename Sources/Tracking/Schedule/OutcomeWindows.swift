@@ -9,25 +9,20 @@ struct OutcomeWindow: Sendable, Hashable {
     /// The calls were too many when at least one answer in this many is HTTP 429; fewer are noise.
     static let tooManyPart = 10
 
-    /// All answers.
     var asked = 0
     /// Answers that said nothing about a receipt that Apple should know.
     var failed = 0
     /// Answers that show that Apple is overloaded: HTTP 429 and 5xx, status 21005, or none in time.
     var overloaded = 0
-    /// Overloaded answers with HTTP 429.
     var tooMany = 0
     /// The longest wait that Apple asked for, in seconds.
     var retryAfterSeconds: Double?
     /// The claim time of the newest receipt with a failed or overloaded answer.
     var newestFailureAt: Instant?
-    /// The problem, in a sentence.
     var failure: String?
 
-    /// Whether anything failed.
     var isFailure: Bool { failed > 0 || overloaded > 0 }
 
-    /// Returns whether there are enough answers to judge by.
     func hasEnoughSamples(whileFailing: Bool) -> Bool {
         retryAfterSeconds != nil || asked >= (whileFailing ? Self.probeAnswersMin : Self.answersMin)
     }
@@ -62,17 +57,14 @@ extension AppStoreAnswer {
 }
 
 /// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
-///
-/// While Apple answers well, it writes nothing. A receipt that Apple never vouched for may be made by a stranger so that no
-/// answer about it comes. So where Apple answered about one that it vouched for before, only those count, unless Apple
-/// asks for fewer calls.
+/// A stranger may make a receipt so that no answer about it comes. So where Apple answered about one that it vouched
+/// for before, only those count, unless Apple asks for fewer calls.
 actor OutcomeWindows {
     private struct Round {
         var all = OutcomeWindow()
         /// Those about receipts that Apple vouched for before.
         var known = OutcomeWindow()
 
-        /// What the round says about Apple.
         var verdict: OutcomeWindow {
             let asksForLess = all.tooMany > 0 || all.retryAfterSeconds != nil
             return known.failed < known.asked && !asksForLess ? known : all
@@ -81,7 +73,7 @@ actor OutcomeWindows {
 
     private var rounds: [RateLimitOwner: Round] = [:]
 
-    /// Records settled answers; returns the rounds that change a rate limit. What was not asked says nothing about Apple.
+    /// Records settled answers; returns the rounds that change a rate limit. Receipts not asked about do not count.
     func record(_ batch: [Checked]) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
         var complete: [(owner: RateLimitOwner, round: OutcomeWindow)] = []
         let asked = batch.filter { $0.answer.calls > 0 }
@@ -89,8 +81,7 @@ actor OutcomeWindows {
             let isFailing = answers.contains { $0.claim.app.rateLimit.failures > 0 }
             complete += completedRound(.app(id), answers, whileFailing: isFailing)
         }
-        // When Apple answers about no app, no single app is the cause. Failures of the sandbox affect no paying
-        // customer.
+        // When Apple answers about no app, no single app is the cause. The sandbox has no paying customers.
         let calls = asked.filter { $0.answer.environment == .production }
         complete += completedRound(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
         return complete

@@ -2,28 +2,21 @@ import Logging
 import ServiceLifecycle
 import Subscriptions
 
-/// The scheduler: it checks due receipts and places events in the feed.
-///
-/// Any number of workers may run, on any number of machines.
+/// The scheduler: it checks due receipts and places events in the feed. Any number may run, on any number of machines.
 package struct Worker: Service {
-    /// The most receipts that one process has claimed and not settled. While some are being asked about, others wait for
-    /// a connection or for their settlement, so that no stage waits for another.
+    /// The most receipts that one process has claimed and not settled. While some are being asked about, others wait
+    /// for a connection or for their settlement, so that no stage waits for another.
     static let claimsMax = 1_280
-    /// The most calls at a time, which is the most connections to Apple. Many more would be answered in one burst, after
-    /// which the connections rest until the burst is settled.
+    /// The most calls at a time, which is the most connections to Apple. Many more would be answered in one burst,
+    /// after which the connections rest until the burst is settled.
     package static let callsMax = 320
 
     let tracker: Tracker
 
-    /// Creates a worker of the given tracker.
-    package init(_ tracker: Tracker) {
-        self.tracker = tracker
-    }
+    package init(_ tracker: Tracker) { self.tracker = tracker }
 
-    /// Works until graceful shutdown, and finishes the claimed receipts first.
-    ///
-    /// Throws `LedgerError` `mismatch`, after finishing the claimed receipts, when the schema has changed meanwhile and
-    /// only later programs work with it.
+    /// Works until graceful shutdown, then finishes the claimed receipts. Does so too and throws `LedgerError`
+    /// `mismatch` when the schema has changed meanwhile and only later programs work with it.
     package func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
@@ -31,8 +24,8 @@ package struct Worker: Service {
     }
 
     /// Sends heartbeats while `work` runs. From a graceful stop on, its steps wait only briefly for a database that is
-    /// away: what they leave undone, another worker takes over within one lease. When a heartbeat shows that this program is out of date, `work` stops
-    /// gracefully and the error is thrown.
+    /// away: what they leave undone, another worker takes over within one lease. When a heartbeat shows that this
+    /// program is out of date, `work` stops gracefully and the error is thrown.
     func withHeartbeat(as worker: WorkerID, while work: any Service) async throws {
         let configuration = ServiceGroupConfiguration(
             services: [
@@ -49,7 +42,6 @@ package struct Worker: Service {
         }
     }
 
-    /// All of a worker's jobs except the heartbeat.
     private struct Checking: Service {
         let worker: Worker
         let id: WorkerID
@@ -112,16 +104,14 @@ package struct Worker: Service {
                     try await tracker.ledger.operations.addObservationMonths()
                 }
             }
-            if rounds % 120 == 0 {
-                await removeWhatIsOld()
-            }
+            if rounds % 120 == 0 { await removeWhatIsOld() }
             rounds += 1
             await rest(seconds: 0.5)
         }
     }
 
-    /// Takes up what is known by notification only, of apps that have got a server key, and gives up what notifications made,
-    /// of apps that have none any more.
+    /// Takes up what is known by notification only, of apps that have got a server key, and gives up what notifications
+    /// made, of apps that have none any more.
     private func seeToUnpolled() async throws {
         let intake = tracker.ledger.intake
         while try await intake.giveUpKeyless(), !isStopping() {}
@@ -137,7 +127,6 @@ package struct Worker: Service {
         }
     }
 
-    /// Removes a bounded number of old notifications and workers.
     func removeWhatIsOld() async {
         await keepUp("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
         await keepUp("forget claims that nothing states any more") {
@@ -153,9 +142,7 @@ package struct Worker: Service {
     }
 
     /// Repeats a step of work that a catalog left, until shutdown. It rests as long as it works.
-    private func workOff(
-        _ work: String, _ step: @Sendable (SubscriptionLedger) async throws -> Bool
-    ) async {
+    private func workOff(_ work: String, _ step: @Sendable (SubscriptionLedger) async throws -> Bool) async {
         while !isStopping() {
             let start = ContinuousClock.now
             let isBehind = await tracker.attempt(work) { try await step(tracker.ledger) }
@@ -188,9 +175,7 @@ package struct OnceReport: Sendable {
 
 extension Worker {
     /// Checks the receipts that are due at its start, then returns. Begins nothing new after `maxSeconds` or a signal.
-    ///
-    /// Throws `LedgerError` `mismatch`, after finishing the claimed receipts, when the schema has changed meanwhile and
-    /// only later programs work with it.
+    /// Throws like `run`.
     package func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
         try await ledger.operations.requireMigrated()
@@ -228,7 +213,6 @@ extension Worker {
     }
 }
 
-/// A service that checks what was due by an instant, and ends.
 private struct AskingOnce: Service {
     let tracker: Tracker
     let worker: WorkerID
@@ -252,9 +236,7 @@ private struct AskingOnce: Service {
     }
 }
 
-/// The totals of a run.
 private actor OnceTally {
-    /// The most sentences of each kind.
     private static let sentencesMax = 5
 
     private var settled = 0
@@ -278,8 +260,7 @@ private actor OnceTally {
     }
 }
 
-/// A worker's heartbeat, which also checks whether the worker still fits the schema, and takes over from those who fell
-/// silent.
+/// A worker's heartbeat, which also checks whether it still fits the schema, and takes over from those who fell silent.
 struct Heartbeat: Service {
     /// The time between two heartbeats, in seconds.
     static let restSeconds = 5.0
@@ -318,10 +299,8 @@ struct Heartbeat: Service {
 package struct CheckerHeartbeat: Service {
     let tracker: Tracker
 
-    /// Creates the heartbeat of a process.
     package init(_ tracker: Tracker) { self.tracker = tracker }
 
-    /// Sends heartbeats until shutdown.
     package func run() async {
         await tracker.identity.beginHeartbeats()
         while !isStopping() {
@@ -333,8 +312,7 @@ package struct CheckerHeartbeat: Service {
     }
 }
 
-/// A service that logs what this process checked, once a minute, and problems that are over. Silent while nothing
-/// happens.
+/// A service that logs what this process checked, once a minute, and problems that are over.
 package struct MinuteLog: Service {
     /// The interval at which it looks for problems that are over, in seconds.
     static let lookSeconds = 5.0
@@ -343,10 +321,7 @@ package struct MinuteLog: Service {
 
     private let tracker: Tracker
 
-    /// Creates the log of the checks of `tracker`.
-    package init(_ tracker: Tracker) {
-        self.tracker = tracker
-    }
+    package init(_ tracker: Tracker) { self.tracker = tracker }
 
     /// Works until graceful shutdown, and logs the remaining counts last.
     package func run() async {
