@@ -4,10 +4,9 @@ import Logging
 package import Subscriptions
 
 extension Tracker {
-    /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step.
-    ///
-    /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for
-    /// many receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
+    /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step; the
+    /// worker's loop runs the same stages for many receipts at a time. Throws `busy` when Apple has not answered at
+    /// `end`; the receipt is then left to the workers.
     func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
         let asked = try await ask(claim, until: end)  // an outage is an answer too
         let checked = Checked(claim, asked)  // interpreted only where it is not the last answer again
@@ -22,8 +21,8 @@ extension Tracker {
         return asked
     }
 
-    /// Settles answers together: their facts, events and schedules change in one commit. Then it counts them and does what
-    /// follows from them.
+    /// Settles answers together: their facts, events and schedules change in one commit. Then it counts them and does
+    /// what follows from them.
     func settleAndFollowUp(_ answers: [Checked]) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
         let chains = try await ledger.chainNumbers(of: answers.reduce(into: []) { $0.formUnion($1.signedHeaders) })
@@ -80,10 +79,7 @@ extension Tracker {
                     previousSecret: secrets.previous, askFirst: environment, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
             conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
-            return AppStoreAnswer(
-                environment: environment, httpStatus: nil, body: [], response: nil,
-                failure: "The app's shared secret cannot be read here; the log says why.", calls: 0,
-                usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+            return .notAsked(in: environment, because: "The app's shared secret cannot be read here; the log says why.")
         }
     }
 }
@@ -100,22 +96,28 @@ extension Claim {
 extension AppStoreAnswer {
     /// No answer: Apple refuses the app's secret or key, so that it is not asked.
     static func heldBack(from environment: StoreEnvironment, because reason: String) -> AppStoreAnswer {
-        var answer = AppStoreAnswer(
-            environment: environment, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
-            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+        var answer = AppStoreAnswer.notAsked(in: environment, because: reason)
         answer.isHeldBack = true
         return answer
     }
+
+    /// No answer, because Apple was not asked.
+    fileprivate static func notAsked(in environment: StoreEnvironment, because reason: String) -> AppStoreAnswer {
+        AppStoreAnswer(
+            environment: environment, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
+            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+    }
+
+    /// Whether this is a whole answer about a genuine receipt of any app.
+    fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
 }
 
-/// What Apple says about a claimed receipt: the answer that counts, and what the other channel says where both are asked.
+/// What Apple says about a claimed receipt: the answer that counts, and the other channel's where both are asked.
 struct AppleAnswer: Sendable {
-    /// The answer that is settled.
     let answer: AppStoreAnswer
     /// The Server API's answer to compare with; nil where only one channel is asked, or it is the one that counts.
     var compared: AppStoreAnswer?
 
-    /// Whether Apple said nothing at all.
     var isSilence: Bool { answer.response == nil && answer.server?.contents == nil }
 }
 
@@ -140,28 +142,27 @@ struct Checked: Sendable {
     init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
         let answeredAt = answeredAt ?? claim.databaseNow
         if let verdict = asked.answer.server {
-            self.init(claim, asked.answer, verdict, answeredAt: answeredAt, limit: .database(answeredAt))
+            self.init(claim, asked.answer, verdict, answeredAt: answeredAt)
         } else {
-            self.init(ofReceipt: claim, asked, answeredAt: answeredAt, limit: .database(answeredAt))
+            self.init(ofReceipt: claim, asked, answeredAt: answeredAt)
         }
     }
 
-    /// Takes an answer of verifyReceipt.
-    private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant, limit: ClockLimit) {
+    private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant) {
         let answer = asked.answer
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
         (compared, serverEvidence) = (asked.compared, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
-            let clock = AnswerClock(requestedAt, clock: claim.claimedAt, limit: limit)
+            let clock = AnswerClock(requestedAt, clock: claim.claimedAt, limit: .database(answeredAt))
             if clock.ahead == nil {
                 (isRepeated, fingerprint, self.clock) = (true, last, clock)
                 return
             }
         }
         isRepeated = false
-        clock = AnswerClock(answer.response?.requestedAt, clock: claim.claimedAt, limit: limit)
+        clock = AnswerClock(answer.response?.requestedAt, clock: claim.claimedAt, limit: .database(answeredAt))
         // An answer that was not read in full is read again each time: it may have said more than was read. So is one
         // with a wrong clock, because that is recorded.
         let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
@@ -169,14 +170,12 @@ struct Checked: Sendable {
     }
 
     /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal.
-    private init(
-        _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
-    ) {
+    private init(_ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant) {
         (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
         let evidence = verdict.contents.flatMap {
             Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
         }
-        let clock = AnswerClock(evidence?.asOf, clock: claim.claimedAt, limit: limit)
+        let clock = AnswerClock(evidence?.asOf, clock: claim.claimedAt, limit: .database(answeredAt))
         self.clock = clock
         serverEvidence = evidence.map { evidence in
             var evidence = evidence
@@ -185,11 +184,10 @@ struct Checked: Sendable {
         }
         isRepeated = false
         let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
+        let whole = [0..<answer.body.count]
         fingerprint =
             isWhole
-            ? Fingerprint(
-                of: answer.body, lasting: [0..<answer.body.count], app: claim.app,
-                environment: answer.environment) : nil
+            ? Fingerprint(of: answer.body, lasting: whole, app: claim.app, environment: answer.environment) : nil
     }
 
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
@@ -210,7 +208,6 @@ struct Checked: Sendable {
         return http == 429 || http >= 500 || answer.response?.status == 21005
     }
 
-    /// The outcome of the answer.
     var finding: Finding {
         if let verdict = answer.server {
             if case .unbelievable(let ahead) = clock {
@@ -227,9 +224,7 @@ struct Checked: Sendable {
     /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
     func pending(chains: [String: Int32]) -> PendingAnswer {
         let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
-        return PendingAnswer(
-            claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint
-        ) {
+        return PendingAnswer(claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint) {
             PendingAnswer.Interpretation(
                 finding: finding,
                 latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
@@ -238,42 +233,29 @@ struct Checked: Sendable {
     }
 
     /// How far the Server API was read; nil for an answer of verifyReceipt.
-    private var serverRead: ServerRead? {
-        answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing }
-    }
+    private var serverRead: ServerRead? { answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing } }
 
-    /// The headers of the signed texts in the answer.
     var signedHeaders: Set<String> {
         Set((answer.server?.contents?.texts ?? []).compactMap { ShortText.header(of: $0.compact) })
     }
 }
 
-extension AppStoreAnswer {
-    /// Whether this is a whole answer about a genuine receipt of any app.
-    fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
-}
-
 extension Fingerprint {
     fileprivate init(of answer: AppStoreAnswer, _ outline: AnswerOutline, about claim: Claim) {
-        self.init(
-            of: answer.body, lasting: outline.lastingParts, app: claim.app,
-            environment: answer.environment)
+        self.init(of: answer.body, lasting: outline.lastingParts, app: claim.app, environment: answer.environment)
     }
 }
 
 /// The result of settling a batch.
 struct CheckedBatch: Sendable {
-    /// Receipts whose answer was committed.
-    var receipts = 0
+    let receipts: Int
     /// Answers that were read in full; the others repeated the previous answer.
-    var settled: [Settled] = []
+    let settled: [Settled]
     /// Receipts that Apple could not be asked about, with the reason, such as an app secret that cannot be opened here.
-    var unasked: [ReceiptID: String] = [:]
-
+    private(set) var unasked: [ReceiptID: String] = [:]
     /// The reasons why answers could not be written. The log has them too.
-    var failures: [SettledBatch.Failure] = []
+    let failures: [SettledBatch.Failure]
 
-    /// Creates the result of a settlement from all answers of its batch.
     init(_ batch: SettledBatch, of answers: [Checked]) {
         receipts = batch.confirmed.count + batch.settled.count
         settled = batch.settled
@@ -307,15 +289,8 @@ struct CheckedBatch: Sendable {
     }
 }
 
-extension Settled {
-    /// Whether it changed anything.
-    var hasEvents: Bool { !purchaseEvents.isEmpty || subscriptions.contains { !$0.events.isEmpty } }
-}
-
-/// The limit up to which Apple's clock is believed.
-///
-/// Both clocks run on real machines, and a call between them takes seconds. The limits are lengths of real time, also
-/// for a simulated App Store: its months are short, but it uses its machine's clock, so no speed-up divides the limits.
+/// The limit up to which Apple's clock is believed. It is real time also for a simulated App Store, whose months are
+/// short but whose clock is its machine's: no speed-up divides it.
 package enum ClockLimit: Sendable {
     /// An answer further ahead of the database's clock than this counts from the database's clock.
     static let aheadMax = Delay.minutes(5)
@@ -339,8 +314,7 @@ enum AnswerClock: Hashable {
     /// No instant, because Apple's clock was ahead of the database's by `ahead`.
     case unbelievable(ahead: Delay)
 
-    /// Determines the clock of an answer from its `request_date`; uses `clock` where the answer has none
-    /// of its own (legacy receipts).
+    /// Determines the clock of an answer from its `request_date`; uses `clock` where it has none (legacy receipts).
     init(_ requestedAt: Instant?, clock: Instant, limit: ClockLimit) {
         guard let requestedAt else {
             self = .believed(clock)

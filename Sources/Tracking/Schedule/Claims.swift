@@ -2,9 +2,7 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// The queue in which a receipt waits for its check; the cases are in order of urgency.
-///
-/// The raw values are the words of `ledger.lane`.
+/// The queue in which a receipt waits for its check, in order of urgency. The raw values are those of `ledger.lane`.
 package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Never verified.
     case new
@@ -19,7 +17,6 @@ package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Workers crashed while checking it: it is checked alone, so that no other receipt suffers.
     case quarantine
 
-    /// The lane's name.
     package var description: String { rawValue }
 }
 
@@ -27,21 +24,17 @@ package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
 package struct Claim: Sendable {
     package let receiptID: ReceiptID
     package let app: App
-    /// The bytes to send to Apple.
     package let receipt: [UInt8]
     /// Whether these bytes are the newest receipt that Apple returned, not the uploaded one.
     package let asksLatest: Bool
     /// The environment in which this receipt was verified before, if any.
     package let environment: StoreEnvironment?
-    /// What the device sent.
     package let form: SubmittedForm
-    /// Whether verifyReceipt vouched for it.
     package let isVouched: Bool
     /// A transaction id by which the Server API can be asked, if one is stored.
     package let transactionID: TransactionID?
     /// Where the Server API's history is read on; nil: from its start.
     package let historyRevision: String?
-    /// The urgency of the receipt.
     package let lane: Lane
     /// The number of claims since the last answer that counts, including this one.
     package let attempts: Int
@@ -49,11 +42,9 @@ package struct Claim: Sendable {
     package let claimedAt: Instant
     /// The time of the claim, by this process's monotonic clock.
     package let heldSince: ContinuousClock.Instant
-    /// The time at which the check was planned.
     package let scheduledFor: Instant
     /// Its due time in its lane when it was claimed.
     package let dueAt: Instant
-    /// The worker that has the lease.
     package internal(set) var worker: WorkerID
     /// The token that distinguishes this lease from earlier and later ones.
     package let leaseToken: Int64
@@ -68,6 +59,9 @@ package struct Claim: Sendable {
     package var databaseNow: Instant {
         claimedAt + Delay(milliseconds: Int64((ContinuousClock.now - heldSince) / .milliseconds(1)))
     }
+
+    /// The seed of the receipt's own jitter.
+    var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
 
     /// The same claim, whose answer is read in full even where it equals the last one.
     package var inFull: Claim {
@@ -96,16 +90,12 @@ package struct WorkerID: Hashable, Sendable {
 package struct Quota: Sendable, Hashable {
     package let app: App
     package let lane: Lane
-    /// The maximum number of receipts.
     package let receipts: Int
     /// The earliest due time to claim; nil for no limit.
     package let dueFrom: Instant?
 
     package init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
-        self.app = app
-        self.lane = lane
-        self.receipts = receipts
-        self.dueFrom = dueFrom
+        (self.app, self.lane, self.receipts, self.dueFrom) = (app, lane, receipts, dueFrom)
     }
 }
 
@@ -127,7 +117,6 @@ package struct DueMark: Sendable, Hashable {
 
 /// The result of a search of the schedule.
 package struct DueScan: Sendable {
-    /// The due receipts, counted by app and lane.
     package let due: [DueReceipts]
     /// The time the database spent on the search, in seconds, by its own clock.
     package let busySeconds: Double
@@ -138,10 +127,8 @@ extension LedgerClaims {
     static let workerDays: Int32 = 30
     static let workersForgottenMax: Int32 = 1_000
 
-    /// Registers a worker process with its lease and speed-up.
-    ///
-    /// A worker with `singly` checks single receipts on request; it does not count as a worker. Throws `mismatch` when
-    /// the worker was not registered.
+    /// Registers a worker process with its lease and speed-up; throws `mismatch` where that fails. One with `singly`
+    /// checks single receipts on request and does not count as a worker.
     package func startWorker(
         host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil
     ) async throws -> WorkerID {
@@ -155,10 +142,8 @@ extension LedgerClaims {
         return WorkerID(number: try row.int4("worker_id"))
     }
 
-    /// Records a worker's heartbeat, or that it stopped.
-    ///
-    /// Throws `mismatch` for a running worker when the schema has since changed so that only later programs work with
-    /// it.
+    /// Records a worker's heartbeat, or that it stopped. Throws `mismatch` for a running worker when the schema has
+    /// since changed so that only later programs work with it.
     package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
         let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
@@ -175,17 +160,13 @@ extension LedgerClaims {
         return Int(try rows.first?.int8("freed") ?? 0)
     }
 
-    /// Forgets workers without a recent heartbeat, a bounded number at a time; returns how many.
-    @discardableResult
-    package func forgetWorkers() async throws -> Int {
-        let rows = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
-        return Int(try rows.first?.int8("removed") ?? 0)
+    /// Forgets workers without a recent heartbeat, a bounded number at a time.
+    package func forgetWorkers() async throws {
+        _ = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
     }
 
-    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps
-    /// and environments are left out.
-    ///
-    /// `marks` give the due time from which to look.
+    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps and environments are
+    /// left out. `marks` give the due time from which to look.
     package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
         try await scan(limit: limit, by: dueBy, from: marks).due
     }
@@ -200,16 +181,12 @@ extension LedgerClaims {
             ])
         let due = try rows.compactMap { row -> DueReceipts? in
             guard let app = try row.int4IfPresent("app_id") else { return nil }
-            return DueReceipts(
-                appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
+            return DueReceipts(appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
         }
         return DueScan(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
     }
 
-    /// Returns the number of receipts that were due by `instant` and are still to be checked, and one sentence for each
-    /// app.
-    ///
-    /// `leaseSeconds` is the workers' lease.
+    /// Returns how many receipts that were due by `instant` are still to be checked, and one sentence for each app.
     package func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
         let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
         let sentences = try rows.map { row in
@@ -238,9 +215,8 @@ extension LedgerClaims {
             Queries.returnBudget, [.int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) })])
     }
 
-    /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends.
-    ///
-    /// With `dueBy`, only receipts due by then are claimed. `now` replaces the database's clock in tests only.
+    /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends. With
+    /// `dueBy`, only receipts due by then are claimed. `now` replaces the database's clock in tests only.
     package func claim(
         for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
     ) async throws -> [Claim] {
@@ -264,34 +240,27 @@ extension LedgerClaims {
         }
     }
 
-    /// Leases one receipt immediately, due or not, whose app may be known already.
-    ///
-    /// Throws `busy` while another process checks it, `notFound` when the receipt or its app does not exist.
+    /// Leases one receipt immediately, due or not, whose app may be known already. Throws `busy` while another process
+    /// checks it, `notFound` when the receipt or its app does not exist.
     package func claim(
         _ receipt: ReceiptID, of known: App? = nil, for worker: WorkerID, leaseSeconds: Double
     ) async throws -> Claim {
         let rows = try await write(
             Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
         guard let row = rows.first else {
-            guard
-                try await query(Queries.findReceipts, [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]).isEmpty
-            else {
-                throw LedgerError(
-                    .busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
-            }
-            throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
+            let key: [Parameter] = [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]
+            throw try await query(Queries.findReceipts, key).isEmpty
+                ? LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
+                : LedgerError(.busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
         }
         let appID = try row.int4("app_id")
-        if let known, known.id == appID { return try Claim(row: row, app: known, worker: worker) }
-        guard let app = try await ledger.apps.all().first(where: { $0.id == appID }) else {
-            throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
-        }
+        let app = try await known?.id == appID ? known : ledger.apps.all().first { $0.id == appID }
+        guard let app else { throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.") }
         return try Claim(row: row, app: app, worker: worker)
     }
 
-    /// Returns claimed receipts without a check; the attempt does not count. All are claims of one worker.
-    ///
-    /// Attempts of workers that died count, so that another receipt may have to take over.
+    /// Returns claimed receipts of one worker without a check; the attempt does not count. Attempts of workers that
+    /// died do, so that another receipt may have to take over.
     package func release(_ claims: [Claim]) async throws {
         guard let worker = claims.first?.worker else { return }
         try await ledger.changingPollers { transaction in
@@ -311,16 +280,13 @@ extension Claim {
     init(row: Row, app: App, worker: WorkerID) throws {
         self.init(
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
-            asksLatest: try row.bool("asks_latest"),
-            environment: try row.wordIfPresent("environment"), form: try row.word("form"),
-            isVouched: try row.bool("vouched"),
+            asksLatest: try row.bool("asks_latest"), environment: try row.wordIfPresent("environment"),
+            form: try row.word("form"), isVouched: try row.bool("vouched"),
             transactionID: try row.textIfPresent("transaction_id").map { TransactionID($0) },
             historyRevision: try row.textIfPresent("history_revision"),
-            lane: try row.word("lane"),
-            attempts: Int(try row.int2("attempts")),
+            lane: try row.word("lane"), attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
-            dueAt: try row.instant("due_at"),
-            worker: worker, leaseToken: try row.int8("lease_token"),
+            dueAt: try row.instant("due_at"), worker: worker, leaseToken: try row.int8("lease_token"),
             fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)),
             meaning: try row.byteaIfPresent("meaning").map(Fingerprint.init(stored:)),
             polled: try row.textIfPresent("polled").flatMap(PolledContents.init(text:)))

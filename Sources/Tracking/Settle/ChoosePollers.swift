@@ -6,10 +6,8 @@ extension SettlementRun {
     /// How many calls about a receipt may bring no usable answer before another receipt takes over what it polls.
     static let fruitlessAttemptsMax = 5
 
-    /// Decides which receipt is asked about each subscription and purchase from now on, and when.
-    ///
-    /// Everything that a transaction changes keeps a poller where one exists: `writePolling` moves the schedules of the
-    /// chosen receipts.
+    /// Decides which receipt is asked about each subscription and purchase from now on, and when. `writePolling` moves
+    /// the schedules of the chosen receipts.
     mutating func planPolling() throws(PollersChanged) {
         try choosePollers()
         planNextChecks()
@@ -21,25 +19,20 @@ extension SettlementRun {
         for (key, draft) in subscriptions {
             let successor = pollers.found.subscriptions[draft.rowID]?.successor
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            subscriptions[key]?.polling.choose(successor, by: fitness)
-            try subscriptions[key]?.polling.requireAble(by: fitness)
-            subscriptions[key]?.polling.releaseLost(by: fitness)
+            try subscriptions[key]?.polling.handOver(to: successor, by: fitness)
         }
         for (key, draft) in purchases {
             // A purchase that a receipt omits was used up. Another receipt that omits it too cannot take over.
             let successor = pollers.found.purchases[draft.rowID]?.successor.flatMap { $0.omits ? nil : $0 }
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            purchases[key]?.polling.choose(successor, by: fitness)
-            try purchases[key]?.polling.requireAble(by: fitness)
-            purchases[key]?.polling.releaseLost(by: fitness)
+            try purchases[key]?.polling.handOver(to: successor, by: fitness)
             if draft.polling.isOmitted, purchases[key]?.polling.poller == draft.polling.storedPoller {
                 purchases[key]?.polling.release()
             }
         }
     }
 
-    /// Returns which receipts can be asked; a wrong secret and a refusal during an incident say nothing about the
-    /// receipt.
+    /// Returns which receipts can be asked; a wrong secret and a refusal during an incident say nothing of a receipt.
     private func fitness(of pollers: LockedPollers) -> ReceiptFitness {
         var fitness = ReceiptFitness(pollers, unable: unable)
         for settlement in batch {
@@ -84,19 +77,16 @@ extension SettlementRun {
     }
 
     /// Returns the app's tolerances; nil where the apps were not loaded.
-    func policy(of appID: Int32, _ environment: StoreEnvironment) -> Policy? {
-        apps[appID]?.policy(for: environment)
-    }
+    func policy(of appID: Int32, _ environment: StoreEnvironment) -> Policy? { apps[appID]?.policy(for: environment) }
 }
 
 extension PollingDraft {
-    /// Throws when a successor that was found before the locks cannot poll any more; the next attempt finds another.
-    fileprivate func requireAble(by fitness: ReceiptFitness) throws(PollersChanged) {
+    /// Chooses the poller, and releases one that will never answer again. Throws when a successor that was found before
+    /// the locks cannot poll any more; the next attempt finds another.
+    fileprivate mutating func handOver(to successor: Successor?, by fitness: ReceiptFitness) throws(PollersChanged) {
+        choose(successor, by: fitness)
         if isHandedOver, let poller, !fitness.canPoll(poller) { throw PollersChanged() }
-    }
-
-    /// Releases a poller that will never answer again. What another transaction polls is not considered here.
-    fileprivate mutating func releaseLost(by fitness: ReceiptFitness) {
+        // What another transaction polls is not considered here.
         if isConcerned, let poller, fitness.isLost(poller) { release() }
     }
 
@@ -125,18 +115,15 @@ struct ReceiptFitness: Sendable {
         if let createdAt { madeAt[receipt] = max(createdAt, self.madeAt(receipt)) }
     }
 
-    /// Learns that Apple vouches for what its customer sent.
     mutating func learnVouched(_ receipt: ReceiptID) { senders[receipt] = .vouched }
 
-    /// Returns who sent a receipt.
     func sender(_ receipt: ReceiptID) -> ReceiptSender { senders[receipt] ?? .none }
 
-    /// Whether a receipt is asked rather than another one that holds the same: the one of the better sender, else the newer one.
+    /// Whether a receipt is asked rather than another one that holds the same: the better sender's, else the newer one.
     func prefers(_ receipt: ReceiptID, to other: ReceiptID) -> Bool {
         (sender(receipt), madeAt(receipt)) > (sender(other), madeAt(other))
     }
 
-    /// Whether Apple may be asked about a receipt's contents.
     func canPoll(_ receipt: ReceiptID) -> Bool { able.contains(receipt) }
 
     /// Whether a receipt that cannot be asked about will never recover by itself.
@@ -148,7 +135,6 @@ struct ReceiptFitness: Sendable {
 
 /// The receipt that is asked about a subscription or purchase, during a settlement.
 struct PollingDraft: Sendable {
-    /// A receipt that would take over.
     struct Successor: Hashable, Sendable {
         let receipt: ReceiptID
         /// Whether its last answer left out what it would be asked about.
@@ -171,7 +157,6 @@ struct PollingDraft: Sendable {
     private static let absencesMin = 3
     private static let absentFor = Delay.hours(72)
 
-    /// The receipt that was asked about until now.
     let storedPoller: ReceiptID?
     private let storedNextCheckAt: Instant?
     /// The receipt that is asked about from now on; nil when no receipt can vouch.
@@ -203,7 +188,6 @@ struct PollingDraft: Sendable {
     /// Whether an answer is wanted at once.
     var isUrgent: Bool { isHandedOver || wantedBy != nil }
 
-    /// Whether its row has to change.
     var isChanged: Bool { poller != storedPoller || nextCheckAt != storedNextCheckAt }
 
     /// Whether to check the schedule although nothing was folded.
@@ -212,13 +196,12 @@ struct PollingDraft: Sendable {
     /// Notes that a verified answer about a receipt contains it.
     mutating func offer(_ receipt: ReceiptID) { offers.append(receipt) }
 
-    /// Notes that the verified answer about its poller leaves it out.
     mutating func omit() { isOmitted = true }
 
     /// Notes that an answer shows that nothing changed, without naming it: its next check is planned anew.
     mutating func confirm() { isConfirmed = true }
 
-    /// Returns whether one more answer that holds purchases and leaves it out shows at `now` that Apple no longer lists it.
+    /// Whether one more answer that holds purchases and leaves it out shows at `now` that Apple no longer lists it.
     func isAbsent(at now: Instant, speedup: Int) -> Bool {
         guard let omission, omission.isEverywhere, let since = omission.since else { return false }
         return omission.absences + 1 >= Self.absencesMin && now - since >= Self.absentFor.divided(by: speedup)
@@ -227,10 +210,10 @@ struct PollingDraft: Sendable {
     /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
-    /// Chooses the newest receipt that can vouch, of those with the best sender. The present poller goes on until a newer one
-    /// comes, unless the answer about it, now or the last time, leaves the subscription out.
+    /// Chooses the newest receipt that can vouch, of those with the best sender. The present poller goes on until a
+    /// newer one comes, unless the answer about it, now or the last time, leaves the subscription out.
     ///
-    /// A receipt that no customer sent polls only what no customer's receipt holds. A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
+    /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
     mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
@@ -264,12 +247,9 @@ struct PollingDraft: Sendable {
 }
 
 extension SettlementRun {
-    /// Writes which receipts are asked about what, and moves the schedules that this transaction has not set already.
-    ///
-    /// A receipt that takes over is due at once. `refused` are the receipts that Apple refused for the last time.
-    func writePolling(
-        scheduled: Set<ReceiptID> = [], refused: [ReceiptID] = [], in transaction: Transaction
-    ) throws {
+    /// Writes which receipts are asked about what, and moves the schedules that are not in `scheduled`. A receipt that
+    /// takes over is due at once. `refused` are the receipts that Apple refused for the last time.
+    func writePolling(scheduled: Set<ReceiptID> = [], refused: [ReceiptID] = [], in transaction: Transaction) throws {
         try writeUnchecked(in: transaction)
         try forgetFingerprints(scheduled: scheduled, in: transaction)
         try markOmissions(in: transaction)
@@ -290,27 +270,23 @@ extension SettlementRun {
 
     /// Takes the receipts that no customer sent out of the schedule once other receipts poll all that they polled.
     private func retireOwnerless(in transaction: Transaction) throws {
-        let polled = subscriptions.values.map(\.polling) + purchases.values.map(\.polling)
-        let replaced = Set(polled.filter { $0.poller != $0.storedPoller }.compactMap(\.storedPoller))
+        let replaced = Set(pollings.filter { $0.poller != $0.storedPoller }.compactMap(\.storedPoller))
             .filter { receipts[$0]?.sender == ReceiptSender.none }
         guard !replaced.isEmpty else { return }
         try transaction.query(Queries.retireOwnerless, [.int8s(replaced.map(\.number).sorted())])
     }
 
-    /// Ends the questions of notifications about what no receipt polls any more.
     private func endQuestions(refused: [ReceiptID], in transaction: Transaction) throws {
         func isLeft(_ polling: PollingDraft) -> Bool { polling.storedPoller != nil && polling.poller == nil }
         let kept = subscriptions.values.filter { isLeft($0.polling) }.map(\.rowID)
         let bought = purchases.values.filter { isLeft($0.polling) }.map(\.rowID)
         guard !kept.isEmpty || !bought.isEmpty || !refused.isEmpty else { return }
-        try transaction.query(
-            Queries.endQuestions, [.int8s(kept), .int8s(bought), .int8s(refused.map(\.number))])
+        try transaction.query(Queries.endQuestions, [.int8s(kept), .int8s(bought), .int8s(refused.map(\.number))])
     }
 
     /// Has the receipts that took over go on with the follow-ups of those before.
     private func moveFollowUps(in transaction: Transaction) throws {
-        let polled = subscriptions.values.map(\.polling) + purchases.values.map(\.polling)
-        let moved = polled.compactMap { polling -> (receipt: Int64, left: Int16)? in
+        let moved = pollings.compactMap { polling -> (receipt: Int64, left: Int16)? in
             guard let old = polling.storedPoller, let new = polling.poller, new != old,
                 let left = pollers?.schedules[old]?.followUps, left > 0
             else { return nil }
@@ -320,6 +296,8 @@ extension SettlementRun {
         try transaction.query(
             Queries.moveFollowUps, [.int8s(moved.map(\.receipt)), .int4s(moved.map { Int32($0.left) })])
     }
+
+    private var pollings: [PollingDraft] { subscriptions.values.map(\.polling) + purchases.values.map(\.polling) }
 
     /// Forgets the last answers about the receipts that poll, or polled, what this transaction changed. Their equals
     /// would no longer be the last word. Those that it scheduled have new fingerprints.
@@ -380,7 +358,7 @@ extension SettlementRun {
             ])
     }
 
-    /// Stores what answers left out that would have named it, so that no receipt takes over what its answers do not contain.
+    /// Stores what answers left out, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
         let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
         let answered = settled.map(\.claim.receiptID)

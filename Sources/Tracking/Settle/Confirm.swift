@@ -7,9 +7,9 @@ package import Subscriptions
 extension LedgerSettlements {
     /// Settles answers that equal the last ones, at a fraction of the cost: each moves the schedule row of its receipt.
     ///
-    /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a
-    /// customer uploaded the receipt, another receipt has since reported what it polls, or the lease is lost. A
-    /// serialization failure returns none.
+    /// Returns the receipts settled by this, none after a serialization failure. Others need a full settlement: time
+    /// alone changed something, a customer uploaded the receipt, another receipt has since reported what it polls, or
+    /// the lease is lost.
     func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
         // By number, as other writers lock schedule rows: two batches then seldom wait for each other.
         let rows = answers.compactMap(Confirmation.init(of:))
@@ -28,7 +28,6 @@ extension LedgerSettlements {
         }
     }
 
-    /// Notes where the Server API's history is read on.
     private static func moveHistories(of answers: [EqualAnswer], in transaction: Transaction) throws {
         let moved = answers.filter { $0.revision != nil }
         guard !moved.isEmpty else { return }
@@ -38,7 +37,7 @@ extension LedgerSettlements {
 }
 
 /// An equal answer with the plan that follows from it, as a row of `confirm`.
-struct Confirmation: Sendable {
+struct Confirmation: ColumnarRow, Sendable {
     let answer: EqualAnswer
     /// The database's clock by which the next check is planned, and which the answer gets.
     let plannedAt: Instant
@@ -55,9 +54,7 @@ struct Confirmation: Sendable {
         else { return nil }
         (self.answer, plannedAt, dueAt, lane) = (answer, now, next.at, next.lane)
     }
-}
 
-extension Confirmation: ColumnarRow {
     static let columns: [Column<Confirmation>] = [
         .int8("receipt_id", \.answer.claim.receiptID.number),
         .int8("lease_token", \.answer.claim.leaseToken),
@@ -70,9 +67,8 @@ extension Confirmation: ColumnarRow {
     ]
 }
 
-/// The identity of an answer: all that Apple said except its clocks, and the rules by which we read it.
-///
-/// An answer with the fingerprint of the last one changes only clocks, unless time itself changes something.
+/// The identity of an answer: all that Apple said except its clocks, and the rules by which we read it. An answer with
+/// the fingerprint of the last one changes only clocks, unless time itself changes something.
 package struct Fingerprint: Hashable, Sendable {
     let bytes: [UInt8]
 
@@ -85,7 +81,7 @@ package struct Fingerprint: Hashable, Sendable {
         bytes = Array(hash.finalize().prefix(16))
     }
 
-    /// Creates the fingerprint of what an answer means under the rules of an app, in whatever order and form it says it.
+    /// Creates the fingerprint of what an answer means under the rules of an app, in whatever order it says it.
     init(of evidence: Evidence, app: App) {
         var hash = Self.hash(ofRules: app.policy(for: evidence.environment))
         hash.update(data: Meaning(of: .verified(evidence)).digest)
@@ -93,9 +89,7 @@ package struct Fingerprint: Hashable, Sendable {
         bytes = Array(hash.finalize().prefix(16))
     }
 
-    init(stored bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    init(stored bytes: [UInt8]) { self.bytes = bytes }
 
     private static func hash(ofRules policy: Policy) -> SHA256 {
         let rules = [
@@ -111,7 +105,6 @@ package struct Fingerprint: Hashable, Sendable {
 /// An answer equal to the last one about its receipt, at a later clock.
 struct EqualAnswer: Sendable {
     let claim: Claim
-    /// The fingerprint of the last answer.
     let last: Fingerprint
     /// The fingerprint of this one, which is another one if it says the same in other bytes.
     let fingerprint: Fingerprint
@@ -120,9 +113,8 @@ struct EqualAnswer: Sendable {
     /// Where the next read of the Server API's history begins; nil: as before.
     let revision: String?
 
-    /// Creates an answer equal to the last one; nil when its bytes differ, or when it ends a row of fruitless calls.
-    ///
-    /// After such a row the receipt may take over what others poll, which only a full settlement decides.
+    /// Creates an answer equal to the last one; nil when its bytes differ, or when it ends a row of fruitless calls:
+    /// then the receipt may take over what others poll, which only a full settlement decides.
     init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint, claim.attempts <= SettlementRun.fruitlessAttemptsMax else { return nil }
         self.claim = claim
@@ -146,13 +138,12 @@ struct EqualAnswer: Sendable {
 /// What a receipt polls, as far as the schedule depends on it. It stays the same while answers repeat.
 struct PolledContents: Sendable, Hashable {
     let subscriptions: [ScheduleInput]
-    /// When its one-time purchases were made.
     let purchasedAt: [Instant]
 
     /// When time alone next changes something of it; nil for never.
     var lastsUntil: Instant? { subscriptions.compactMap(\.until).min() }
 
-    /// Returns the next check of the receipt, and its lane; nil when something is over, which a full settlement decides.
+    /// Returns the next check and its lane; nil when something is over, which a full settlement decides.
     func nextCheck(
         in environment: StoreEnvironment, now: Instant, seed: UInt64, policy: Policy
     ) -> (at: Instant, lane: Lane)? {
@@ -168,9 +159,7 @@ struct PolledContents: Sendable, Hashable {
         if case .at(let instant) = purchases { planned.append(instant) }
         return planned.min().map { ($0, Lane(of: subscriptions, next: $0)) }
     }
-}
 
-extension PolledContents {
     /// Creates the contents at Apple's clock `asOf` from what a settlement folded.
     init(subscriptions states: [SubscriptionState], purchases: [PurchaseState], asOf: Instant, policy: Policy) {
         subscriptions = states.compactMap { ScheduleInput(of: $0, at: asOf, policy: policy) }
@@ -232,9 +221,7 @@ extension Instant {
     }
 }
 
-/// A fingerprint of an answer's meaning, without the clocks that differ from one answer to the next.
-///
-/// Two answers with the same meaning are one observation.
+/// A fingerprint of an answer's meaning, without its clocks. Answers with the same meaning are one observation.
 struct Meaning: Hashable, Sendable {
     /// 32 bytes.
     let digest: [UInt8]
@@ -273,8 +260,7 @@ struct Meaning: Hashable, Sendable {
         var rest: [String?] = [
             String(row.quantity), row.cancellationReason, String(row.isUpgraded),
             row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
-            row.offerCodeRefName, row.price.map(\.words),
-            row.revocationPercentage.map(String.init),
+            row.offerCodeRefName, row.price.map(\.words), row.revocationPercentage.map(String.init),
         ]
         if let sale = row.sale { rest.append(text(sale)) }
         return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
@@ -310,7 +296,5 @@ struct Meaning: Hashable, Sendable {
             .map { $0 ?? "\u{0}" }.joined(separator: " ")
     }
 
-    private static func text(_ instant: Instant?) -> String? {
-        instant.map { String($0.milliseconds) }
-    }
+    private static func text(_ instant: Instant?) -> String? { instant.map { String($0.milliseconds) } }
 }

@@ -10,7 +10,6 @@ struct DraftEvent: Sendable {
     let asOf: Instant
     let event: Event
 
-    /// The events of one version, in order.
     static func events(_ events: [Event], of version: Int64, asOf: Instant) -> [DraftEvent] {
         events.enumerated().map { ordinal, event in
             DraftEvent(version: version, ordinal: Int16(clamping: ordinal), asOf: asOf, event: event)
@@ -38,7 +37,6 @@ struct SubscriptionDraft: Sendable {
     /// The instant of the last verified answer, in microseconds.
     var checkedMicroseconds: Int64?
 
-    /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
     /// Whether this settlement gave it the owner of a period that moved here.
     private var hasInheritedOwner = false
@@ -53,10 +51,8 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Ends the outage allowance of `span`: folds in that no answer came until the span began.
-    ///
-    /// The clock moves only to that moment. So a later answer that shows a renewal after all can also report the end of
-    /// that renewal.
+    /// Ends the outage allowance of `span`: folds in that no answer came until the span began. The clock moves only to
+    /// that moment, so that a later answer that shows a renewal after all can also report its end.
     mutating func endAllowance(of span: StoredSpan, policy: Policy) {
         guard let state else { return }
         fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway))
@@ -76,10 +72,9 @@ struct SubscriptionDraft: Sendable {
 
     /// Gets the owner of the subscription from which a period came here, if it has none.
     mutating func gain(_ move: LineItemMove, of owner: Owner?) {
-        guard let state, let owner, ownership.current == nil,
-            let change = ownership.give(
-                to: owner.customer, named: owner.name, because: owner.isPointer ? .pointer : .upload)
-        else { return }
+        guard let state, let owner, ownership.current == nil else { return }
+        let reason: OwnershipCause = owner.isPointer ? .pointer : .upload
+        guard let change = ownership.give(to: owner.customer, named: owner.name, because: reason) else { return }
         note(change, of: state.timeline.span(at: state.asOf)?.productID ?? move.row.productID)
         hasInheritedOwner = true
     }
@@ -97,14 +92,10 @@ struct SubscriptionDraft: Sendable {
         guard let state, state.timeline.span(at: state.asOf)?.entitled == true,
             stored?.timeline.span(at: state.asOf)?.entitled != true
         else { return false }
-        return events.allSatisfy {
-            $0.event.kind == .ownershipAssigned || $0.event.kind == .ownershipTransferred
-        }
+        return events.allSatisfy { [.ownershipAssigned, .ownershipTransferred].contains($0.event.kind) }
     }
 
-    private mutating func fold(
-        _ evidence: SubscriptionEvidence, elsewhere: LineItemsElsewhere? = nil, policy: Policy
-    ) {
+    private mutating func fold(_ evidence: SubscriptionEvidence, elsewhere: LineItemsElsewhere? = nil, policy: Policy) {
         let result = reconcile(state, with: evidence, elsewhere: elsewhere, policy: policy)
         state = result.state
         self.policy = policy
@@ -118,8 +109,7 @@ struct SubscriptionDraft: Sendable {
     mutating func addDetails(_ facts: SubscriptionFacts, policy: Policy) {
         guard let state else { return }
         if !facts.sameMeaning(as: state.facts) { version += 1 }
-        self.state = SubscriptionState(
-            facts: facts, policy: policy, version: version, retractions: state.retractions)
+        self.state = SubscriptionState(facts: facts, policy: policy, version: version, retractions: state.retractions)
     }
 
     /// Replaces the stored state with another one, as a version without events.
@@ -143,8 +133,8 @@ struct SubscriptionDraft: Sendable {
         for change in changes { note(change, of: span?.productID ?? "") }
     }
 
-    /// Adds a change of owner: a version of its own, with its event. Who takes it from the owner whom it just inherited is its
-    /// first owner.
+    /// Adds a change of owner: a version of its own, with its event. Who takes it from the owner whom it just inherited
+    /// is its first owner.
     mutating func note(_ change: OwnershipChange, of product: ProductID) {
         guard let state else { return }
         var change = change
@@ -171,10 +161,8 @@ struct PurchaseDraft: Sendable {
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
     var polling: PollingDraft
-    /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
 
-    /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID, policy: Policy) {
         polling.offer(receipt)
         apply(evidence, policy: policy)
@@ -189,7 +177,6 @@ struct PurchaseDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
-    /// Takes facts with more details: a version without events, where they say more.
     mutating func addDetails(_ facts: PurchaseFacts) {
         guard let state else { return }
         if !facts.sameMeaning(as: state.facts) { version += 1 }
@@ -197,7 +184,6 @@ struct PurchaseDraft: Sendable {
         wasChecked = true
     }
 
-    /// Notes that an answer shows that nothing changed, without naming it.
     mutating func confirm(asOf instant: Instant, policy: Policy) {
         polling.confirm()
         apply(PurchaseEvidence(key: key.purchase, asOf: instant, transactions: []), policy: policy)
@@ -209,8 +195,7 @@ struct PurchaseDraft: Sendable {
     /// Replaces the stored state with another one, as a version without events.
     mutating func correct(to rebuilt: PurchaseState) {
         version += 1
-        state = PurchaseState(
-            facts: rebuilt.facts, version: version, refundRetractedAt: rebuilt.refundRetractedAt)
+        state = PurchaseState(facts: rebuilt.facts, version: version, refundRetractedAt: rebuilt.refundRetractedAt)
         wasChecked = true
     }
 
@@ -240,28 +225,24 @@ extension Instant {
     static let distantPast = Instant(milliseconds: .min)
 }
 
-/// The batch's subscriptions as they are stored.
 struct LoadedSubscriptions {
     let drafts: [SubscriptionRowKey: SubscriptionDraft]
 
-    /// Decodes the rows, with the speed of their apps. A caller that only reads locks nothing, gets no owners, and does not
-    /// learn what pollers left out.
+    /// Decodes the rows, with the speed of their apps. A caller that only reads gets neither owners nor omissions.
     init(
         _ rows: [Row], of apps: [Int32: App], recordedMicroseconds: Int64, lockingOwners: Bool = true,
         in transaction: Transaction
     ) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("subscription_id") })
-        let none = rows.isEmpty
-        let periods = try grouped(
-            none ? [] : transaction.query(Queries.readPeriods, [ids]), PeriodRecord.init(row:), by: "subscription_id")
-        let spans = try grouped(
-            none ? [] : transaction.query(Queries.readSpans, [ids]), StoredSpan.init(row:), by: "subscription_id")
-        let owners = try grouped(
-            none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
-            by: "subscription_id")
-        let omissions = try grouped(
-            none || !lockingOwners ? [] : transaction.query(Queries.readOmissions, [ids]),
-            PollingDraft.Omission.init(row:), by: "subscription_id")
+        func read<Value>(
+            _ file: SQLFile, _ parameters: [Parameter], _ decode: (Row) throws -> Value
+        ) throws -> [Int64: [Value]] {
+            try rows.isEmpty ? [:] : grouped(transaction.query(file, parameters), decode, by: "subscription_id")
+        }
+        let periods = try read(Queries.readPeriods, [ids], PeriodRecord.init(row:))
+        let spans = try read(Queries.readSpans, [ids], StoredSpan.init(row:))
+        let owners = try !lockingOwners ? [:] : read(Queries.readOwners, [ids, .int8s([])], Owner.init(row:))
+        let omissions = try !lockingOwners ? [:] : read(Queries.readOmissions, [ids], PollingDraft.Omission.init(row:))
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
             var draft = try SubscriptionDraft(
@@ -279,9 +260,7 @@ extension SubscriptionDraft {
     ) throws {
         let before = try row.timestamptzIfPresent("recorded_at")
         rowID = try row.int8("subscription_id")
-        key = SubscriptionRowKey(
-            appID: try row.int4("app_id"), environment: try row.word("environment"),
-            id: OriginalTransactionID(try row.text("original_transaction_id")))
+        key = try SubscriptionRowKey(subject: row)
         storedSpans = spans
         self.recordedMicroseconds = max(recordedMicroseconds, before.map { $0 + 1 } ?? .min)
         version = try row.int8("version")
@@ -327,21 +306,17 @@ extension Owner {
     }
 }
 
-/// Decodes rows into lists by an id.
 func grouped<Value>(_ rows: [Row], _ decode: (Row) throws -> Value, by column: String) throws -> [Int64: [Value]] {
     try rows.reduce(into: [:]) { lists, row in
         lists[try row.int8(column), default: []].append(try decode(row))
     }
 }
 
-/// The batch's one-time purchases as they are stored.
 struct LoadedPurchases {
     let drafts: [PurchaseRowKey: PurchaseDraft]
 
     /// Decodes the rows. A caller that only reads does not lock the owners and does not get them.
-    init(
-        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
-    ) throws {
+    init(_ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("purchase_id") })
         let owners = try grouped(
             rows.isEmpty || !lockingOwners ? [] : transaction.query(Queries.readOwners, [.int8s([]), ids]),

@@ -1,8 +1,8 @@
 import JSON
 import Subscriptions
 
-/// Facts as they are stored in `jsonb` columns. What is not known has no member; what is not of the stored form makes the
-/// reading fail.
+/// Facts as they are stored in `jsonb` columns. What is not known has no member; what is not of the stored form makes
+/// the reading fail.
 extension JSONValue {
     fileprivate func instantIfPresent(_ name: String) throws(NotJSON) -> Instant? {
         try integerIfPresent(name).map(Instant.init(milliseconds:))
@@ -10,26 +10,7 @@ extension JSONValue {
 
     fileprivate static func optional(_ instant: Instant?) -> JSONValue { .optional(instant?.milliseconds) }
     fileprivate static func optional(_ number: Int?) -> JSONValue { .optional(number.map(Int64.init)) }
-}
 
-extension FactOrigin {
-    /// The source of a fact.
-    var json: JSONValue { ["as_of_ms": .integer(asOf.milliseconds), "path": .string(path)] }
-
-    init(_ stored: JSONValue) throws(NotJSON) {
-        self.init(asOf: Instant(milliseconds: try stored.integer("as_of_ms")), path: try stored.text("path"))
-    }
-}
-
-extension [PeriodRecord.FactName: FactOrigin] {
-    /// The sources of facts that do not come from the newest row.
-    var json: JSONValue { .origins(map { ($0.rawValue, $1) }) }
-
-    /// Throws `mismatch` for a fact that a newer program wrote.
-    init(stored: JSONValue) throws { self = try stored.origins(of: "fact") }
-}
-
-extension JSONValue {
     fileprivate static func origins(_ origins: [(String, FactOrigin)]) -> JSONValue {
         origins.isEmpty ? .null : .object(Dictionary(uniqueKeysWithValues: origins.map { ($0, $1.json) }))
     }
@@ -44,6 +25,30 @@ extension JSONValue {
                 return (name, try FactOrigin(origin))
             })
     }
+
+    fileprivate static func word<Value>(_ fact: Fact<Value>?, _ word: (Value) -> String) -> JSONValue {
+        fact.map { ["word": .string(word($0.value)), "origin": $0.origin.json] } ?? .null
+    }
+
+    fileprivate static func share(_ fact: Fact<Int>?) -> JSONValue {
+        fact.map { ["percentage": .integer(Int64($0.value)), "origin": $0.origin.json] } ?? .null
+    }
+}
+
+extension FactOrigin {
+    var json: JSONValue { ["as_of_ms": .integer(asOf.milliseconds), "path": .string(path)] }
+
+    init(_ stored: JSONValue) throws(NotJSON) {
+        self.init(asOf: Instant(milliseconds: try stored.integer("as_of_ms")), path: try stored.text("path"))
+    }
+}
+
+extension [PeriodRecord.FactName: FactOrigin] {
+    /// The sources of facts that do not come from the newest row.
+    var json: JSONValue { .origins(map { ($0.rawValue, $1) }) }
+
+    /// Throws `mismatch` for a fact that a newer program wrote.
+    init(stored: JSONValue) throws { self = try stored.origins(of: "fact") }
 }
 
 extension Renewal {
@@ -95,8 +100,8 @@ extension TermWill {
 }
 
 extension PeriodRecord.Ending {
-    /// No clock means the clock of the subscription's renewal; a field that is not among the older ones came from the newest
-    /// row.
+    /// No clock means the clock of the subscription's renewal; a field that is not among the older ones came from the
+    /// newest row.
     var json: JSONValue {
         .known([
             "renewal": renewal.json, "as_of_ms": .optional(asOf), "path": .string(path),
@@ -114,8 +119,8 @@ extension PeriodRecord.Ending {
 }
 
 extension PurchaseState {
-    /// The facts of a one-time purchase, apart from its key, its clock and the ids of its transactions, and when its refund
-    /// was taken back.
+    /// The facts of a one-time purchase, apart from its key, its clock and the ids of its transactions, and when its
+    /// refund was taken back.
     var json: JSONValue {
         let (bought, revoked) = (facts.terms.value, facts.revocation.value)
         return .known([
@@ -142,9 +147,7 @@ extension PurchaseState {
         ])
     }
 
-    init(
-        _ stored: JSONValue, of key: PurchaseKey, asOf: Instant, transactionIDs: [String], version: Int64
-    ) throws {
+    init(_ stored: JSONValue, of key: PurchaseKey, asOf: Instant, transactionIDs: [String], version: Int64) throws {
         let facts = PurchaseFacts(
             key: key, asOf: asOf, transactionIDs: Set(transactionIDs.map { TransactionID($0) }),
             terms: try Fact(stored.member("terms")) { terms in
@@ -173,16 +176,6 @@ extension PurchaseState {
     }
 }
 
-extension JSONValue {
-    fileprivate static func word<Value>(_ fact: Fact<Value>?, _ word: (Value) -> String) -> JSONValue {
-        fact.map { ["word": .string(word($0.value)), "origin": $0.origin.json] } ?? .null
-    }
-
-    fileprivate static func share(_ fact: Fact<Int>?) -> JSONValue {
-        fact.map { ["percentage": .integer(Int64($0.value)), "origin": $0.origin.json] } ?? .null
-    }
-}
-
 extension Fact<Int> {
     fileprivate init?(share stored: JSONValue?) throws {
         guard let stored else { return nil }
@@ -197,7 +190,6 @@ extension Fact {
 }
 
 extension Retraction {
-    /// What an answer took back.
     var json: JSONValue {
         .known([
             "transaction_id": .string(transactionID.text), "what": .string(what.rawValue), "end_ms": .optional(end),

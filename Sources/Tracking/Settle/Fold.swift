@@ -30,7 +30,6 @@ extension SettlementRun {
         }
     }
 
-    /// Folds in one step of an answer.
     private mutating func take(
         _ step: FoldStep, of settlement: Settlement, in environment: StoreEnvironment, policy: Policy
     ) {
@@ -54,7 +53,7 @@ extension SettlementRun {
         }
     }
 
-    /// What is known of the subscriptions that an answer names, and of those that hold its line items or get them in this batch.
+    /// What is known of the subscriptions that an answer names, and of those that hold its line items or get them here.
     private func known(of settlement: Settlement, _ evidence: Evidence) -> [SubscriptionState] {
         let held =
             holders.isEmpty && rivals.isEmpty
@@ -85,8 +84,7 @@ extension SettlementRun {
             else { continue }
             subscriptions[key]?.polling.omit()
             if let span = allowanceEnded(of: draft, leftOutOf: answer) {
-                let policy = answer.claim.app.policy(for: key.environment)
-                subscriptions[key]?.endAllowance(of: span, policy: policy)
+                subscriptions[key]?.endAllowance(of: span, policy: answer.claim.app.policy(for: key.environment))
                 endedByAbsence.append(key)
             }
         }
@@ -96,9 +94,8 @@ extension SettlementRun {
         }
     }
 
-    /// Returns the span whose outage allowance ends because an answer that was given since leaves the subscription out. The
-    /// allowance is for silence: it ends where the answer shows a successor in the group, and else when enough answers
-    /// left it out.
+    /// Returns the span whose outage allowance ends because a later answer leaves the subscription out: the answer
+    /// shows a successor in the group, or enough answers left it out.
     private func allowanceEnded(of draft: SubscriptionDraft, leftOutOf answer: Settlement) -> StoredSpan? {
         guard !draft.wasChecked, let state = draft.state, let evidence = answer.evidence,
             !evidence.transactions.isEmpty,
@@ -110,37 +107,33 @@ extension SettlementRun {
         return isOver ? span : nil
     }
 
-    /// Has what answers that were not read in full leave out planned anew: the unread part may name it, and so the answer omits
-    /// nothing.
+    /// Has what answers that were not read in full leave out planned anew: the unread part may name it.
     private mutating func planUnread() {
-        let unread = Set(
-            batch.filter { $0.evidence?.isComplete == false && !isRepeated($0) }.map(\.claim.receiptID))
+        let unread = Set(batch.filter { $0.evidence?.isComplete == false && !isRepeated($0) }.map(\.claim.receiptID))
         guard !unread.isEmpty else { return }
         func isUnread(_ polling: PollingDraft) -> Bool { polling.poller.map(unread.contains) ?? false }
         for (key, draft) in subscriptions where isUnread(draft.polling) { subscriptions[key]?.polling.confirm() }
         for (key, draft) in purchases where isUnread(draft.polling) { purchases[key]?.polling.confirm() }
     }
 
-    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked,
-    /// and are as they were at the instant of the answer.
+    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were
+    /// checked, and are as they were at the instant of the answer.
     private mutating func noteUnchanged() {
         let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !isRepeated($0) }
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }
             if !answer.purchases.contains(where: { $0.key == key }) {
-                let policy = answer.claim.app.policy(for: key.environment)
-                purchases[key]?.confirm(asOf: answer.asOf, policy: policy)
+                purchases[key]?.confirm(asOf: answer.asOf, policy: answer.claim.app.policy(for: key.environment))
             }
         }
     }
 
     /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
-    /// customer uploaded gives its contents to the customers whom their account tokens name, else to those who sent other
-    /// receipts with the same contents.
+    /// customer uploaded gives its contents to the customers whom their account tokens name, else to those who sent
+    /// other receipts with the same contents.
     private mutating func resolveOwnership(of settlement: Settlement) {
-        let receipt = settlement.claim.receiptID
-        let ownershipClaims = claims(of: settlement)
+        let (receipt, ownershipClaims) = (settlement.claim.receiptID, claims(of: settlement))
         guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
         let policy = settlement.claim.app.ownershipPolicy
         let (keys, bought) = contents(of: settlement)
@@ -174,17 +167,15 @@ extension SettlementRun {
         }
         for key in keys {
             let token = subscriptions[key]?.state?.facts.appAccountToken
-            guard let claim = taker(from: subscriptions[key]?.ownership.current, by: token, appID: key.appID) else {
-                continue
+            if let claim = taker(from: subscriptions[key]?.ownership.current, by: token, appID: key.appID) {
+                subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .token)
             }
-            subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .token)
         }
         for key in bought {
             let token = purchases[key]?.state?.facts.appAccountToken?.value
-            guard let claim = taker(from: purchases[key]?.ownership.current, by: token, appID: key.appID) else {
-                continue
+            if let claim = taker(from: purchases[key]?.ownership.current, by: token, appID: key.appID) {
+                purchases[key]?.give(to: claim.customer, named: claim.name, because: .token)
             }
-            purchases[key]?.give(to: claim.customer, named: claim.name, because: .token)
         }
     }
 
@@ -207,10 +198,8 @@ extension SettlementRun {
 }
 
 extension LedgerSettlements {
-    /// Ends access where the outage allowance ran out: the only change without an answer from Apple.
-    ///
-    /// Settles that no news came until then, and stores this as an observation of outcome `none`. Returns how many
-    /// allowances ended.
+    /// Ends access where the outage allowance ran out: the only change without an answer from Apple. Stores an
+    /// observation of outcome `none` for each. Returns how many ended.
     @discardableResult
     package func endAllowances(limit: Int = 100) async throws -> Int {
         let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
@@ -236,7 +225,6 @@ extension LedgerSettlements {
 }
 
 extension SettlementRun {
-    /// Folds the end of the allowance into each subscription whose outage allowance ran out.
     fileprivate mutating func endAllowances() -> [SubscriptionDraft] {
         let now = recordedAt
         return subscriptions.keys.sorted().compactMap { key in
@@ -253,8 +241,7 @@ extension SettlementRun {
     func writeEndedAllowanceObservations(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         guard !drafts.isEmpty else { return }
         let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
-        let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
-            .map { try $0.int8("id") }
+        let ids = try reserveIDs(observations: polled.count, in: transaction)
         let rows = zip(ids, polled).map { id, entry in
             let draft = entry.draft
             return ObservationRow(
@@ -271,19 +258,18 @@ extension SubscriptionRowKey {
     var endedAllowanceSentence: String { "The outage allowance of \(id) ran out." }
 }
 
-/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner, and neither does
-/// a receipt that no customer sent, such as one with an order's proof. The customers who sent other receipts with the same
-/// contents own what it shows first.
+/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner, and
+/// neither does a receipt that no customer sent, such as one with an order's proof. The customers who sent other
+/// receipts with the same contents own what it shows first.
 extension SettlementRun {
-    /// The claims by which an answer's contents get owners: those of its receipt, and where that one proves no owner those of the
-    /// receipts that share contents with it. They can only get what has no owner, and who only points comes last.
+    /// The claims by which an answer's contents get owners: those of its receipt, and where that proves no owner those
+    /// of receipts that share contents. These can only get what has no owner, and who only points comes last.
     func claims(of settlement: Settlement) -> [OwnershipClaim] {
         let own = ownershipClaims[settlement.claim.receiptID] ?? []
         guard provesNoOwner(settlement) else { return own }
         let beside = batch.filter {
             $0.evidence != nil && $0.claim.form != .transactionID && sharesContents($0, settlement)
-        }
-        .flatMap { ownershipClaims[$0.claim.receiptID] ?? [] }
+        }.flatMap { ownershipClaims[$0.claim.receiptID] ?? [] }
         let shared = (sharedClaims[settlement.claim.receiptID] ?? []) + beside.map(\.settled)
         let believed = shared.filter { !$0.isPointer }
         if !believed.isEmpty { return own + believed }
@@ -294,7 +280,6 @@ extension SettlementRun {
         settlement.claim.form == .transactionID || ownershipClaims[settlement.claim.receiptID] == nil
     }
 
-    /// Reads who sent other receipts that share contents with those that prove no owner.
     func sharedClaims(in transaction: Transaction) throws -> [ReceiptID: [OwnershipClaim]] {
         var held: [(receipt: Int64, subscription: Int64)] = []
         var bought: [(receipt: Int64, purchase: Int64)] = []
@@ -313,9 +298,7 @@ extension SettlementRun {
             ])
         return try rows.reduce(into: [:]) { claims, row in
             claims[ReceiptID(try row.int8("receipt_id")), default: []].append(
-                OwnershipClaim(
-                    customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                    imported: try row.bool("imported"), isNew: false, isPointer: try row.bool("is_pointer")))
+                try OwnershipClaim(row: row, isNew: false, isPointer: row.bool("is_pointer")))
         }
     }
 
@@ -330,5 +313,11 @@ extension OwnershipClaim {
     /// The same claim, which can only get what has no owner.
     fileprivate var settled: OwnershipClaim {
         OwnershipClaim(customer: customer, name: name, imported: imported, isNew: false, isPointer: isPointer)
+    }
+
+    init(row: Row, isNew: Bool, isPointer: Bool) throws {
+        self.init(
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+            imported: try row.bool("imported"), isNew: isNew, isPointer: isPointer)
     }
 }

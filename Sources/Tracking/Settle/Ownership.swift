@@ -2,7 +2,6 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// The key of a customer.
 struct CustomerID: Hashable, Sendable {
     let number: Int64
 }
@@ -15,15 +14,16 @@ struct OwnershipClaim: Hashable, Sendable {
     let imported: Bool
     /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
     let isNew: Bool
-    /// Whether the customer only pointed at the contents: named a transaction, or sent a receipt for which Apple never
-    /// vouched.
+    /// Whether the customer only named a transaction, or sent a receipt for which Apple never vouched.
     var isPointer = false
+
+    /// The cause of the ownership that this claim gets.
+    var cause: OwnershipCause { isPointer ? .pointer : imported ? .imported : .upload }
 }
 
 /// The current owner of a subscription or purchase, and how often the owner changed lately.
 struct Owner: Hashable, Sendable {
     var customer: CustomerID
-    /// The operator's own id of the customer.
     var name: String
     /// The current ownership row; nil when this settlement made the customer the owner.
     var rowID: Int64?
@@ -110,9 +110,7 @@ func decideOwnership(
 }
 
 /// Decides a claim to what an account token names a customer for.
-private func decideOwnership(
-    of claim: OwnershipClaim, owner: Owner, named: OrderCustomers.Named
-) -> OwnershipAnswer {
+private func decideOwnership(of claim: OwnershipClaim, owner: Owner, named: OrderCustomers.Named) -> OwnershipAnswer {
     if named.claim.customer == claim.customer { return .transferred }
     guard named.claim.customer == owner.customer else {
         return .refused("Its app_account_token names another customer.")
@@ -120,19 +118,13 @@ private func decideOwnership(
     return .refused(named.isOrdered ? "Its owner ordered it." : "Its app_account_token names its owner.")
 }
 
-/// Returns the claim to assign where no token names a customer: of the owner of the rest of the receipt, else of the newest
-/// uploader.
+/// Returns the claim to assign where no token names a customer: of the rest's owner, else of the newest uploader.
 func firstOwner(among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?) -> OwnershipClaim? {
     guard let owner = receiptOwner else { return ownershipClaims.last }
     return ownershipClaims.last { $0.customer == owner.customer }
         ?? OwnershipClaim(
             customer: owner.customer, name: owner.name, imported: false, isNew: false,
             isPointer: ownershipClaims.allSatisfy(\.isPointer))
-}
-
-extension OwnershipClaim {
-    /// The cause of the ownership that this claim gets.
-    var cause: OwnershipCause { isPointer ? .pointer : imported ? .imported : .upload }
 }
 
 /// A change of owner: a version of its own.
@@ -142,15 +134,12 @@ struct OwnershipChange: Sendable {
     /// What the event adds. A transfer with one of these does not count among an app's transfers.
     let detail: [String: DetailValue]
 
-    /// Returns the events of the change.
     func events(of product: ProductID, at instant: Instant) -> [Event] {
         kind.map { [Event(kind: $0, productID: product, occurredAt: instant, detail: detail)] } ?? []
     }
 }
 
-/// The owner of a subscription or purchase during a settlement.
 struct OwnershipDraft: Sendable {
-    /// The stored owner.
     var owner: Owner?
     /// The new owner from this settlement.
     private(set) var newOwner: Owner?
@@ -162,18 +151,17 @@ struct OwnershipDraft: Sendable {
     /// The owner after this settlement.
     var current: Owner? { isReleased ? nil : newOwner ?? owner }
 
-    /// The owner after this settlement, unless the customer only pointed at it: who gets deliveries and pays orders by it.
+    /// The owner after this settlement, unless a mere pointer: who gets deliveries and pays orders by it.
     var buyer: Owner? { current.flatMap { $0.isPointer ? nil : $0 } }
 
-    /// The customer who lost it to another one, without a merge or a split; nil where none did. What is still to be given to
-    /// this customer is the new owner's.
+    /// The customer who lost it to another one, not by a merge or split; the new owner gets what is still to be given.
     var formerOwner: CustomerID? {
         guard let owner, let newOwner, !isReleased, owner.customer != newOwner.customer else { return nil }
         return newOwner.cause == .merge || newOwner.cause == .split ? nil : owner.customer
     }
 
-    /// Whether the new owner also takes what is still to be given for an order of the former one: the app's policy alone
-    /// does not give it.
+    /// Whether the new owner also takes what is still to be given for an order of the former one: the app's policy
+    /// alone does not give it.
     var takesOrdered: Bool {
         switch newOwner?.cause {
         case .token, .proof, .assignment: true
@@ -181,12 +169,10 @@ struct OwnershipDraft: Sendable {
         }
     }
 
-    /// Whether this settlement changes the owner.
     var isChanged: Bool { newOwner != nil || isReleased }
 
-    /// Gives it to a customer, whatever the policy; returns nil where nothing changes.
-    ///
-    /// What a customer pointed at stays a pointer through merges and splits.
+    /// Gives it to a customer, whatever the policy; returns nil where nothing changes. A pointer stays one through
+    /// merges and splits.
     mutating func give(
         to customer: CustomerID, named name: String, because reason: OwnershipCause
     ) -> OwnershipChange? {
@@ -210,16 +196,13 @@ struct OwnershipDraft: Sendable {
     }
 
     /// Ends its ownership; it then has no owner.
-    mutating func release() {
-        isReleased = current != nil
-    }
+    mutating func release() { isReleased = current != nil }
 
     /// Resolves the claims of a receipt's uploads, oldest first; returns the changes.
     ///
-    /// A subscription or purchase without an owner is assigned, whenever it appears in the receipt: to the customer whom
-    /// the account token names, else by the claims. Where the policy lets the first owner keep it, `receiptOwner` gets new
-    /// contents of the receipt. What a customer only pointed at counts as without an owner for the others. Only a new upload
-    /// can take from another owner.
+    /// What has no owner is assigned: to the customer whom the account token names, else by the claims. Where the
+    /// policy lets the first owner keep it, `receiptOwner` gets it. What a customer only pointed at counts as without
+    /// an owner for the others. Only a new upload can take from another owner.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
         named: OrderCustomers.Named?, policy: OwnershipPolicy, givesAccess: Bool, staysWithCustomer: Bool = false
@@ -265,58 +248,40 @@ struct OwnershipDraft: Sendable {
     }
 }
 
-/// A change of owner as rows to write.
 private struct OwnershipWrite {
-    let subscriptionID: Int64?
-    let purchaseID: Int64?
+    let draft: OwnershipDraft
+    var subscriptionID: Int64?
+    var purchaseID: Int64?
     let recordedMicroseconds: Int64
-    /// The row of the previous owner; nil when there was none: then the new owner owns it from the end of the last
-    /// ownership, if any.
-    let endedRowID: Int64?
-    /// The owner now; nil for none.
-    let customer: CustomerID?
-    let cause: OwnershipCause?
-
-    init?(_ draft: OwnershipDraft, subscriptionID: Int64?, purchaseID: Int64?, recordedMicroseconds: Int64) {
-        guard draft.isChanged else { return nil }
-        self.subscriptionID = subscriptionID
-        self.purchaseID = purchaseID
-        self.recordedMicroseconds = recordedMicroseconds
-        endedRowID = draft.owner?.rowID
-        customer = draft.current?.customer
-        cause = draft.newOwner?.cause
-    }
 }
 
 extension SettlementRun {
     /// Writes new owners and marks the uploads whose claims were resolved.
     func writeOwnerships(in transaction: Transaction) throws {
-        let changes =
-            subscriptions.values.compactMap {
-                OwnershipWrite(
-                    $0.ownership, subscriptionID: $0.rowID, purchaseID: nil,
-                    recordedMicroseconds: $0.recordedMicroseconds)
-            }
-            + purchases.values.compactMap {
-                OwnershipWrite(
-                    $0.ownership, subscriptionID: nil, purchaseID: $0.rowID,
-                    recordedMicroseconds: $0.recordedMicroseconds)
-            }
-        let ended = changes.filter { $0.endedRowID != nil }
+        let kept = subscriptions.values.lazy.filter(\.ownership.isChanged).map {
+            OwnershipWrite(draft: $0.ownership, subscriptionID: $0.rowID, recordedMicroseconds: $0.recordedMicroseconds)
+        }
+        let bought = purchases.values.lazy.filter(\.ownership.isChanged).map {
+            OwnershipWrite(draft: $0.ownership, purchaseID: $0.rowID, recordedMicroseconds: $0.recordedMicroseconds)
+        }
+        let changes = Array(kept) + bought
+        let ended = changes.filter { $0.draft.owner?.rowID != nil }
         if !ended.isEmpty {
             try transaction.query(
                 Queries.endOwnerships,
-                [.int8s(ended.map(\.endedRowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
+                [.int8s(ended.map(\.draft.owner?.rowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
         }
-        let begun = changes.filter { $0.customer != nil }
+        let begun = changes.filter { $0.draft.current != nil }
         if !begun.isEmpty {
             try transaction.query(
                 Queries.insertOwnerships,
                 [
                     .int8s(begun.map(\.subscriptionID)), .int8s(begun.map(\.purchaseID)),
-                    .int8s(begun.map(\.customer?.number)),
-                    .timestamptzs(begun.map { $0.endedRowID == nil ? nil : $0.recordedMicroseconds }),
-                    .timestamptzs(begun.map(\.recordedMicroseconds)), .texts(begun.map(\.cause?.rawValue)),
+                    .int8s(begun.map(\.draft.current?.customer.number)),
+                    // Without a previous owner the new one owns it from the end of the last ownership, if any.
+                    .timestamptzs(begun.map { $0.draft.owner?.rowID == nil ? nil : $0.recordedMicroseconds }),
+                    .timestamptzs(begun.map(\.recordedMicroseconds)),
+                    .texts(begun.map(\.draft.newOwner?.cause?.rawValue)),
                 ])
         }
         try markResolvedUploads(in: transaction)

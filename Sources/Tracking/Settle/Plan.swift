@@ -37,12 +37,11 @@ extension SettlementRun {
     /// How long the calls of the Server API pause after Apple refused the app's key, in seconds.
     static let refusedKeyPauseSeconds: Int64 = 300
 
-    /// How often to retry soon a receipt that Apple never vouched for and calls malformed (21002), which may pass:
-    /// about half an hour of retries. After that the receipt is scheduled like one that no customer waits for.
+    /// How often to retry soon a receipt that Apple never vouched for and calls malformed (21002): for about half an
+    /// hour, because that may pass. Then it is scheduled like one that no customer waits for.
     static let malformedTriesSoon = 12
 
-    /// Plans the next checks of the batch's receipts, by the state after folding. Releases everything polled through
-    /// those that Apple refused for the last time.
+    /// Plans the next checks of the batch's receipts by the state after folding, and releases what refused ones polled.
     mutating func makePlans() throws(PollersChanged) -> [ReceiptPlan] {
         try planPolling()
         let plans = batch.map(plan(of:))
@@ -58,7 +57,6 @@ extension SettlementRun {
         for (key, draft) in purchases where draft.polling.poller == receipt { purchases[key]?.polling.release() }
     }
 
-    /// Releases everything polled through the receipts that this transaction makes unusable.
     mutating func releaseUnable() {
         for receipt in unable { releasePolled(by: receipt) }
     }
@@ -112,7 +110,7 @@ extension SettlementRun {
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
-    /// Whether the bare id of a transaction shows what has no owner yet: another receipt may show meanwhile whose it is.
+    /// Whether the bare id of a transaction shows what has no owner yet: another receipt may show whose it is.
     private func awaitsOwner(
         _ settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft]
     ) -> Bool {
@@ -120,8 +118,7 @@ extension SettlementRun {
             && (polled.map(\.ownership) + bought.map(\.ownership)).contains { $0.current == nil }
     }
 
-    /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the
-    /// receipt polls and holds.
+    /// Returns what recognizes an equal answer; nil unless this was the last word on what the receipt polls and holds.
     private func repetition(
         of settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft], asOf: Instant,
         policy: Policy
@@ -188,9 +185,8 @@ extension SettlementRun {
             settlement: settlement,
             next: isSetAside ? .at(recordedAt + setAsideDelay(afterCalls: attempts, policy: policy)) : next,
             lane: isProbablyMalformed(settlement) && settlement.claim.lane.isUrgent ? .sweep : settlement.claim.lane,
-            attempts: attempts, rejections: before?.rejections ?? 0,
-            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
-            isForgiven: isForgiven(settlement),
+            attempts: attempts, rejections: before?.rejections ?? 0, rejectedSince: before?.rejectedSince,
+            emptyAnswers: before?.emptyAnswers ?? 0, isForgiven: isForgiven(settlement),
             followUps: pollers?.schedules[settlement.claim.receiptID]?.followUps ?? 0)
     }
 
@@ -200,8 +196,7 @@ extension SettlementRun {
     }
 
     private func isProbablyMalformed(_ settlement: Settlement) -> Bool {
-        guard case .indeterminate(let failure) = settlement.finding, failure.status == 21002 else { return false }
-        return receipts[settlement.claim.receiptID]?.verifiedAt == nil
+        settlement.finding.failure?.status == 21002 && receipts[settlement.claim.receiptID]?.verifiedAt == nil
             && settlement.claim.attempts > Self.malformedTriesSoon
     }
 
@@ -211,11 +206,9 @@ extension SettlementRun {
         let polled = subscriptions.values.filter { $0.polling.poller == settlement.claim.receiptID }
         return nextCheck(
             for: polled.compactMap(\.state), environment: environment, outcome: outcome, now: recordedAt,
-            seed: settlement.claim.seed, attempts: attempts,
-            policy: settlement.claim.app.policy(for: environment))
+            seed: settlement.claim.seed, attempts: attempts, policy: settlement.claim.app.policy(for: environment))
     }
 
-    /// Returns how urgent the next check of some subscriptions is.
     func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
         switch next {
         case .retired: .sweep
@@ -229,11 +222,9 @@ extension SettlementRun {
                 }, next: instant)
         }
     }
-}
 
-extension SettlementRun {
-    /// Returns whether an answer takes something of a subscription back that waits for a second one, or states what a newer one
-    /// took back. The receipt that polls the subscription is asked for the second answer. Silence about it is no reason to ask.
+    /// Returns whether an answer takes something of a subscription back that waits for a second one, or states what a
+    /// newer one took back. Its poller is asked for the second answer. Silence about it is no reason to ask.
     private func doubts(_ state: SubscriptionState?, of key: SubscriptionRowKey, in settlement: Settlement) -> Bool {
         guard let state, !state.retractions.isEmpty, settlement.subscriptionKeys.contains(key),
             let evidence = settlement.evidence
@@ -264,7 +255,7 @@ extension SettlementRun {
             }
     }
 
-    /// Whether an answer took something back that waits for a second one: then the history is read again from the same place.
+    /// Whether an answer took back what waits for a second one: then the history is read again from the same place.
     func awaitsSecondAnswer(_ settlement: Settlement) -> Bool {
         settlement.subscriptionKeys.contains { subscriptions[$0]?.state?.retractions.isEmpty == false }
             || settlement.purchases.contains { purchases[$0.key]?.state?.refundRetractedAt != nil }
@@ -272,7 +263,6 @@ extension SettlementRun {
 }
 
 extension CheckPlan {
-    /// Returns the same plan, but no later than `moment`.
     func by(_ moment: Instant) -> CheckPlan {
         switch self {
         case .at(let instant): .at(min(instant, moment))
@@ -281,14 +271,8 @@ extension CheckPlan {
     }
 }
 
-extension Claim {
-    /// The seed of this receipt's own jitter.
-    var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
-}
-
 extension Lane {
-    /// Chooses the lane of a receipt's next check: expiring when a customer's access may change at or soon after the
-    /// check, retry while Apple tries to charge, otherwise sweep.
+    /// Chooses the lane of a receipt's next check.
     package init(of inputs: [ScheduleInput], next: Instant) {
         if inputs.contains(where: { $0.isNear(next) }) {
             self = .expiring
@@ -309,8 +293,7 @@ extension Lane {
 }
 
 extension ScheduleInput {
-    /// How long before an end a check counts as near to it: the widest spread that an app may choose, plus the lead. SQL has the
-    /// same hours in `ledger.pulled_lane`.
+    /// How long before an end a check is near it: an app's widest spread, plus the lead. SQL: `ledger.pulled_lane`.
     private static let nearHours: Int64 = 13
 
     fileprivate func isNear(_ next: Instant) -> Bool {

@@ -2,10 +2,8 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// The receipts that are asked about some subscriptions and purchases, and those that would take over; read before any
-/// lock.
+/// The receipts that poll some subscriptions and purchases, and those that would take over; read before any lock.
 struct FoundPollers: Sendable {
-    /// The pollers of one subscription or purchase.
     struct Entry: Hashable, Sendable {
         let poller: ReceiptID?
         /// Whether the last answer about the poller left it out.
@@ -14,17 +12,13 @@ struct FoundPollers: Sendable {
         let successor: PollingDraft.Successor?
         /// Whether an answer speaks of it.
         let isNamed: Bool
-
-        /// Whether an earlier look found the same successor; a row that this transaction inserted has none.
-        func hasSuccessor(of earlier: Entry?) -> Bool { successor == earlier?.successor }
     }
 
     private let question: Question
     private(set) var subscriptions: [Int64: Entry] = [:]
     private(set) var purchases: [Int64: Entry] = [:]
 
-    /// The subscriptions and purchases to look for: everything that the receipts poll, and what is named by key or by
-    /// row.
+    /// The subscriptions and purchases to look for: what the receipts poll, and what is named by key or by row.
     struct Question {
         var polledBy: [ReceiptID] = []
         /// Receipts that cannot go on after this transaction.
@@ -62,8 +56,7 @@ struct FoundPollers: Sendable {
         }
     }
 
-    /// Looks for the contents of a batch's answers, for what its receipts poll, for what is linked to them, for the holders of
-    /// their line items, and for the purchases that proofs may claim.
+    /// Looks for what a batch's answers name, what its receipts poll or link to, `holders`, and `provable` purchases.
     init(
         of batch: [Settlement], linked: LinkedContents, holders: [Int64], provable: [Int64],
         in transaction: Transaction
@@ -84,22 +77,17 @@ struct FoundPollers: Sendable {
     /// that may need a successor look again: those in which a receipt cannot go on, or polls what no answer names or
     /// what its own last answer left out.
     func requireUnchanged(in transaction: Transaction) throws {
-        let entries = Array(subscriptions.values) + purchases.values
-        guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed || $0.pollerOmits })
-        else { return }
+        guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed || $0.pollerOmits }) else { return }
         let now = try FoundPollers(question, in: transaction)
         let isSame =
-            now.subscriptions.allSatisfy { $1.hasSuccessor(of: subscriptions[$0]) }
-            && now.purchases.allSatisfy { $1.hasSuccessor(of: purchases[$0]) }
+            now.subscriptions.allSatisfy { $1.successor == subscriptions[$0]?.successor }
+            && now.purchases.allSatisfy { $1.successor == purchases[$0]?.successor }
         if !isSame { throw PollersChanged() }
     }
 
-    /// All pollers and successors.
-    var receipts: Set<ReceiptID> {
-        Set(
-            [subscriptions, purchases].flatMap(\.values).flatMap { [$0.poller, $0.successor?.receipt] }.compactMap(
-                \.self))
-    }
+    var receipts: Set<ReceiptID> { Set(entries.flatMap { [$0.poller, $0.successor?.receipt] }.compactMap(\.self)) }
+
+    private var entries: [Entry] { Array(subscriptions.values) + purchases.values }
 }
 
 extension Settlement {
@@ -113,32 +101,12 @@ extension Settlement {
     }
 }
 
-extension SubscriptionRowKey {
-    /// The keys as columns: apps, environments, ids.
-    static func parameters(_ keys: [SubscriptionRowKey]) -> [Parameter] {
-        [.int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)), .texts(keys.map(\.id.text))]
-    }
-}
-
-extension PurchaseRowKey {
-    /// The keys as columns: apps, environments, ids, products.
-    static func parameters(_ keys: [PurchaseRowKey]) -> [Parameter] {
-        [
-            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)),
-            .texts(keys.map(\.purchase.originalTransactionID.text)), .texts(keys.map(\.purchase.productID.text)),
-        ]
-    }
-}
-
 /// The receipts whose schedule a transaction may change: its own, the pollers of what it touches, and their successors.
-///
-/// The transaction locks their schedule rows and then the receipts, by receipt id, before any subscription.
-/// Transactions that move each other's schedules therefore do not deadlock.
+/// Their schedule rows are locked first, then they, by id and before any subscription: so transactions do not deadlock.
 struct LockedPollers: Sendable {
     /// A schedule row as it was when locked.
     struct Schedule: Sendable {
-        /// Apple's clock of the newest answer that said what the receipt's last observation says; nil where the next
-        /// answer is read in full anyway.
+        /// Apple's clock of the newest equal answer; nil where the next answer is read in full anyway.
         let confirmedAsOf: Instant?
         /// How many checks may still bring no news of what a notification states.
         let followUps: Int
@@ -147,9 +115,7 @@ struct LockedPollers: Sendable {
         let lane: Lane
         /// Ended claims since the last answer that counts; a claim that a worker still holds is not among them.
         let endedAttempts: Int
-        /// The token of the newest lease.
         let leaseToken: Int64
-        /// Whether a worker has a lease on it.
         let isLeased: Bool
     }
 
@@ -168,8 +134,9 @@ struct LockedPollers: Sendable {
                 endedAttempts: Int(try row.int4("ended_attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }
-        receipts = try keyed(
-            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
+        receipts = try transaction.query(Queries.readReceipts, [ids]).reduce(into: [:]) { receipts, row in
+            receipts[ReceiptID(try row.int8("receipt_id"))] = try RememberedReceipt(row: row)
+        }
     }
 
     /// Moves the clocks of equal answers from the schedule rows to what the receipts poll and to their observations.
@@ -182,17 +149,14 @@ struct LockedPollers: Sendable {
 
     /// Locks the pollers of rows that are about to change, and their successors.
     init(subscriptions: [Int64] = [], purchases: [Int64] = [], in transaction: Transaction) throws {
-        var question = FoundPollers.Question()
-        (question.subscriptions, question.purchases) = (subscriptions, purchases)
+        let question = FoundPollers.Question(subscriptions: subscriptions, purchases: purchases)
         try self.init([], and: FoundPollers(question, in: transaction), in: transaction)
     }
 
-    /// Whether Apple may be asked about a receipt's contents, by what is stored; `ledger.can_poll` says the same in
-    /// SQL.
+    /// Whether Apple may be asked about a receipt's contents, by what is stored. SQL: `ledger.can_poll`.
     func canPoll(_ receipt: ReceiptID) -> Bool {
-        guard let known = receipts[receipt], known.verifiedAt != nil, known.rejections == 0, !known.isErased else {
-            return false
-        }
+        let known = receipts[receipt]
+        guard known?.verifiedAt != nil, known?.rejections == 0, known?.isErased == false else { return false }
         guard let schedule = schedules[receipt] else { return true }
         return schedule.lane != .quarantine && schedule.endedAttempts < SettlementRun.fruitlessAttemptsMax
     }
@@ -212,7 +176,6 @@ struct LockedPollers: Sendable {
         return settlement.evidence == nil && newest != claim.leaseToken
     }
 
-    /// Whether another lease was given since this claim.
     func isLeaseLost(_ claim: Claim) -> Bool {
         schedules[claim.receiptID].map { $0.leaseToken != claim.leaseToken } ?? false
     }
@@ -229,14 +192,12 @@ struct PollersChanged: Error, CustomStringConvertible {
 }
 
 extension SubscriptionLedger {
-    /// The most attempts at a change that collides with other writers.
     private static let triesMax = 10
 
     /// Lets other receipts take over what `receipts` poll, because these cannot go on.
     func handOver(from receipts: [ReceiptID], in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
-        var question = FoundPollers.Question()
-        (question.polledBy, question.unable) = (receipts, receipts)
+        let question = FoundPollers.Question(polledBy: receipts, unable: receipts)
         var run = try SettlementRun(covering: question, in: transaction)
         try run.changePolling(in: transaction)
     }
@@ -263,9 +224,7 @@ extension SubscriptionLedger {
 
 extension SettlementRun {
     /// Locks subscriptions and purchases only to change which receipts are asked about them.
-    init(
-        covering question: FoundPollers.Question, apps: [Int32: App] = [:], in transaction: Transaction
-    ) throws {
+    init(covering question: FoundPollers.Question, apps: [Int32: App] = [:], in transaction: Transaction) throws {
         let found = try FoundPollers(question, in: transaction)
         let pollers = try LockedPollers(question.polledBy, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)

@@ -9,10 +9,8 @@ protocol ColumnarRow {
     static var columns: [Column<Self>] { get }
 }
 
-/// One array parameter of a statement: its name there, and its value in each row.
-///
-/// A value stands beside the name that the statement gives it, so two columns of one type cannot change places unseen.
-/// A test compares the names with the statements.
+/// One array parameter of a statement: its name there, and its value in each row, so that two columns of one type
+/// cannot change places unseen. A test compares the names with the statements.
 struct Column<Item>: Sendable {
     let name: String
     let parameter: @Sendable ([Item]) -> Parameter
@@ -63,15 +61,12 @@ struct Column<Item>: Sendable {
 extension Transaction {
     /// Sends `rows` column by column, after the parameters in `first`.
     @discardableResult
-    func query<Item: ColumnarRow>(
-        _ file: SQLFile, _ first: [Parameter] = [], rows: [Item]
-    ) throws -> [Row] {
+    func query<Item: ColumnarRow>(_ file: SQLFile, _ first: [Parameter] = [], rows: [Item]) throws -> [Row] {
         try query(file, first + Item.columns.map { $0.parameter(rows) })
     }
 }
 
 extension PeriodRecord {
-    /// Reads a period's record from its row.
     init(row: Row) throws {
         let older = try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin](stored: $0) } ?? [:]
         func fact<Value>(_ name: FactName, _ value: Value) -> Fact<Value> {
@@ -124,7 +119,7 @@ extension Row {
 }
 
 extension Price {
-    /// Reads the price that a signed transaction gave; nil where none did. A currency alone is a price that cannot be read.
+    /// Reads the price in a signed transaction; nil where it had none. A currency alone is a price that cannot be read.
     fileprivate init?(row: Row) throws {
         guard let currency = try row.textIfPresent("price_currency") else { return nil }
         self.init(milliunits: try row.int8IfPresent("price_milliunits"), currency: currency)
@@ -132,21 +127,12 @@ extension Price {
 }
 
 /// A period as a row of `write_periods`.
-struct PeriodWrite: Sendable {
+struct PeriodWrite: ColumnarRow, Sendable {
     let id: Int64
     let subscriptionID: Int64
     let recordedMicroseconds: Int64
     let record: PeriodRecord
 
-    init(id: Int64, of draft: SubscriptionDraft, _ record: PeriodRecord) {
-        self.id = id
-        subscriptionID = draft.rowID
-        recordedMicroseconds = draft.recordedMicroseconds
-        self.record = record
-    }
-}
-
-extension PeriodWrite: ColumnarRow {
     static let columns: [Column<PeriodWrite>] = [
         .int8("period_id", \.id),
         .int8("subscription_id", \.subscriptionID),

@@ -3,10 +3,8 @@ import SQL
 package import Subscriptions
 
 extension LedgerSettlements {
-    /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
-    ///
-    /// An answer that equals the last one about its receipt, in its bytes or in what it says, only moves clocks, at a
-    /// fraction of the cost. The others are settled in one transaction.
+    /// Settles the answers of one worker in one transaction. An answer that equals the last one about its receipt, in
+    /// its bytes or in what it says, only moves clocks, at a fraction of the cost.
     package func settle(_ answers: [PendingAnswer]) async throws -> SettledBatch {
         var equal: [EqualAnswer] = []
         var interpreted: [Int64: Settlement] = [:]
@@ -27,11 +25,9 @@ extension LedgerSettlements {
         return batch
     }
 
-    /// Settles answers that were interpreted.
-    ///
-    /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
-    /// fails the others. After a commit whose outcome is unknown the same batch is sent again. That is a no-op when the
-    /// first commit succeeded: equal evidence changes nothing and the lease is gone.
+    /// Settles interpreted answers. A batch that collides with another one is tried again from memory, then in halves,
+    /// so that one bad receipt never fails the others. After a commit whose outcome is unknown the same batch is sent
+    /// again: a no-op when that commit succeeded, because equal evidence changes nothing and the lease is gone.
     func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
         let readNotification = ledger.readNotification
@@ -69,7 +65,6 @@ extension LedgerSettlements {
 package struct SettledBatch: Sendable {
     /// A receipt whose answer could not be written; its lease runs out and it is asked about again.
     package struct Failure: Sendable {
-        /// The receipt.
         package let receiptID: ReceiptID
         /// One sentence.
         package let reason: String
@@ -79,11 +74,9 @@ package struct SettledBatch: Sendable {
     package var confirmed: Set<ReceiptID> = []
     /// The committed settlements of the answers that were interpreted.
     package var settled: [Settled] = []
-    /// The receipts whose answers could not be written.
     package var failures: [Failure] = []
 }
 
-/// Attempts at one settlement before it is halved.
 private let settlementAttemptsMax = 3
 
 /// Attempts at one settlement while other transactions change the pollers of its subscriptions.
@@ -96,9 +89,6 @@ private func mayRepeatSettlement(after error: any Error, tries: Int) -> Bool {
 }
 
 extension DatabaseError {
-    /// Whether the database cannot be reached now.
-    var isUnreachable: Bool { Optional(self).isUnreachable }
-
     /// Whether the same transaction, sent again, can succeed without harm.
     fileprivate var isWorthRepeating: Bool {
         switch kind {
@@ -123,9 +113,7 @@ extension DatabaseError? {
 package struct Settled: Sendable {
     /// One subscription of the receipt.
     package struct SubscriptionOutcome: Sendable {
-        /// Apple's id of the subscription.
         package let id: OriginalTransactionID
-        /// The environment it lives in.
         package let environment: StoreEnvironment
         /// Its verdict at the answer's own clock.
         package let verdict: Verdict
@@ -145,13 +133,11 @@ package struct Settled: Sendable {
         case soon
     }
 
-    /// The receipt.
     package let receiptID: ReceiptID
     /// How Apple's answer counts; a refusal during an incident of the app is indeterminate.
     package let outcome: Outcome
     /// One sentence: why it was not verified, or a remark about a verified answer.
     package let reason: String?
-    /// The kind of refusal, when it was rejected.
     package let refusal: Refusal.Kind?
     /// What Apple's refusal or failure says about asking again.
     package let repetition: Repetition
@@ -165,6 +151,8 @@ package struct Settled: Sendable {
     package let purchaseEvents: [Event]
     /// When Apple will be asked again; nil when the receipt needs no more checks.
     package let nextCheckAt: Instant?
+
+    var hasEvents: Bool { !purchaseEvents.isEmpty || subscriptions.contains { !$0.events.isEmpty } }
 }
 
 /// How an answer counts.
@@ -179,7 +167,6 @@ package enum Outcome: String, Sendable {
 
 /// Apple's answer about a claimed receipt, interpreted only where it differs from the last one.
 package struct PendingAnswer: Sendable {
-    /// The claim.
     package let claim: Claim
     /// Apple's answer as it came, kept with the observation.
     package let body: [UInt8]
@@ -191,31 +178,23 @@ package struct PendingAnswer: Sendable {
 
     /// What an answer means.
     package struct Interpretation: Sendable {
-        /// The meaning of the answer.
         package let finding: Finding
         /// The newest receipt, as Apple returned it; stored with a new version only.
         package let latestReceipt: [UInt8]?
         /// How far the Server API was read; nil for an answer of verifyReceipt.
         package let server: ServerRead?
 
-        /// What an answer means.
         package init(finding: Finding, latestReceipt: [UInt8]?, server: ServerRead? = nil) {
-            self.finding = finding
-            self.latestReceipt = latestReceipt
-            self.server = server
+            (self.finding, self.latestReceipt, self.server) = (finding, latestReceipt, server)
         }
     }
 
-    /// A claim with its answer.
     package init(
         claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
         interpret: @escaping @Sendable () -> Interpretation
     ) {
-        self.claim = claim
-        self.body = body
-        self.asOf = asOf
-        self.fingerprint = fingerprint
-        self.interpret = interpret
+        (self.claim, self.body, self.asOf) = (claim, body, asOf)
+        (self.fingerprint, self.interpret) = (fingerprint, interpret)
     }
 }
 
@@ -228,7 +207,6 @@ extension EqualAnswer {
 }
 
 extension Settlement {
-    /// Interprets an answer.
     init(interpreting answer: PendingAnswer) {
         let interpretation = answer.interpret()
         self.init(
@@ -238,18 +216,13 @@ extension Settlement {
     }
 }
 
-/// An answer that was read, ready to be settled.
+/// An answer that was read, ready to be settled; a `PendingAnswer` with its interpretation.
 struct Settlement: Sendable {
     let claim: Claim
-    /// The meaning of the answer.
     let finding: Finding
-    /// Apple's answer as it came, kept with the observation.
     let body: [UInt8]
-    /// The newest receipt, as Apple returned it; stored with a new version only.
     let latestReceipt: [UInt8]?
-    /// Recognizes an equal answer next time; nil when the next answer must be read in full.
     var fingerprint: Fingerprint?
-    /// How far the Server API was read; nil for an answer of verifyReceipt.
     var server: ServerRead?
 
     /// Returns the same claim without its answer, which does not count.
@@ -262,25 +235,20 @@ struct Settlement: Sendable {
     func saying(_ evidence: Evidence) -> Settlement {
         Settlement(
             claim: claim, finding: .verified(evidence), body: [], latestReceipt: latestReceipt,
-            fingerprint: fingerprint,
-            server: server)
+            fingerprint: fingerprint, server: server)
     }
 
-    /// The evidence, when Apple vouches for the receipt.
-    var evidence: Evidence? {
-        switch finding {
-        case .verified(let evidence): evidence
-        case .rejected, .indeterminate: nil
-        }
-    }
+    var evidence: Evidence? { finding.evidence }
 
     /// Whether the body is worth storing: the body of an outage says nothing about the receipt.
     var saysSomething: Bool { finding.outcome != .indeterminate && !body.isEmpty }
 
+    /// The environment in which Apple is asked about the receipt.
+    var callEnvironment: StoreEnvironment { claim.environment ?? .production }
+
     /// The instant that the answer describes.
     var asOf: Instant { evidence?.asOf ?? claim.claimedAt }
 
-    /// The natural keys of the subscriptions in the answer.
     var subscriptionKeys: [SubscriptionRowKey] {
         guard let evidence else { return [] }
         return evidence.subscriptions.map {
@@ -288,7 +256,6 @@ struct Settlement: Sendable {
         }
     }
 
-    /// The one-time purchases in the answer by natural key.
     var purchases: [(key: PurchaseRowKey, evidence: PurchaseEvidence)] {
         guard let evidence else { return [] }
         return evidence.purchases.map {
@@ -309,10 +276,14 @@ struct SubscriptionRowKey: Hashable, Comparable, Sendable {
     static func < (left: SubscriptionRowKey, right: SubscriptionRowKey) -> Bool {
         (left.appID, left.environment.rawValue, left.id) < (right.appID, right.environment.rawValue, right.id)
     }
+
+    /// The keys as columns: apps, environments, ids.
+    static func parameters(_ keys: [SubscriptionRowKey]) -> [Parameter] {
+        [.int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)), .texts(keys.map(\.id.text))]
+    }
 }
 
 extension SubscriptionRowKey {
-    /// Reads what a row is about.
     init(subject row: Row) throws {
         self.init(
             appID: try row.int4("app_id"), environment: try row.word("environment"),
@@ -341,10 +312,17 @@ struct PurchaseRowKey: Hashable, Comparable, Sendable {
             right.appID, right.environment.rawValue, right.purchase
         )
     }
+
+    /// The keys as columns: apps, environments, ids, products.
+    static func parameters(_ keys: [PurchaseRowKey]) -> [Parameter] {
+        [
+            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)),
+            .texts(keys.map(\.purchase.originalTransactionID.text)), .texts(keys.map(\.purchase.productID.text)),
+        ]
+    }
 }
 
 extension App {
-    /// Returns the same app with another speed-up.
     func accelerated(by speedup: Int) -> App {
         var app = self
         app.speedup = speedup

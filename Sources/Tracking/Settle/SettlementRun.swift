@@ -3,9 +3,7 @@ import SQL
 import Subscriptions
 
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
-///
-/// Every writer takes locks in the order schedule, receipt, subscription, purchase, customer, ownership, order,
-/// delivery.
+/// Every writer locks in the order schedule, receipt, subscription, purchase, customer, ownership, order, delivery.
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
     private(set) var batch: [Settlement]
@@ -42,10 +40,8 @@ struct SettlementRun {
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
     let recordedMicroseconds: Int64
 
-    /// The same instant in milliseconds.
     var recordedAt: Instant { Instant(microseconds: recordedMicroseconds) }
 
-    /// The stored facts of the locked receipts.
     var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
 
     init(_ batch: [Settlement], reading read: ReadNotification, in transaction: Transaction) throws {
@@ -57,8 +53,7 @@ struct SettlementRun {
         let holders = try Self.holders(of: items, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
         let others = provable.purchases + (try Self.skippedTwins(of: batch, in: transaction))
-        let found = try FoundPollers(
-            of: batch, linked: linked, holders: holders, provable: others, in: transaction)
+        let found = try FoundPollers(of: batch, linked: linked, holders: holders, provable: others, in: transaction)
         let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
@@ -90,9 +85,8 @@ struct SettlementRun {
         waiting = try waitingNotifications(reading: read, in: transaction)
     }
 
-    /// Replaces an answer by none in two cases. Its statuses name a transaction that neither its history nor the ledger
-    /// holds, so that something between may be missing. Or it has no date, and disagrees with a fact that is dated between
-    /// its claim and its arrival.
+    /// Replaces an answer by none where its statuses name a transaction that neither its history nor the ledger holds,
+    /// or where it has no date and disagrees with a fact that is dated between its claim and its arrival.
     private mutating func setAsideWhatIsDoubtful() {
         batch = batch.map { settlement in
             guard !isRepeated(settlement), let reason = doubt(about: settlement) else { return settlement }
@@ -130,16 +124,14 @@ struct SettlementRun {
             }
     }
 
-    /// Whether everything that the statuses name is in the history or in the ledger: by its id, or by its line item, because a
-    /// period has several ids. What cannot be read may name it.
+    /// Whether everything that the statuses name is in the history or in the ledger: by its id, or by its line item,
+    /// because a period has several ids. What cannot be read may name it.
     private func isWhole(_ settlement: Settlement) -> Bool {
         guard let evidence = settlement.evidence, evidence.isComplete, settlement.server?.goesOn != true else {
             return true
         }
         let history = evidence.transactions.filter { $0.source != .statuses }
-        let (ids, items) = (
-            Set(history.map(\.transactionID)), Set(history.compactMap(\.webOrderLineItemID))
-        )
+        let (ids, items) = (Set(history.map(\.transactionID)), Set(history.compactMap(\.webOrderLineItemID)))
         return evidence.transactions.allSatisfy { row in
             if row.source != .statuses || ids.contains(row.transactionID) { return true }
             if let item = row.webOrderLineItemID, items.contains(item) { return true }
@@ -152,8 +144,8 @@ struct SettlementRun {
         }
     }
 
-    /// The subscriptions and purchases over which the claims and orders of a receipt are decided: those in the answer, and
-    /// those that the ledger links to the receipt.
+    /// The subscriptions and purchases over which the claims and orders of a receipt are decided: those in the answer,
+    /// and those that the ledger links to the receipt.
     func contents(of settlement: Settlement) -> (subscriptions: [SubscriptionRowKey], purchases: [PurchaseRowKey]) {
         let linked = linked.contents[settlement.claim.receiptID]
         let (keys, bought) = (settlement.subscriptionKeys, settlement.purchases.map(\.key))
@@ -204,7 +196,6 @@ struct SettlementRun {
         return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s(others)])
     }
 
-    /// The line items of the answers, with the subscriptions under which they are shown.
     private static func lineItems(in batch: [Settlement]) -> Set<LineItem> {
         batch.reduce(into: []) { items, settlement in
             guard let evidence = settlement.evidence else { return }
@@ -217,10 +208,9 @@ struct SettlementRun {
         }
     }
 
-    /// Returns the subscriptions that hold line items of the answers under another original transaction id.
-    ///
-    /// Waits for other settlements that store the same new line items, so that of two answers which show one under two ids
-    /// the second sees what the first stored. The newest of each subscription are enough for that.
+    /// Returns the subscriptions that hold line items of the answers under another original transaction id. Waits for
+    /// other settlements that store the same new line items, so that of two answers which show one under two ids the
+    /// second sees what the first stored. The newest of each subscription are enough for that.
     private static func holders(of items: Set<LineItem>, in transaction: Transaction) throws -> [Int64] {
         guard !items.isEmpty else { return [] }
         let newest = Dictionary(grouping: items, by: \.key).values.flatMap { rows in
@@ -269,9 +259,7 @@ struct SettlementRun {
         of batch: [Settlement], others: [Int64], in transaction: Transaction
     ) throws -> [Row] {
         let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
-        if batch.contains(where: { !$0.purchases.isEmpty }) {
-            try transaction.query(Queries.insertPurchases, keys)
-        }
+        if batch.contains(where: { !$0.purchases.isEmpty }) { try transaction.query(Queries.insertPurchases, keys) }
         let receipts = batch.map(\.claim.receiptID.number)
         return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s(others)])
     }
@@ -284,15 +272,11 @@ struct SettlementRun {
     private static func ownershipClaims(
         of ids: Parameter, pointers: Set<ReceiptID>, in transaction: Transaction
     ) throws -> [ReceiptID: [OwnershipClaim]] {
-        let rows = try transaction.query(Queries.readUploads, [ids])
-        return try rows.reduce(into: [:]) { ownershipClaims, row in
+        try transaction.query(Queries.readUploads, [ids]).reduce(into: [:]) { claims, row in
             let receipt = ReceiptID(try row.int8("receipt_id"))
-            let isPointer = pointers.contains(receipt)
-            let claim = OwnershipClaim(
-                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                imported: try row.bool("imported"), isNew: try row.bool("settled") == false,
-                isPointer: isPointer)
-            ownershipClaims[receipt, default: []].append(claim)
+            claims[receipt, default: []].append(
+                try OwnershipClaim(
+                    row: row, isNew: row.bool("settled") == false, isPointer: pointers.contains(receipt)))
         }
     }
 }
@@ -303,7 +287,6 @@ struct LinkedContents: Sendable {
     private(set) var subscriptionIDs: [Int64] = []
     private(set) var purchaseIDs: [Int64] = []
 
-    /// Nothing.
     static let none = LinkedContents()
 
     private init() {}
@@ -332,7 +315,6 @@ struct LinkedContents: Sendable {
 
 /// The stored facts of a receipt.
 struct RememberedReceipt: Sendable {
-    let receiptID: ReceiptID
     /// Consecutive refusals, and when the first came.
     let rejections: Int
     let rejectedSince: Instant?
@@ -358,7 +340,6 @@ struct RememberedReceipt: Sendable {
     let sender: ReceiptSender
 
     init(row: Row) throws {
-        receiptID = ReceiptID(try row.int8("receipt_id"))
         rejections = Int(try row.int2("rejections"))
         rejectedSince = try row.instantIfPresent("rejected_since")
         emptyAnswers = Int(try row.int2("equal_empty_answers"))
@@ -376,7 +357,7 @@ struct RememberedReceipt: Sendable {
     }
 }
 
-/// Who sent a receipt, and how far the sender is believed: of two receipts that hold the same, the one of the greater is asked.
+/// Who sent a receipt, and how far the sender is believed: of receipts that hold the same, the greater's is asked.
 enum ReceiptSender: Int16, Comparable, Sendable {
     /// No customer: a notification named its transaction.
     case none
@@ -386,14 +367,4 @@ enum ReceiptSender: Int16, Comparable, Sendable {
     case vouched
 
     static func < (left: ReceiptSender, right: ReceiptSender) -> Bool { left.rawValue < right.rawValue }
-}
-
-/// Decodes rows into values by one of their properties; of equal keys the last counts.
-func keyed<Key: Hashable, Value>(
-    _ rows: [Row], _ decode: (Row) throws -> Value, by key: KeyPath<Value, Key>
-) throws -> [Key: Value] {
-    try rows.reduce(into: [:]) { values, row in
-        let value = try decode(row)
-        values[value[keyPath: key]] = value
-    }
 }

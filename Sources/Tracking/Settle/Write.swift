@@ -12,7 +12,7 @@ extension SettlementRun {
         try writeDrafts(in: transaction)
         try writeEndedAllowanceObservations(
             of: endedByAbsence.sorted().compactMap { subscriptions[$0] }, in: transaction)
-        let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
+        let ids = try reserveIDs(observations: fresh.count, in: transaction)
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
         let scheduled = try writeSchedules(fresh, in: transaction)
@@ -29,9 +29,8 @@ extension SettlementRun {
         return plans.map(settled(by:))
     }
 
-    /// Returns the receipts that Apple vouches for for the first time.
     private func verifiedFirst(_ plans: [ReceiptPlan]) -> [ReceiptID] {
-        plans.map(\.settlement).filter { $0.evidence != nil }.map(\.claim.receiptID)
+        plans.filter { $0.settlement.evidence != nil }.map(\.settlement.claim.receiptID)
             .filter { receipts[$0]?.verifiedAt == nil }
     }
 
@@ -39,7 +38,7 @@ extension SettlementRun {
     func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let periods = checked.flatMap { draft in draft.recordsToWrite.map { (draft, $0) } }
-        let ids = try reserveIDs(observations: 0, periods: periods.count { $0.1.id == nil }, in: transaction).periods
+        let ids = try reserveIDs(periods: periods.count { $0.1.id == nil }, in: transaction)
         try writePeriods(periods, ids: ids, of: checked, in: transaction)
         try writeSubscriptions(checked, in: transaction)
         try writePurchases(in: transaction)
@@ -64,15 +63,11 @@ extension SettlementRun {
             Queries.moveLineItems, [.int8s(rows.map(\.0)), .int8s(rows.map(\.1)), .texts(rows.map(\.2))])
     }
 
-    private func reserveIDs(
-        observations: Int, periods: Int, in transaction: Transaction
-    ) throws -> (observations: [Int64], periods: [Int64]) {
-        let rows = try transaction.query(
-            Queries.reserveIds, [.int4(Int32(clamping: observations)), .int4(Int32(clamping: periods))])
-        return try rows.reduce(into: ([], [])) { ids, row in
-            let id = try row.int8("id")
-            if try row.text("of") == "period" { ids.1.append(id) } else { ids.0.append(id) }
-        }
+    /// Reserves the ids of new rows of one kind.
+    func reserveIDs(observations: Int = 0, periods: Int = 0, in transaction: Transaction) throws -> [Int64] {
+        try transaction.query(
+            Queries.reserveIds, [.int4(Int32(clamping: observations)), .int4(Int32(clamping: periods))]
+        ).map { try $0.int8("id") }
     }
 
     private func settled(by plan: ReceiptPlan) -> Settled {
@@ -85,40 +80,16 @@ extension SettlementRun {
                 verdict: verdict(of: state.facts, at: state.asOf, policy: policy),
                 events: draft.events.map(\.event), ownership: draft.ownership.answers[receipt] ?? [:])
         }
-        let next: Instant? =
-            switch plan.next {
-            case .at(let instant): instant
-            case .retired: nil
-            }
+        let next: Instant? = if case .at(let instant) = plan.next { instant } else { nil }
         return Settled(
             receiptID: receipt, outcome: plan.isForgiven ? .indeterminate : settlement.finding.outcome,
-            reason: settlement.finding.reason,
-            refusal: plan.isForgiven ? nil : settlement.finding.refusal,
-            repetition: Settled.Repetition(settlement.finding),
-            vouching: settlement.vouching,
+            reason: settlement.finding.reason, refusal: plan.isForgiven ? nil : settlement.finding.refusal,
+            repetition: Settled.Repetition(settlement.finding), vouching: settlement.vouching,
             orderIDs: Set(orderReceipts.orders(of: receipt).map(\.orderID)), subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)
     }
-}
 
-extension Settled.Repetition {
-    /// Apple's internal errors.
-    private static let appleErrors = 21100...21199
-
-    /// Reads it from what an answer means.
-    init(_ finding: Finding) {
-        switch finding {
-        case .verified: self = .vain
-        case .rejected(let refusal): self = refusal.retryable ? .later : .vain
-        case .indeterminate(let failure) where !failure.retryable: self = .vain
-        case .indeterminate(let failure): self = failure.status.map(Self.appleErrors.contains) ?? false ? .soon : .later
-        }
-    }
-}
-
-extension SettlementRun {
-    /// Inserts new periods, rewrites changed ones, and stores their transaction ids.
     func writePeriods(
         _ changed: [(SubscriptionDraft, PeriodRecord)], ids: [Int64], of drafts: [SubscriptionDraft],
         in transaction: Transaction
@@ -129,17 +100,18 @@ extension SettlementRun {
         if !doubled.isEmpty { try transaction.query(Queries.deletePeriods, [.int8s(doubled)]) }
         var fresh = ids.makeIterator()
         let rows = changed.compactMap { draft, record in
-            (record.id ?? fresh.next()).map { PeriodWrite(id: $0, of: draft, record) }
+            (record.id ?? fresh.next()).map {
+                PeriodWrite(
+                    id: $0, subscriptionID: draft.rowID, recordedMicroseconds: draft.recordedMicroseconds,
+                    record: record)
+            }
         }
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.writePeriods, rows: rows)
         let aliases = rows.flatMap { row in row.record.transactionIDs.sorted().map { (row, $0) } }
-        try transaction.query(
-            Queries.insertAliases,
-            [.int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text))])
+        try transaction.query(Queries.insertAliases, [.int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text))])
     }
 
-    /// Writes every subscription in a verified answer.
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let rows = drafts.compactMap { draft in draft.state.map { SubscriptionWrite(draft: draft, state: $0) } }
         guard !rows.isEmpty else { return }
@@ -154,12 +126,10 @@ extension SettlementRun {
 }
 
 /// A subscription as a row of `write_subscriptions`.
-struct SubscriptionWrite {
+struct SubscriptionWrite: ColumnarRow {
     let draft: SubscriptionDraft
     let state: SubscriptionState
-}
 
-extension SubscriptionWrite: ColumnarRow {
     static let columns: [Column<SubscriptionWrite>] = [
         .int8("subscription_id", \.draft.rowID),
         .text("group_id", \.state.facts.groupID?.text),
@@ -201,7 +171,6 @@ extension SubscriptionState {
 }
 
 extension SettlementRun {
-    /// Writes every one-time purchase in a verified answer.
     func writePurchases(in transaction: Transaction) throws {
         let drafts = purchases.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let rows = drafts.compactMap { draft in draft.state.map { PurchaseWrite(draft: draft, state: $0) } }
@@ -219,12 +188,10 @@ extension SettlementRun {
 }
 
 /// A one-time purchase as a row of `write_purchases`.
-struct PurchaseWrite {
+struct PurchaseWrite: ColumnarRow {
     let draft: PurchaseDraft
     let state: PurchaseState
-}
 
-extension PurchaseWrite: ColumnarRow {
     static let columns: [Column<PurchaseWrite>] = [
         .int8("purchase_id", \.draft.rowID),
         .text("transaction_id", \.state.transactionID.text),
@@ -240,4 +207,17 @@ extension PurchaseWrite: ColumnarRow {
         .int8("polled_by", \.draft.polling.poller?.number),
         .instant("next_check_at", \.draft.polling.nextCheckAt),
     ]
+}
+
+extension Settled.Repetition {
+    private static let appleErrors = 21100...21199
+
+    init(_ finding: Finding) {
+        switch finding {
+        case .verified: self = .vain
+        case .rejected(let refusal): self = refusal.retryable ? .later : .vain
+        case .indeterminate(let failure) where !failure.retryable: self = .vain
+        case .indeterminate(let failure): self = failure.status.map(Self.appleErrors.contains) ?? false ? .soon : .later
+        }
+    }
 }

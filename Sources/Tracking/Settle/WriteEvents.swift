@@ -15,11 +15,8 @@ struct EventIdentity {
         0x0B, 0x5C, 0x3E, 0x9A, 0x61, 0x7D, 0x4E, 0x58, 0x9B, 0x21, 0x7F, 0x40, 0xD2, 0x8C, 0x35, 0xE6,
     ]
 
-    init(stream: String, version: Int64, ordinal: Int16) {
-        self.init(of: "\(stream)/\(version)/\(ordinal)")
-    }
+    init(stream: String, version: Int64, ordinal: Int16) { self.init(of: "\(stream)/\(version)/\(ordinal)") }
 
-    /// The id of whatever has this name.
     init(of name: String) {
         var digest = Array(Insecure.SHA1.hash(data: Data(Self.namespace + Array(name.utf8))).prefix(16))
         digest[6] = digest[6] & 0x0F | 0x50
@@ -27,7 +24,6 @@ struct EventIdentity {
         bytes = digest
     }
 
-    /// The id as text.
     var uuid: String {
         let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let ends = [8, 12, 16, 20, 32].map { digits.index(digits.startIndex, offsetBy: $0) }
@@ -36,21 +32,18 @@ struct EventIdentity {
 }
 
 /// An event as a row of `insert_events`.
-struct EventRow: Sendable {
+struct EventRow: ColumnarRow, Sendable {
     let publicID: [UInt8]
     let appID: Int32
     let environment: StoreEnvironment
-    let subscriptionID: Int64?
-    let purchaseID: Int64?
+    var subscriptionID: Int64?
+    var purchaseID: Int64?
     let customerID: Int64?
     let recordedMicroseconds: Int64
     let draft: DraftEvent
 
-    /// Whether its stream is a customer.
     fileprivate var isOfCustomer: Bool { subscriptionID == nil && purchaseID == nil }
-}
 
-extension EventRow: ColumnarRow {
     static let columns: [Column<EventRow>] = [
         .uuid("public_id", \.publicID),
         .int4("app_id", \.appID),
@@ -78,16 +71,16 @@ extension SettlementRun {
         if !rows.isEmpty { try transaction.query(Queries.insertEvents, rows: rows) }
         for environment in StoreEnvironment.allCases {
             let former = formerOwners(in: environment)
+            let gainers = silentGainers(in: environment).subtracting(former)
             try EntitlementsChanged(customers: former, cause: .transfer, environment: environment)
                 .write(since: newestRecord, in: transaction)
-            try EntitlementsChanged(
-                customers: silentGainers(in: environment).subtracting(former), cause: .move, environment: environment
-            ).write(since: newestRecord, in: transaction)
+            try EntitlementsChanged(customers: gainers, cause: .move, environment: environment)
+                .write(since: newestRecord, in: transaction)
         }
     }
 
-    /// The owners of subscriptions that give access by a move although no event of these says so: where a period of another
-    /// customer's came, whose charge was reported before; where one came back; and where who paid has access again.
+    /// The owners of subscriptions that give access by a move although no event of these says so: where another
+    /// customer's period came, whose charge was reported before; where one came back; where who paid has access again.
     private func silentGainers(in environment: StoreEnvironment) -> Set<CustomerID> {
         let gaining = moves.filter { $0.to.environment == environment }.flatMap { move in
             guard move.move.isNew, let to = subscriptions[move.to] else { return [move.from] }
@@ -111,10 +104,9 @@ extension SettlementRun {
 
     /// The owners who lost something to another customer. After a merge or a split both customers have an event anyway.
     private func formerOwners(in environment: StoreEnvironment) -> Set<CustomerID> {
+        let kept = subscriptions.filter { $0.key.environment == environment }.map(\.value.ownership)
         let bought = purchases.filter { $0.key.environment == environment }.map(\.value.ownership)
-        return Set(
-            (subscriptions.filter { $0.key.environment == environment }.map(\.value.ownership) + bought)
-                .compactMap(\.formerOwner))
+        return Set((kept + bought).compactMap(\.formerOwner))
     }
 
     private func eventRows(of draft: SubscriptionDraft) -> [EventRow] {
@@ -123,8 +115,7 @@ extension SettlementRun {
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
                 appID: draft.key.appID, environment: draft.key.environment, subscriptionID: draft.rowID,
-                purchaseID: nil, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
+                customerID: owner?.customer.number, recordedMicroseconds: draft.recordedMicroseconds, draft: event)
         }
     }
 
@@ -133,9 +124,8 @@ extension SettlementRun {
         return draft.events.map { event in
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
-                appID: draft.key.appID, environment: draft.key.environment, subscriptionID: nil,
-                purchaseID: draft.rowID, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
+                appID: draft.key.appID, environment: draft.key.environment, purchaseID: draft.rowID,
+                customerID: owner?.customer.number, recordedMicroseconds: draft.recordedMicroseconds, draft: event)
         }
     }
 }
@@ -143,7 +133,6 @@ extension SettlementRun {
 /// The event that what customers may use changed although no event of their subscriptions and purchases says so. The
 /// customers are locked, and what they may use is written in the same transaction.
 struct EntitlementsChanged {
-    /// Why it changed.
     enum Cause: String, Sendable {
         case grant, revocation, merge, split, transfer, move
     }
@@ -167,8 +156,7 @@ struct EntitlementsChanged {
                 kind: .entitlementsChanged, productID: "", occurredAt: at, detail: ["cause": .text(cause.rawValue)])
             return EventRow(
                 publicID: EventIdentity(stream: "customer/\(app)/\(customer)", version: version, ordinal: 0).bytes,
-                appID: app, environment: environment, subscriptionID: nil, purchaseID: nil, customerID: customer,
-                recordedMicroseconds: recorded,
+                appID: app, environment: environment, customerID: customer, recordedMicroseconds: recorded,
                 draft: DraftEvent(version: version, ordinal: 0, asOf: at, event: event))
         }
         guard !rows.isEmpty else { return }

@@ -14,19 +14,17 @@ struct KeptObservation: Sendable {
 }
 
 extension SettlementRun {
-    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own row if
-    /// its clock counts by itself: it is older, or the answer is one of those that take something back together. A rebuild reads a
-    /// row at its ends alone, and would miss one of them.
+    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer gets its own
+    /// row where its clock counts by itself, because a rebuild reads a row at its ends alone.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
         var fresh = ids.makeIterator()
         let kept = plans.map(\.settlement).compactMap { settlement -> KeptObservation? in
             let meaning = Meaning(of: settlement.finding)
-            let before = receipts[settlement.claim.receiptID]
-            if let before, let id = before.observationID, let at = before.observationRecordedAt,
-                let from = before.observedFrom, from <= settlement.asOf, before.meaning == meaning.digest,
-                !countsByItself(settlement)
+            if let before = receipts[settlement.claim.receiptID], let id = before.observationID,
+                let at = before.observationRecordedAt, let from = before.observedFrom, from <= settlement.asOf,
+                before.meaning == meaning.digest, !countsByItself(settlement)
             {
                 return KeptObservation(
                     settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)
@@ -37,28 +35,20 @@ extension SettlementRun {
                     isRepeated: false)
             }
         }
-        try extend(kept.filter(\.isRepeated).map { ($0.id, $0.recordedAt, $0.settlement.asOf) }, in: transaction)
-        try insert(kept.filter { !$0.isRepeated }, in: transaction)
+        let ends = kept.filter(\.isRepeated)
+        if !ends.isEmpty {
+            try transaction.query(
+                Queries.extendObservations,
+                [.int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)), .instants(ends.map(\.settlement.asOf))])
+        }
+        let rows = kept.filter { !$0.isRepeated }.map(ObservationRow.init(_:))
+        if !rows.isEmpty { try transaction.query(Queries.insertObservations, rows: rows) }
         return kept
-    }
-
-    private func extend(
-        _ ends: [(id: Int64, recordedAt: Int64, end: Instant)], in transaction: Transaction
-    ) throws {
-        guard !ends.isEmpty else { return }
-        try transaction.query(
-            Queries.extendObservations,
-            [.int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)), .instants(ends.map(\.end))])
-    }
-
-    private func insert(_ kept: [KeptObservation], in transaction: Transaction) throws {
-        guard !kept.isEmpty else { return }
-        try transaction.query(Queries.insertObservations, rows: kept.map(ObservationRow.init(_:)))
     }
 }
 
 /// An observation as a row of `insert_observations`.
-struct ObservationRow {
+struct ObservationRow: ColumnarRow {
     let id: Int64
     let receiptID: ReceiptID
     let appID: Int32
@@ -73,21 +63,7 @@ struct ObservationRow {
     var meaning: [UInt8] = []
     var body: [UInt8]?
     let recordedMicroseconds: Int64
-}
 
-extension ObservationRow {
-    fileprivate init(_ kept: KeptObservation) {
-        let settlement = kept.settlement
-        self.init(
-            id: kept.id, receiptID: settlement.claim.receiptID, appID: settlement.claim.app.id,
-            leaseToken: settlement.claim.leaseToken, outcome: settlement.finding.outcome.rawValue,
-            status: settlement.finding.status, reason: settlement.finding.reason,
-            environment: settlement.evidence?.environment, asOf: settlement.asOf, meaning: kept.meaning.digest,
-            body: settlement.saysSomething ? settlement.body : nil, recordedMicroseconds: kept.recordedAt)
-    }
-}
-
-extension ObservationRow: ColumnarRow {
     static let columns: [Column<ObservationRow>] = [
         .int8("observation_id", \.id),
         .int8("receipt_id", \.receiptID.number),
@@ -102,6 +78,18 @@ extension ObservationRow: ColumnarRow {
         .bytea("body", \.body),
         .microseconds("recorded_at", \.recordedMicroseconds),
     ]
+}
+
+extension ObservationRow {
+    fileprivate init(_ kept: KeptObservation) {
+        let settlement = kept.settlement
+        self.init(
+            id: kept.id, receiptID: settlement.claim.receiptID, appID: settlement.claim.app.id,
+            leaseToken: settlement.claim.leaseToken, outcome: settlement.finding.outcome.rawValue,
+            status: settlement.finding.status, reason: settlement.finding.reason,
+            environment: settlement.evidence?.environment, asOf: settlement.asOf, meaning: kept.meaning.digest,
+            body: settlement.saysSomething ? settlement.body : nil, recordedMicroseconds: kept.recordedAt)
+    }
 }
 
 extension Finding {
@@ -121,20 +109,19 @@ extension Finding {
         }
     }
 
+    /// Why the answer says nothing; nil for every other one.
+    var failure: CheckFailure? { if case .indeterminate(let failure) = self { failure } else { nil } }
+
     /// Whether Apple refuses the app itself, or is not asked because it does: that says nothing about the receipt.
     var isOfTheApp: Bool {
-        guard case .indeterminate(let failure) = self else { return false }
-        switch failure.kind {
-        case .appRefused, .heldBack: return true
-        case .noUsableAnswer, .clockAhead: return false
+        switch failure?.kind {
+        case .appRefused, .heldBack: true
+        case .noUsableAnswer, .clockAhead, nil: false
         }
     }
 
     /// Why the whole app has to wait: Apple refused its key. Nil for every other answer.
-    var appRefusal: String? {
-        guard case .indeterminate(let failure) = self, failure.kind == .appRefused else { return nil }
-        return failure.reason
-    }
+    var appRefusal: String? { failure.flatMap { $0.kind == .appRefused ? $0.reason : nil } }
 
     var refusal: Refusal.Kind? {
         switch self {
@@ -153,7 +140,6 @@ extension Finding {
 }
 
 extension SettlementRun {
-    /// Writes the facts that were learnt about the receipts themselves.
     func writeReceipts(_ plans: [ReceiptPlan], _ kept: [KeptObservation], in transaction: Transaction) throws {
         let observations = Dictionary(kept.map { ($0.settlement.claim.receiptID, $0) }) { _, last in last }
         let vouched = vouchedAgain(plans.map(\.settlement))
@@ -168,16 +154,15 @@ extension SettlementRun {
             Queries.writeReceipts, [.int4s(vouched.map(\.app)), .int8s(vouched.map(\.answers))], rows: rows)
     }
 
-    /// Gives back the leases that this worker still has, with the time of the next check, and pauses the calls of a server key
-    /// that Apple refuses. Returns the receipts that were rescheduled.
+    /// Gives back the leases that this worker still has, with the time of the next check, and pauses the calls of
+    /// server keys that Apple refuses. Returns the receipts that were rescheduled.
     func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
         var due: [ScheduleWrite] = []
         var retired: [ReceiptPlan] = []
         for plan in plans {
             switch plan.next {
             case .at(let instant):
-                due.append(
-                    ScheduleWrite(plan: plan, dueAt: instant, recordedMicroseconds: recordedMicroseconds))
+                due.append(ScheduleWrite(plan: plan, dueAt: instant, recordedMicroseconds: recordedMicroseconds))
             case .retired: retired.append(plan)
             }
         }
@@ -198,10 +183,10 @@ extension SettlementRun {
     /// Pauses the calls of the Server API where Apple refuses the key, in the environment in which it did.
     private func pauseRefusedKeys(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         let refused = plans.filter { $0.settlement.finding.appRefusal != nil }.map(\.settlement)
+        let named = refused.map { ("\($0.claim.app.id) \($0.callEnvironment.rawValue)", $0) }
+        let places = Dictionary(named) { first, _ in first }
         // In the same order everywhere, because two settlements may pause the same calls.
-        let places = Dictionary(grouping: refused) { "\($0.claim.app.id) \($0.callEnvironment.rawValue)" }
-        for (_, settlements) in places.sorted(by: { $0.key < $1.key }) {
-            guard let first = settlements.first else { continue }
+        for (_, first) in places.sorted(by: { $0.key < $1.key }) {
             try transaction.query(
                 Queries.pauseRefusedCalls,
                 [
@@ -220,17 +205,8 @@ extension SettlementRun {
     }
 }
 
-extension Settlement {
-    /// The environment in which Apple is asked about the receipt.
-    fileprivate var callEnvironment: StoreEnvironment { claim.environment ?? .production }
-}
-
-extension ReceiptPlan {
-    fileprivate var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
-}
-
 /// A receipt as a row of `write_receipts`.
-struct ReceiptWrite {
+struct ReceiptWrite: ColumnarRow {
     let plan: ReceiptPlan
     let observation: KeptObservation?
     /// Stored if it is not nil.
@@ -240,16 +216,15 @@ struct ReceiptWrite {
     let recordedMicroseconds: Int64
 
     private var settlement: Settlement { plan.settlement }
-}
+    private var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
 
-extension ReceiptWrite: ColumnarRow {
     static let columns: [Column<ReceiptWrite>] = [
         .int8("receipt_id", \.settlement.claim.receiptID.number),
         .text("environment", \.settlement.evidence?.environment.rawValue),
         .instant("receipt_created_at", \.settlement.evidence?.receiptCreatedAt),
         .bytea("latest_receipt", \.latestReceipt),
         .text("outcome") {
-            $0.plan.isForWrongSecret || $0.settlement.finding.isOfTheApp ? nil : $0.settlement.finding.outcome.rawValue
+            $0.isForWrongSecret || $0.settlement.finding.isOfTheApp ? nil : $0.settlement.finding.outcome.rawValue
         },
         .text("reason", \.settlement.finding.reason),
         .microseconds("asked_at", \.recordedMicroseconds),
@@ -269,13 +244,11 @@ extension ReceiptWrite: ColumnarRow {
 }
 
 /// The next check of a receipt as a row of `reschedule`.
-struct ScheduleWrite {
+struct ScheduleWrite: ColumnarRow {
     let plan: ReceiptPlan
     let dueAt: Instant
     let recordedMicroseconds: Int64
-}
 
-extension ScheduleWrite: ColumnarRow {
     static let columns: [Column<ScheduleWrite>] = [
         .int8("receipt_id", \.plan.settlement.claim.receiptID.number),
         .int8("lease_token", \.plan.settlement.claim.leaseToken),

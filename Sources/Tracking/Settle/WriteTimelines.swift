@@ -3,7 +3,6 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Closes and inserts the spans of the timelines that changed.
     func writeTimelines(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let changes = drafts.compactMap { draft in draft.timelineChange.map { (draft: draft, change: $0) } }
         let closed = changes.flatMap { entry in entry.change.closed.map { (entry.draft, $0) } }
@@ -31,12 +30,10 @@ extension SubscriptionDraft {
 }
 
 /// A present span of a timeline as a row of `insert_spans`.
-struct SpanRow {
+struct SpanRow: ColumnarRow {
     let draft: SubscriptionDraft
     let span: StoredSpan
-}
 
-extension SpanRow: ColumnarRow {
     static let columns: [Column<SpanRow>] = [
         .int8("subscription_id", \.draft.rowID),
         .instant("valid_from", \.span.from),
@@ -52,10 +49,8 @@ extension SpanRow: ColumnarRow {
     ]
 }
 
-/// A row of a stored timeline: what changes with time, without what follows from the newest facts alone.
-///
-/// A span stores only flags of the period itself. What the customer has scheduled or was asked is a fact of today and
-/// is stored with the subscription.
+/// A row of a stored timeline: what changes with time, with only the flags of the period itself. What follows from the
+/// newest facts alone, such as what the customer has scheduled, is stored with the subscription.
 struct StoredSpan: Sendable, Hashable {
     var from: Instant
     var to: Instant?
@@ -64,8 +59,7 @@ struct StoredSpan: Sendable, Hashable {
     var entitled: Bool
     var productID: ProductID
     var flags: [Flag]
-    /// The end of the outage allowance: until when access goes on although this span ends it, because Apple was not
-    /// asked since.
+    /// The end of the outage allowance: access goes on until then although this span ends it.
     var allowedUntil: Instant?
 
     init(_ span: Span) {
@@ -89,11 +83,9 @@ struct StoredSpan: Sendable, Hashable {
         allowedUntil = try row.instantIfPresent("allowed_until")
     }
 
-    /// Whether the outage allowance applies: access goes on although its end has passed, because Apple was not asked
-    /// since. SQL: `ledger.is_in_outage_allowance`.
+    /// Whether access goes on although its end has passed. SQL: `ledger.is_in_outage_allowance`.
     func isInOutageAllowance(at instant: Instant) -> Bool {
-        guard let allowedUntil else { return false }
-        return from <= instant && instant < allowedUntil
+        allowedUntil.map { from <= instant && instant < $0 } ?? false
     }
 
     func saysTheSame(as other: StoredSpan) -> Bool {
@@ -114,12 +106,10 @@ extension SubscriptionState {
             }
         }
         guard outageAllowance.expected, let end = outageAllowance.accessEndsAt, asOf < end else { return spans }
-        return spans.map { span in
-            guard span.from == end, !span.entitled else { return span }
-            var allowed = span
-            allowed.allowedUntil = end + length
-            return allowed
+        for index in spans.indices where spans[index].from == end && !spans[index].entitled {
+            spans[index].allowedUntil = end + length
         }
+        return spans
     }
 }
 
@@ -133,14 +123,12 @@ extension Flag {
     }
 }
 
-/// The changes that bring a stored timeline up to date.
 struct TimelineChange: Sendable, Hashable {
     /// Starts of current rows that are no longer true.
     let closed: [Instant]
     /// Rows that are true instead.
     let opened: [StoredSpan]
 
-    /// Whether the rows stay as they are.
     var isEmpty: Bool { closed.isEmpty && opened.isEmpty }
 
     init(from stored: [StoredSpan], to current: [StoredSpan]) {
