@@ -13,27 +13,20 @@ extension JSONDocument {
     }
 
     /// Returns the keys of the object at `index`, each before its value; empty for anything else.
-    package func keys(_ index: Int) -> [Int] {
-        var keys: [Int] = []
-        guard nodes[index].isObject else { return keys }
-        var key = index + 1
-        while key < nodes[index].next {
-            keys.append(key)
-            key = Int(nodes[key + 1].next)
-        }
-        return keys
-    }
+    package func keys(_ index: Int) -> [Int] { children(of: index, .object, valueAfter: 1) }
 
     /// Returns the values of the array at `index`; empty for anything else.
-    package func elements(_ index: Int) -> [Int] {
-        guard nodes[index].isArray else { return [] }
-        var values: [Int] = []
+    package func elements(_ index: Int) -> [Int] { children(of: index, .array, valueAfter: 0) }
+
+    private func children(of index: Int, _ kind: JSONNode.Kind, valueAfter offset: Int) -> [Int] {
+        var children: [Int] = []
+        guard nodes[index].kind == kind else { return children }
         var child = index + 1
         while child < nodes[index].next {
-            values.append(child)
-            child = Int(nodes[child].next)
+            children.append(child)
+            child = Int(nodes[child + offset].next)
         }
-        return values
+        return children
     }
 
     /// Returns whether the value at `index` counts as absent: null, or a string of only white space.
@@ -45,8 +38,7 @@ extension JSONDocument {
         }
     }
 
-    /// Returns the text of a string, number or boolean without surrounding white space; nil for empty text, null,
-    /// arrays and objects.
+    /// Returns the text of a string, number or boolean without surrounding white space; nil for empty or other values.
     package func scalar(_ index: Int) -> String? {
         let node = nodes[index]
         switch node.kind {
@@ -57,8 +49,7 @@ extension JSONDocument {
         }
     }
 
-    /// Returns the number in a string or number at `index` that consists only of digits; nil means only that a careful
-    /// reading is needed.
+    /// Returns the number in a string or number of digits alone; nil means only that a careful reading is needed.
     package func digits(_ index: Int) -> Int64? {
         let node = nodes[index]
         guard node.kind == .string || node.kind == .number, (1...18).contains(node.content.count) else { return nil }
@@ -81,7 +72,6 @@ extension JSONDocument {
         }
     }
 
-    /// Returns whether a string is empty, or begins or ends with white space.
     private func touchesSpace(_ node: JSONNode) -> Bool {
         node.start == node.end || bytes[Int(node.start)].isWhiteSpace || bytes[Int(node.end) - 1].isWhiteSpace
     }
@@ -118,9 +108,7 @@ package struct JSONObject: Sendable {
     package func object(_ name: String) -> JSONObject? { members[name].flatMap { JSONObject(document, at: $0) } }
 
     /// Returns the objects of a list in a member; empty if there is none.
-    package func objects(_ name: String) -> [JSONObject] {
-        elements(name).compactMap { JSONObject(document, at: $0) }
-    }
+    package func objects(_ name: String) -> [JSONObject] { elements(name).compactMap { JSONObject(document, at: $0) } }
 
     /// Returns the texts of a list in a member; empty if there is none.
     package func texts(_ name: String) -> [String] { elements(name).compactMap(document.scalar) }
@@ -189,10 +177,7 @@ enum JSONEscapes {
 
     private static func takeUnit(_ rest: inout ArraySlice<UInt8>) -> UInt32? {
         let digits = rest.prefix(4)
-        guard digits.count == 4, let unit = UInt32(String(decoding: digits, as: UTF8.self), radix: 16) else {
-            return nil
-        }
         rest = rest.dropFirst(4)
-        return unit
+        return digits.count == 4 ? UInt32(String(decoding: digits, as: UTF8.self), radix: 16) : nil
     }
 }

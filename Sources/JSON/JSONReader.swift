@@ -1,8 +1,6 @@
 /// Reads JSON into a flat list of nodes. Total on any bytes: it returns or throws, within bounded depth and memory.
-///
 /// Strict wherever leniency could mistake other text for an answer: the text must be complete, with nothing after it,
-/// and its numbers and escapes must be valid JSON. Duplicate keys, control characters in strings and broken UTF-8 are
-/// accepted.
+/// and its numbers and escapes valid. Duplicate keys, control characters in strings and broken UTF-8 are accepted.
 private struct JSONReader {
     private static let nodesMax = 8_000_000
 
@@ -146,8 +144,7 @@ private struct JSONReader {
         at += letters.count
     }
 
-    /// Reads a number: `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent. Everything
-    /// except the digits is optional.
+    /// Reads a number: maybe `-`, then `0` or digits that do not begin with 0, then maybe a fraction and an exponent.
     private mutating func readNumber() throws(NotJSON) {
         let start = at
         if bytes[at] == UInt8(ascii: "-") { at += 1 }
@@ -180,13 +177,9 @@ private struct JSONReader {
         while at < bytes.count, bytes[at].isJSONSpace { at += 1 }
     }
 
-    private var truncated: NotJSON {
-        NotJSON("JSON that ends in the middle, after \(bytes.count) bytes")
-    }
+    private var truncated: NotJSON { NotJSON("JSON that ends in the middle, after \(bytes.count) bytes") }
 
-    private var unexpected: NotJSON {
-        NotJSON("text that is not JSON at byte \(at)")
-    }
+    private var unexpected: NotJSON { NotJSON("text that is not JSON at byte \(at)") }
 }
 
 /// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers are not converted until they are
@@ -265,8 +258,8 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Returns the position of the next quote or backslash from `start` on; the end if there is none. It examines eight
-    /// bytes at once, because most of an answer is strings.
+    /// Returns the position of the next quote or backslash, or the end. It examines eight bytes at once, because most
+    /// of an answer is strings.
     fileprivate func endOfPlainText(from start: Int) -> Int {
         var at = start
         let raw = UnsafeRawBufferPointer(self)

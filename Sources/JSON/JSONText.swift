@@ -1,7 +1,6 @@
 /// Writes JSON: for programs one line, for people many, with unescaped slashes. A caller that writes an object gives its
-/// members in the order of their names; a ``JSONValue`` is sorted here.
-///
-/// The text is the same as that of `JSONEncoder`, which takes many times longer.
+/// members in the order of their names; a ``JSONValue`` is sorted here. The text is the same as that of `JSONEncoder`,
+/// which takes many times longer.
 package struct JSONText: Sendable {
     /// The text in UTF-8.
     package private(set) var bytes: [UInt8] = []
@@ -119,7 +118,7 @@ package struct JSONText: Sendable {
         case .integer(let value): bytes += String(value).utf8
         case .number(let digits): bytes += digits.utf8
         case .string(let value): write(text: value)
-        case .array(let values): write(all: values, between: "[", "]") { $0.write($1) }
+        case .array(let values): list(values) { $0.write($1) }
         case .object(let values):
             object(values.sorted { $0.key < $1.key }) {
                 $0.write(text: $1.key)
@@ -152,12 +151,9 @@ package struct JSONText: Sendable {
         for _ in 0..<depth { put("  ") }
     }
 
-    private mutating func put(_ word: StaticString) {
-        word.withUTF8Buffer { bytes += $0 }
-    }
+    private mutating func put(_ word: StaticString) { word.withUTF8Buffer { bytes += $0 } }
 
-    /// Writes a string. RFC 8259, section 7: quotes, backslashes and control characters are escaped, in the shortest
-    /// way.
+    /// Writes a string; quotes, backslashes and control characters are escaped in the shortest way (RFC 8259, 7).
     package mutating func write(text: String) {
         put("\"")
         var text = text

@@ -16,19 +16,13 @@ package enum JSONValue: Sendable, Hashable {
     case object([String: JSONValue])
 
     /// Returns text, or `null` when there is none.
-    package static func optional(_ text: String?) -> JSONValue {
-        text.map { .string($0) } ?? .null
-    }
+    package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
 
     /// Returns a truth value, or `null` when there is none.
-    package static func optional(_ value: Bool?) -> JSONValue {
-        value.map { .bool($0) } ?? .null
-    }
+    package static func optional(_ value: Bool?) -> JSONValue { value.map { .bool($0) } ?? .null }
 
     /// Returns a whole number, or `null` when there is none.
-    package static func optional(_ number: Int64?) -> JSONValue {
-        number.map { .integer($0) } ?? .null
-    }
+    package static func optional(_ number: Int64?) -> JSONValue { number.map { .integer($0) } ?? .null }
 
     /// Returns a number in its usual form: whole numbers without decimals, others as text.
     package static func number(_ value: Double) -> JSONValue {
@@ -63,9 +57,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
 
 extension JSONValue {
     /// Reads JSON text.
-    package init(parsing text: String) throws(NotJSON) {
-        self.init(try JSONDocument(Array(text.utf8)))
-    }
+    package init(parsing text: String) throws(NotJSON) { self.init(try JSONDocument(Array(text.utf8))) }
 
     /// Copies a value out of a text; of equal names the last counts.
     package init(_ document: JSONDocument, at index: Int = JSONDocument.root) {
@@ -83,8 +75,7 @@ extension JSONValue {
     }
 }
 
-/// The members of an object of our own are read as the columns of a row are: exactly, and with an error for one that is
-/// missing or of another form.
+/// The members of our own objects are read as columns are: exactly, with an error if one is missing or of another form.
 extension JSONValue {
     /// Returns a member that is not null; nil if there is none.
     package subscript(name: String) -> JSONValue? {
@@ -114,9 +105,7 @@ extension JSONValue {
     }
 
     /// Returns a whole number; throws ``NotJSON`` for anything else.
-    package func integer(_ name: String) throws(NotJSON) -> Int64 {
-        try Self.present(try integerIfPresent(name), name)
-    }
+    package func integer(_ name: String) throws(NotJSON) -> Int64 { try Self.present(try integerIfPresent(name), name) }
 
     /// Returns a whole number, or nil; throws ``NotJSON`` for anything else.
     package func integerIfPresent(_ name: String) throws(NotJSON) -> Int64? {
