@@ -1,6 +1,7 @@
-import Postgres
 import TestSupport
 import Testing
+
+@testable import Postgres
 
 private struct Refusal: Error, Equatable {}
 
@@ -144,15 +145,15 @@ private struct Refusal: Error, Equatable {}
         try await withTestDatabase { database, connectionString in
             try await database.script("CREATE TABLE grown (a int4); INSERT INTO grown VALUES (1)")
             let all = Statement(name: "all", sql: "SELECT * FROM grown")
-            #expect(try await database.query(all).first?.columns == ["a"])
+            #expect(try await database.query(all).first?.table.columns == ["a"])
             try await database.script("ALTER TABLE grown ADD COLUMN b int4")
-            #expect(try await database.query(all).first?.columns == ["a", "b"])
+            #expect(try await database.query(all).first?.table.columns == ["a", "b"])
             for _ in 0..<4 { _ = try await database.transaction { try $0.query(all).count } }
             try await database.script("ALTER TABLE grown ADD COLUMN c int4")
             var failures = 0
             for _ in 0..<8 {
                 do {
-                    #expect(try await database.transaction { try $0.query(all)[0].columns } == ["a", "b", "c"])
+                    #expect(try await database.transaction { try $0.query(all)[0].table.columns } == ["a", "b", "c"])
                 } catch let error as DatabaseError {
                     failures += 1
                     #expect(error.disposition == .retry(afterMilliseconds: 0))

@@ -41,7 +41,7 @@ private let testDatabase = OncePerSuite<Database> { lend in
                 try $0.textIfPresent("v")
             }
             let uuid = (0..<16).map { UInt8($0 * 16 + 1) }
-            try await roundTrip(database, "uuid", [uuid, nil], { .uuid($0) }) { try $0.uuidIfPresent("v") }
+            try await roundTrip(database, "uuid", [uuid, nil], { .uuid($0) }) { try $0.optional("v", .uuid) }
             let moments: [Int64?] = [0, -1, 1_700_000_000_123_456, -62_135_596_800_000_000, .max, .min, nil]
             try await roundTrip(database, "timestamptz", moments, { .timestamptz(microseconds: $0) }) {
                 try $0.timestamptzIfPresent("v")
@@ -117,7 +117,7 @@ private let testDatabase = OncePerSuite<Database> { lend in
                 """
             let rows = try await database.ask(sql, [.text("wild"), .texts(["calm", "wild"])])
             let row = try #require(rows.first)
-            #expect(row.columns == ["one", "many", "name", "json", "uuid", "short"])
+            #expect(row.table.columns == ["one", "many", "name", "json", "uuid", "short"])
             #expect(try row.text("one") == "wild")
             #expect(try row.texts("many") == ["calm", "wild"])
             #expect(try row.text("name") == "n")
@@ -170,8 +170,8 @@ private let testDatabase = OncePerSuite<Database> { lend in
                 ("too wide", { _ = try $0.int4("large") }, "large"),
                 ("another type", { _ = try $0.text("large") }, "large"),
                 ("null", { _ = try $0.text("absent") }, "absent"),
-                ("null element", { _ = try $0.int4s("holes") }, "holes"),
-                ("not an array", { _ = try $0.int4s("small") }, "small"),
+                ("null element", { _ = try $0.filled("holes", .int4) }, "holes"),
+                ("not an array", { _ = try $0.filled("small", .int4) }, "small"),
                 ("no such column", { _ = try $0.int4("missing") }, "missing"),
             ]
             for (name, read, column) in refusals {

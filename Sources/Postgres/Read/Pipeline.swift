@@ -12,8 +12,7 @@ struct ReadCall: Sendable {
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 }
 
-/// A read in flight and the failures it had so far. After the first failure of each kind it is sent again; after a
-/// second one of the same kind it fails.
+/// A read in flight. After the first failure of each kind it is sent again; after a second one of that kind it fails.
 struct Attempt {
     let call: ReadCall
     /// The start of the caller's wait; after a lost connection, the moment of the loss.
@@ -74,8 +73,7 @@ struct Pipeline {
         }
     }
 
-    /// Sends a batch followed by one Sync. Reads that cannot be sent count as in flight all the same; `lose` returns
-    /// them.
+    /// Sends a batch and one Sync. Reads that cannot be sent count as in flight all the same; `lose` returns them.
     mutating func send(_ attempts: [Attempt], at now: Moment) {
         if entries.isEmpty { begin(at: now) }
         switch connection.session {
@@ -104,8 +102,7 @@ struct Pipeline {
         }
     }
 
-    /// Returns the server's name of the statement and prepares it if necessary. A preparation gets its own Sync, so
-    /// that no failing read can abort it.
+    /// Returns the server's name of the statement. A preparation has its own Sync, so that no failing read aborts it.
     private mutating func serverName(of run: Run) -> String {
         if let known = connection.prepared.serverName(of: run.statement, run.parameters) { return known }
         let serverName = connection.prepared.begin(run.statement, run.parameters)
@@ -307,9 +304,7 @@ private struct Run {
         parameters =
             first.isShared
             ? first.parameters.indices.map { index in
-                Parameter(
-                    TypeIdentifier.texts,
-                    BinaryForm.array(of: TypeIdentifier.text, attempts.map { $0.call.parameters[index].bytes }))
+                Parameter(.texts, BinaryForm.array(of: .text, attempts.map { $0.call.parameters[index].bytes }))
             } : first.parameters
     }
 

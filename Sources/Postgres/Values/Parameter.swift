@@ -6,105 +6,75 @@ package struct Statement: Sendable, Hashable {
     package let sql: String
 
     /// Creates a statement.
-    package init(name: String, sql: String) {
-        self.name = name
-        self.sql = sql
-    }
+    package init(name: String, sql: String) { (self.name, self.sql) = (name, sql) }
 }
 
-/// One parameter of a statement in PostgreSQL's binary format, with its type; nil is NULL.
-///
-/// Enum columns take text and a cast in the statement (`$1::text::ledger.state`), so no enum OID is needed.
+/// One parameter of a statement in PostgreSQL's binary format, with its type; nil is NULL. Enum columns take text and a
+/// cast in the statement (`$1::text::ledger.state`), so no enum OID is needed.
 package struct Parameter: Sendable, Hashable {
     let type: UInt32
     let bytes: [UInt8]?
 
-    init(_ type: UInt32, _ bytes: [UInt8]?) {
-        self.type = type
+    init(_ type: TypeIdentifier, _ bytes: [UInt8]?) {
+        self.type = type.oid
         self.bytes = bytes
     }
 
     /// A `bool`.
-    package static func bool(_ value: Bool?) -> Parameter { Parameter(TypeIdentifier.bool, value.map(BinaryForm.bool)) }
+    package static func bool(_ value: Bool?) -> Parameter { Parameter(.bool, value.map(BinaryForm.bool)) }
     /// An `int2`.
-    package static func int2(_ value: Int16?) -> Parameter {
-        Parameter(TypeIdentifier.int2, value.map(BinaryForm.integer))
-    }
+    package static func int2(_ value: Int16?) -> Parameter { Parameter(.int2, value.map(BinaryForm.integer)) }
     /// An `int4`.
-    package static func int4(_ value: Int32?) -> Parameter {
-        Parameter(TypeIdentifier.int4, value.map(BinaryForm.integer))
-    }
+    package static func int4(_ value: Int32?) -> Parameter { Parameter(.int4, value.map(BinaryForm.integer)) }
     /// An `int8`.
-    package static func int8(_ value: Int64?) -> Parameter {
-        Parameter(TypeIdentifier.int8, value.map(BinaryForm.integer))
-    }
+    package static func int8(_ value: Int64?) -> Parameter { Parameter(.int8, value.map(BinaryForm.integer)) }
     /// A `float8`.
-    package static func float8(_ value: Double?) -> Parameter {
-        Parameter(TypeIdentifier.float8, value.map(BinaryForm.float8))
-    }
+    package static func float8(_ value: Double?) -> Parameter { Parameter(.float8, value.map(BinaryForm.float8)) }
     /// A `text`; the server refuses U+0000.
-    package static func text(_ value: String?) -> Parameter {
-        Parameter(TypeIdentifier.text, value.map(BinaryForm.text))
-    }
+    package static func text(_ value: String?) -> Parameter { Parameter(.text, value.map(BinaryForm.text)) }
     /// A `bytea`.
-    package static func bytea(_ value: [UInt8]?) -> Parameter { Parameter(TypeIdentifier.bytea, value) }
+    package static func bytea(_ value: [UInt8]?) -> Parameter { Parameter(.bytea, value) }
     /// A `jsonb` from JSON text; the server refuses text that is not JSON.
-    package static func jsonb(_ value: String?) -> Parameter {
-        Parameter(TypeIdentifier.jsonb, value.map(BinaryForm.jsonb))
-    }
+    package static func jsonb(_ value: String?) -> Parameter { Parameter(.jsonb, value.map(BinaryForm.jsonb)) }
     /// A `timestamptz` in microseconds since 1970; `Int64.max` is infinity, `Int64.min` is -infinity.
     package static func timestamptz(microseconds: Int64?) -> Parameter {
-        Parameter(TypeIdentifier.timestamptz, microseconds.map(BinaryForm.timestamptz))
+        Parameter(.timestamptz, microseconds.map(BinaryForm.timestamptz))
     }
     /// A `uuid` from its 16 bytes; the server refuses any other number of bytes.
-    package static func uuid(_ value: [UInt8]?) -> Parameter { Parameter(TypeIdentifier.uuid, value) }
+    package static func uuid(_ value: [UInt8]?) -> Parameter { Parameter(.uuid, value) }
 }
 
 /// One-dimensional arrays; an element that is nil is NULL.
 extension Parameter {
     /// A `bool[]`.
-    package static func bools(_ values: [Bool?]) -> Parameter {
-        array(TypeIdentifier.bools, of: TypeIdentifier.bool, values, BinaryForm.bool)
-    }
+    package static func bools(_ values: [Bool?]) -> Parameter { array(.bools, of: .bool, values, BinaryForm.bool) }
     /// An `int2[]`.
-    package static func int2s(_ values: [Int16?]) -> Parameter {
-        array(TypeIdentifier.int2s, of: TypeIdentifier.int2, values, BinaryForm.integer)
-    }
+    package static func int2s(_ values: [Int16?]) -> Parameter { array(.int2s, of: .int2, values, BinaryForm.integer) }
     /// An `int4[]`.
-    package static func int4s(_ values: [Int32?]) -> Parameter {
-        array(TypeIdentifier.int4s, of: TypeIdentifier.int4, values, BinaryForm.integer)
-    }
+    package static func int4s(_ values: [Int32?]) -> Parameter { array(.int4s, of: .int4, values, BinaryForm.integer) }
     /// An `int8[]`.
-    package static func int8s(_ values: [Int64?]) -> Parameter {
-        array(TypeIdentifier.int8s, of: TypeIdentifier.int8, values, BinaryForm.integer)
-    }
+    package static func int8s(_ values: [Int64?]) -> Parameter { array(.int8s, of: .int8, values, BinaryForm.integer) }
     /// A `float8[]`.
     package static func float8s(_ values: [Double?]) -> Parameter {
-        array(TypeIdentifier.float8s, of: TypeIdentifier.float8, values, BinaryForm.float8)
+        array(.float8s, of: .float8, values, BinaryForm.float8)
     }
     /// A `text[]`.
-    package static func texts(_ values: [String?]) -> Parameter {
-        array(TypeIdentifier.texts, of: TypeIdentifier.text, values, BinaryForm.text)
-    }
+    package static func texts(_ values: [String?]) -> Parameter { array(.texts, of: .text, values, BinaryForm.text) }
     /// A `bytea[]`.
-    package static func byteas(_ values: [[UInt8]?]) -> Parameter {
-        array(TypeIdentifier.byteas, of: TypeIdentifier.bytea, values) { $0 }
-    }
+    package static func byteas(_ values: [[UInt8]?]) -> Parameter { array(.byteas, of: .bytea, values) { $0 } }
     /// A `jsonb[]` from JSON texts.
     package static func jsonbs(_ values: [String?]) -> Parameter {
-        array(TypeIdentifier.jsonbs, of: TypeIdentifier.jsonb, values, BinaryForm.jsonb)
+        array(.jsonbs, of: .jsonb, values, BinaryForm.jsonb)
     }
     /// A `timestamptz[]` in microseconds since 1970, with the infinities of `timestamptz(microseconds:)`.
     package static func timestamptzs(_ values: [Int64?]) -> Parameter {
-        array(TypeIdentifier.timestamptzs, of: TypeIdentifier.timestamptz, values, BinaryForm.timestamptz)
+        array(.timestamptzs, of: .timestamptz, values, BinaryForm.timestamptz)
     }
     /// A `uuid[]` from 16 bytes each.
-    package static func uuids(_ values: [[UInt8]?]) -> Parameter {
-        array(TypeIdentifier.uuids, of: TypeIdentifier.uuid, values) { $0 }
-    }
+    package static func uuids(_ values: [[UInt8]?]) -> Parameter { array(.uuids, of: .uuid, values) { $0 } }
 
     private static func array<Element>(
-        _ type: UInt32, of element: UInt32, _ values: [Element?], _ encode: (Element) -> [UInt8]
+        _ type: TypeIdentifier, of element: TypeIdentifier, _ values: [Element?], _ encode: (Element) -> [UInt8]
     ) -> Parameter {
         Parameter(type, BinaryForm.array(of: element, values.map { $0.map(encode) }))
     }
@@ -136,12 +106,12 @@ enum BinaryForm {
     }
 
     /// Header (dimensions, has NULLs, element type, length, lower bound 1), then length and bytes of each element.
-    static func array(of element: UInt32, _ values: [[UInt8]?]) -> [UInt8] {
+    static func array(of element: TypeIdentifier, _ values: [[UInt8]?]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(20 + values.reduce(0) { $0 + 4 + ($1?.count ?? 0) })
         append(Int32(values.isEmpty ? 0 : 1), to: &bytes)
         append(Int32(values.contains { $0 == nil } ? 1 : 0), to: &bytes)
-        append(element, to: &bytes)
+        append(element.oid, to: &bytes)
         guard !values.isEmpty else { return bytes }
         append(Int32(truncatingIfNeeded: values.count), to: &bytes)
         append(Int32(1), to: &bytes)
@@ -158,10 +128,9 @@ enum BinaryForm {
 }
 
 extension ColumnType {
-    /// A one-dimensional array of this type, element by element; a NULL element is nil.
-    ///
-    /// Nil when the bytes are not an array, have more than one dimension, or contain another type. The header names the
-    /// element type, so the column's own OID is not needed (the OID of an array of enums is unknown here).
+    /// A one-dimensional array of this type, element by element; a NULL element is nil. Nil when the bytes are no
+    /// array, have more than one dimension, or contain another type. The header names the element type: the column's
+    /// own OID is not needed, and unknown where it is an array of enums.
     var elements: ColumnType<[Value?]> {
         ColumnType<[Value?]>(name: "\(name)[]") { _, bytes in readElements(from: bytes) }
     }
@@ -178,12 +147,11 @@ extension ColumnType {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Reads the elements of an array until `read` returns false; an element that is NULL is nil. Returns whether all of
-    /// them are read.
-    fileprivate func eachElement(_ read: (_ type: UInt32, UnsafeRawBufferPointer?) -> Bool) -> Bool {
+    /// Reads the elements of an array, NULL as nil, until `read` returns false; returns whether all of them are read.
+    fileprivate func eachElement(_ read: (_ type: TypeIdentifier, UnsafeRawBufferPointer?) -> Bool) -> Bool {
         guard count >= 12 else { return false }
         let dimensions = bigEndian(Int32.self)
-        let type = tail(from: 8).bigEndian(UInt32.self)
+        let type = TypeIdentifier(oid: tail(from: 8).bigEndian(UInt32.self))
         if dimensions == 0 { return count == 12 }
         guard dimensions == 1, count >= 20 else { return false }
         let elements = Int(tail(from: 12).bigEndian(Int32.self))
@@ -203,18 +171,13 @@ extension UnsafeRawBufferPointer {
         }
         return offset == count
     }
+
+    func tail(from offset: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[offset...]) }
 }
 
-extension UnsafeRawBufferPointer {
-    func tail(from offset: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: self[offset...])
-    }
-}
-
-/// The fields of one value of a composite type, read in the order of the type. A field that is NULL is nil.
-///
-/// A field that is missing or has another type is nil too, and makes the whole value unreadable. Fields behind those that
-/// are read are ignored: a later release may add some.
+/// The fields of one value of a composite type, read in the order of the type. A field that is NULL is nil; one that is
+/// missing or has another type is nil too, and makes the whole value unreadable. Fields behind those that are read are
+/// ignored: a later release may add some.
 package struct CompositeFields {
     private let bytes: UnsafeRawBufferPointer
     private var offset = 4
@@ -242,7 +205,7 @@ package struct CompositeFields {
 
     private mutating func next<Value>(_ type: ColumnType<Value>) -> Value? {
         guard isReadable, left > 0, bytes.count - offset >= 8 else { return unreadable() }
-        let identifier = bytes.tail(from: offset).bigEndian(UInt32.self)
+        let identifier = TypeIdentifier(oid: bytes.tail(from: offset).bigEndian(UInt32.self))
         let length = Int(bytes.tail(from: offset + 4).bigEndian(Int32.self))
         left -= 1
         offset += 8
@@ -260,9 +223,8 @@ package struct CompositeFields {
 }
 
 extension Row {
-    /// Reads the column, an array of a composite type, value by value. `read` reads the fields in the order of the type,
-    /// and returns false for a value that it does not accept. The column may also be such an array as `array_send` writes
-    /// it: its header is the same.
+    /// Reads the column, an array of a composite type or what `array_send` makes of one, value by value. `read` reads
+    /// the fields in the order of the type, and returns false for a value that it does not accept.
     package func eachComposite(
         _ column: String, _ name: String, _ read: (inout CompositeFields) -> Bool
     ) throws(DatabaseError) {

@@ -6,9 +6,6 @@ package struct Row: Sendable {
     let table: ResultTable
     let index: Int32
 
-    /// The names of the columns, in order.
-    package var columns: [String] { table.columns }
-
     /// Returns whether the column is NULL.
     package func isNull(_ column: String) throws(DatabaseError) -> Bool {
         table.isNull(index, try position(of: column))
@@ -26,7 +23,7 @@ package struct Row: Sendable {
         guard !table.isNull(index, position) else { return nil }
         let stored = table.type(of: position)
         guard let value = table.withBytes(index, position, { type.decode(stored, $0) }) else {
-            throw failure("Column '\(column)' cannot be read as \(type.name), its type has OID \(stored)")
+            throw failure("Column '\(column)' cannot be read as \(type.name), its type has OID \(stored.oid)")
         }
         return value
     }
@@ -48,9 +45,7 @@ package struct Row: Sendable {
     }
 
     private func position(of column: String) throws(DatabaseError) -> Int32 {
-        guard let position = table.position(of: column) else {
-            throw failure("There is no column '\(column)'")
-        }
+        guard let position = table.position(of: column) else { throw failure("There is no column '\(column)'") }
         return position
     }
 
@@ -107,29 +102,12 @@ extension Row {
     package func timestamptzIfPresent(_ column: String) throws(DatabaseError) -> Int64? {
         try optional(column, .timestamptz)
     }
-
-    /// The column as the 16 bytes of a `uuid`.
-    package func uuid(_ column: String) throws(DatabaseError) -> [UInt8] { try present(column, .uuid) }
-    /// The column as the 16 bytes of a `uuid`; nil when NULL.
-    package func uuidIfPresent(_ column: String) throws(DatabaseError) -> [UInt8]? { try optional(column, .uuid) }
 }
 
 /// One-dimensional arrays, without elements that are NULL unless the name says so.
 extension Row {
-    /// The column as an array of `bool`.
-    package func bools(_ column: String) throws(DatabaseError) -> [Bool] { try filled(column, .bool) }
-
-    /// The column as an array of `int2`.
-    package func int2s(_ column: String) throws(DatabaseError) -> [Int16] { try filled(column, .int2) }
-
-    /// The column as an array of `int4` or `int2`.
-    package func int4s(_ column: String) throws(DatabaseError) -> [Int32] { try filled(column, .int4) }
-
     /// The column as an array of `int8`, `int4` or `int2`.
     package func int8s(_ column: String) throws(DatabaseError) -> [Int64] { try filled(column, .int8) }
-
-    /// The column as an array of `float8` or `float4`.
-    package func float8s(_ column: String) throws(DatabaseError) -> [Double] { try filled(column, .float8) }
 
     /// The column as an array of text, as `text(_:)` reads it.
     package func texts(_ column: String) throws(DatabaseError) -> [String] { try filled(column, .text) }
@@ -137,15 +115,6 @@ extension Row {
     package func textElements(_ column: String) throws(DatabaseError) -> [String?] {
         try present(column, ColumnType<String>.text.elements)
     }
-
-    /// The column as an array of `bytea` each.
-    package func byteas(_ column: String) throws(DatabaseError) -> [[UInt8]] { try filled(column, .bytea) }
-
-    /// The column as an array of microseconds since 1970, as `timestamptz(_:)` reads them.
-    package func timestamptzs(_ column: String) throws(DatabaseError) -> [Int64] { try filled(column, .timestamptz) }
-
-    /// The column as an array of the 16 bytes of `uuid`.
-    package func uuids(_ column: String) throws(DatabaseError) -> [[UInt8]] { try filled(column, .uuid) }
 }
 
 /// A result of libpq. It never changes once libpq has returned it, so any thread may read it.
@@ -153,7 +122,6 @@ final class ResultTable: @unchecked Sendable {
     private let pointer: OpaquePointer
     let statementName: String
 
-    /// Takes ownership of the result: it is cleared with this object.
     init(owning pointer: OpaquePointer, of statementName: String) {
         self.pointer = pointer
         self.statementName = statementName
@@ -194,7 +162,7 @@ final class ResultTable: @unchecked Sendable {
         }
     }
 
-    func type(of column: Int32) -> UInt32 { PQftype(pointer, column) }
+    func type(of column: Int32) -> TypeIdentifier { TypeIdentifier(oid: PQftype(pointer, column)) }
 
     func isNull(_ row: Int32, _ column: Int32) -> Bool { PQgetisnull(pointer, row, column) == 1 }
 
@@ -217,27 +185,26 @@ final class ResultTable: @unchecked Sendable {
 /// A Swift type to read a column as: its name for messages, and the decoding of the server's binary form.
 struct ColumnType<Value>: Sendable {
     let name: String
-    /// Returns nil when a value of the server's type (an OID) cannot be read as this type.
-    let decode: @Sendable (_ type: UInt32, _ bytes: UnsafeRawBufferPointer) -> Value?
+    /// Returns nil when a value of the server's type cannot be read as this type.
+    let decode: @Sendable (_ type: TypeIdentifier, _ bytes: UnsafeRawBufferPointer) -> Value?
 }
 
 extension ColumnType<Bool> {
     static let bool = ColumnType(name: "bool") { type, bytes in
-        type == TypeIdentifier.bool && bytes.count == 1 ? bytes[0] != 0 : nil
+        type == .bool && bytes.count == 1 ? bytes[0] != 0 : nil
     }
 }
 
 extension ColumnType where Value: FixedWidthInteger & SendableMetatype {
-    /// Returns any integer type that always fits: a narrower column is widened, a wider one is refused whatever its
-    /// value.
+    /// Reads any integer type that always fits: a narrower column is widened, a wider one refused whatever its value.
     @inline(__always)
     static func integer(_ name: String) -> ColumnType {
         ColumnType(name: name) { type, bytes in
             switch (type, bytes.count) {
-            case (TypeIdentifier.int2, 2): Value(exactly: bytes.bigEndian(Int16.self))
-            case (TypeIdentifier.int4, 4) where Value.bitWidth >= 32: Value(exactly: bytes.bigEndian(Int32.self))
-            case (TypeIdentifier.oid, 4) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(UInt32.self))
-            case (TypeIdentifier.int8, 8) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(Int64.self))
+            case (.int2, 2): Value(exactly: bytes.bigEndian(Int16.self))
+            case (.int4, 4) where Value.bitWidth >= 32: Value(exactly: bytes.bigEndian(Int32.self))
+            case (.oid, 4) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(UInt32.self))
+            case (.int8, 8) where Value.bitWidth >= 64: Value(exactly: bytes.bigEndian(Int64.self))
             default: nil
             }
         }
@@ -252,7 +219,7 @@ extension ColumnType<Int64> {
     static let int8 = integer("int8")
 
     static let timestamptz = ColumnType(name: "timestamptz") { type, bytes in
-        guard type == TypeIdentifier.timestamptz, bytes.count == 8 else { return nil }
+        guard type == .timestamptz, bytes.count == 8 else { return nil }
         let stored = bytes.bigEndian(Int64.self)
         if stored == .max || stored == .min { return stored }
         let (shifted, overflow) = stored.addingReportingOverflow(BinaryForm.epochOffset)
@@ -263,8 +230,8 @@ extension ColumnType<Int64> {
 extension ColumnType<Double> {
     static let float8 = ColumnType(name: "float8") { type, bytes in
         switch (type, bytes.count) {
-        case (TypeIdentifier.float8, 8): Double(bitPattern: bytes.bigEndian(UInt64.self))
-        case (TypeIdentifier.float4, 4): Double(Float(bitPattern: bytes.bigEndian(UInt32.self)))
+        case (.float8, 8): Double(bitPattern: bytes.bigEndian(UInt64.self))
+        case (.float4, 4): Double(Float(bitPattern: bytes.bigEndian(UInt32.self)))
         default: nil
         }
     }
@@ -272,12 +239,12 @@ extension ColumnType<Double> {
 
 extension ColumnType<String> {
     static let text = ColumnType(name: "text") { type, bytes in
-        if type == TypeIdentifier.uuid { return uuidText(bytes) }
-        if type == TypeIdentifier.jsonb {
+        if type == .uuid { return uuidText(bytes) }
+        if type == .jsonb {
             guard bytes.first == 1 else { return nil }
             return String(validating: bytes.dropFirst(), as: UTF8.self)
         }
-        return TypeIdentifier.isTextual(type) ? String(validating: bytes, as: UTF8.self) : nil
+        return type.isTextual ? String(validating: bytes, as: UTF8.self) : nil
     }
 
     /// Returns the canonical form, 8-4-4-4-12 lower-case hexadecimal digits.
@@ -295,10 +262,10 @@ extension ColumnType<String> {
 
 extension ColumnType<[UInt8]> {
     static let bytea = ColumnType(name: "bytea") { type, bytes in
-        type == TypeIdentifier.bytea ? Array(bytes) : nil
+        type == .bytea ? Array(bytes) : nil
     }
     static let uuid = ColumnType(name: "uuid") { type, bytes in
-        type == TypeIdentifier.uuid && bytes.count == 16 ? Array(bytes) : nil
+        type == .uuid && bytes.count == 16 ? Array(bytes) : nil
     }
 }
 
@@ -309,36 +276,38 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The OIDs of PostgreSQL's built-in types that we send or read (`pg_type.dat`; they never change).
-enum TypeIdentifier {
-    static let bool: UInt32 = 16
-    static let bytea: UInt32 = 17
-    static let int8: UInt32 = 20
-    static let int2: UInt32 = 21
-    static let int4: UInt32 = 23
-    static let text: UInt32 = 25
-    static let oid: UInt32 = 26
-    static let float4: UInt32 = 700
-    static let float8: UInt32 = 701
-    static let timestamptz: UInt32 = 1184
-    static let uuid: UInt32 = 2950
-    static let jsonb: UInt32 = 3802
+/// A type of PostgreSQL by its OID; those of the built-in types never change (`pg_type.dat`).
+struct TypeIdentifier: Hashable, Sendable {
+    let oid: UInt32
 
-    static let bools: UInt32 = 1000
-    static let byteas: UInt32 = 1001
-    static let int2s: UInt32 = 1005
-    static let int4s: UInt32 = 1007
-    static let texts: UInt32 = 1009
-    static let int8s: UInt32 = 1016
-    static let float8s: UInt32 = 1022
-    static let timestamptzs: UInt32 = 1185
-    static let uuids: UInt32 = 2951
-    static let jsonbs: UInt32 = 3807
+    static let bool = TypeIdentifier(oid: 16)
+    static let bytea = TypeIdentifier(oid: 17)
+    static let int8 = TypeIdentifier(oid: 20)
+    static let int2 = TypeIdentifier(oid: 21)
+    static let int4 = TypeIdentifier(oid: 23)
+    static let text = TypeIdentifier(oid: 25)
+    static let oid = TypeIdentifier(oid: 26)
+    static let float4 = TypeIdentifier(oid: 700)
+    static let float8 = TypeIdentifier(oid: 701)
+    static let timestamptz = TypeIdentifier(oid: 1184)
+    static let uuid = TypeIdentifier(oid: 2950)
+    static let jsonb = TypeIdentifier(oid: 3802)
 
-    /// Returns whether the binary form is UTF-8 text, as of "char", name, text, json, xml, unknown, bpchar and varchar. The
+    static let bools = TypeIdentifier(oid: 1000)
+    static let byteas = TypeIdentifier(oid: 1001)
+    static let int2s = TypeIdentifier(oid: 1005)
+    static let int4s = TypeIdentifier(oid: 1007)
+    static let texts = TypeIdentifier(oid: 1009)
+    static let int8s = TypeIdentifier(oid: 1016)
+    static let float8s = TypeIdentifier(oid: 1022)
+    static let timestamptzs = TypeIdentifier(oid: 1185)
+    static let uuids = TypeIdentifier(oid: 2951)
+    static let jsonbs = TypeIdentifier(oid: 3807)
+
+    /// Whether the binary form is UTF-8 text, as of "char", name, text, json, xml, unknown, bpchar and varchar. The
     /// user-defined types (from 16384) that we read are enums, whose form is text.
-    static func isTextual(_ type: UInt32) -> Bool {
-        switch type {
+    var isTextual: Bool {
+        switch oid {
         case 18, 19, 25, 114, 142, 705, 1042, 1043, 16_384...: true
         default: false
         }
