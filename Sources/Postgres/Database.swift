@@ -1,7 +1,6 @@
-/// PostgreSQL, as one process uses it: pipelined reads, and transactions on exclusive connections.
-///
-/// It connects on first use, reconnects after every loss, and never ends the process. Callers wait in queues of limited
-/// length, for a limited time; see `DatabaseConfiguration`.
+/// PostgreSQL, as one process uses it: pipelined reads, and transactions on exclusive connections. It connects on first
+/// use, reconnects after every loss, and never ends the process. Callers wait in queues of limited length, for a
+/// limited time; see `DatabaseConfiguration`.
 package final class Database: Sendable {
     private struct Pools: Sendable {
         let reads: ReadPool
@@ -13,10 +12,8 @@ package final class Database: Sendable {
 
     /// Creates a database that connects on first use. When the configuration is invalid, every call throws the reason;
     /// `DatabaseConfiguration.validate()` reports it earlier.
-    /// - Parameters:
-    ///   - configuration: the address and the limits.
-    ///   - note: receives the log's notes about connections lost and made. It is called on the database's own threads,
-    ///     so it must not block.
+    /// - Parameter note: receives the log's notes about connections lost and made; it is called on the database's own
+    ///   threads, so it must not block.
     package init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (DatabaseNote) -> Void) {
         self.configuration = configuration
         do throws(DatabaseError) {
@@ -73,8 +70,7 @@ package final class Database: Sendable {
         }
     }
 
-    /// Runs one statement as a READ COMMITTED transaction of its own and returns its rows: one round trip in our own
-    /// session.
+    /// Runs one statement as a READ COMMITTED transaction of its own, in one round trip, and returns its rows.
     /// - Throws: as `transaction`; `.commitUnknown` when the connection breaks after the statement was sent.
     package func write(_ statement: Statement, _ parameters: [Parameter] = []) async throws -> [Row] {
         let milliseconds = configuration.statementTimeoutMilliseconds
@@ -83,16 +79,11 @@ package final class Database: Sendable {
         }
     }
 
-    /// Runs one statement outside any transaction and without our time-out, for commands that PostgreSQL allows only
-    /// there (`CREATE DATABASE`, `CREATE INDEX CONCURRENTLY`).
+    /// Runs one statement, such as `CREATE DATABASE`, outside any transaction and without our time-out.
     package func runOutsideTransaction(_ sql: String) async throws {
         try await pools.get().writes.perform { connection in
-            do {
-                _ = try connection.rows(of: connection.command(sql, named: "command", within: nil), "command")
-                return .ended(.success(()))
-            } catch {
-                return .ended(.failure(error))
-            }
+            let answer = connection.command(sql, named: "command", within: nil)
+            return .ended(Result { _ = try connection.rows(of: answer, "command") })
         }
     }
 
@@ -141,29 +132,25 @@ package struct DatabaseConfiguration: Sendable {
     package var connectionString: String
     /// What gave the address, by its name in messages: a setting, or some.
     package var addressSource: String
-    /// The name shown in `pg_stat_activity`, unless the connection string sets `application_name` itself.
-    package var applicationName: String
     /// Pipelined connections for reads, at least 1.
     package var readConnections: Int
     /// Exclusive connections for transactions, at least 1; each has its own thread.
     package var writeConnections: Int
     /// The longest wait of a caller for a connection, and the longest attempt to connect, in seconds, at least 1.
     package var connectTimeoutSeconds: Int
-    /// The longest run of one statement, in milliseconds, at least 1. The server enforces it; so do we, two seconds
-    /// later.
+    /// The longest run of one statement, in milliseconds, at least 1. The server enforces it; we do two seconds later.
     package var statementTimeoutMilliseconds: Int
     /// The most callers that may wait for reads, and separately for transactions, at least 1.
     package var queueLimit: Int
 
     /// Creates a configuration; numbers below their minimum are raised to the minimum.
     package init(
-        connectionString: String, addressSource: String = "DATABASE_URL", applicationName: String = "perennial",
-        readConnections: Int = 1, writeConnections: Int = 4, connectTimeoutSeconds: Int = 5,
+        connectionString: String, addressSource: String = "DATABASE_URL", readConnections: Int = 1,
+        writeConnections: Int = 4, connectTimeoutSeconds: Int = 5,
         statementTimeoutMilliseconds: Int = 30_000, queueLimit: Int = 10_000
     ) {
         self.connectionString = connectionString
         self.addressSource = addressSource
-        self.applicationName = applicationName
         self.readConnections = max(1, readConnections)
         self.writeConnections = max(1, writeConnections)
         self.connectTimeoutSeconds = max(1, connectTimeoutSeconds)
@@ -171,17 +158,13 @@ package struct DatabaseConfiguration: Sendable {
         self.queueLimit = max(1, queueLimit)
     }
 
-    /// Checks the connection string without connecting.
-    /// - Throws: `.cannotConnect` with a sentence that says what is wrong, without quoting the string.
-    package func validate() throws(DatabaseError) {
-        _ = try ConnectionOptions(parsing: connectionString)
-    }
+    /// Throws `.cannotConnect` unless the connection string is valid; its sentence says why and quotes nothing of it.
+    package func validate() throws(DatabaseError) { _ = try ConnectionOptions(parsing: connectionString) }
 
-    /// Returns a connection string for the same server and account and another database.
-    /// - Throws: `.cannotConnect` when the connection string is not valid.
+    /// Returns a connection string for another database of the same server and account; throws as `validate`.
     package func connectionString(forDatabase name: String) throws(DatabaseError) -> String {
         var options = try ConnectionOptions(parsing: connectionString)
-        options["dbname"] = name
+        options.values["dbname"] = name
         return options.keywordString
     }
 

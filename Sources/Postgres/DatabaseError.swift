@@ -1,8 +1,6 @@
 import CLibPQ
 
-/// A failed database call: the reason and the remedy.
-///
-/// The message is one sentence and contains neither parameter values nor the password.
+/// A failed database call: the reason and the remedy, without parameter values and without the password.
 package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure.
     package enum Kind: Sendable, Hashable {
@@ -44,11 +42,7 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
     let isStalePreparation: Bool
 
     /// Creates an error of a kind with its message.
-    package init(_ kind: Kind, _ message: String) {
-        self.init(kind, message, isStalePreparation: false)
-    }
-
-    init(_ kind: Kind, _ message: String, isStalePreparation: Bool) {
+    package init(_ kind: Kind, _ message: String, isStalePreparation: Bool = false) {
         self.kind = kind
         self.message = message
         self.isStalePreparation = isStalePreparation
@@ -58,16 +52,10 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
     package var description: String { message }
 
     /// The server's five-character SQLSTATE; nil when the failure did not come from the server.
-    package var sqlState: String? {
-        guard case .server(let sqlState, _, _) = kind else { return nil }
-        return sqlState
-    }
+    package var sqlState: String? { if case .server(let sqlState, _, _) = kind { sqlState } else { nil } }
 
     /// The violated constraint's name, when the server gave one.
-    package var constraint: String? {
-        guard case .server(_, let constraint, _) = kind else { return nil }
-        return constraint
-    }
+    package var constraint: String? { if case .server(_, let constraint, _) = kind { constraint } else { nil } }
 
     /// Whether the whole transaction should be repeated: a serialization failure (40001) or a deadlock (40P01).
     package var isSerializationFailure: Bool { sqlState == "40001" || sqlState == "40P01" }
@@ -92,8 +80,7 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// Returns the disposition by class of SQLSTATE (PostgreSQL, appendix A): bad data is the fault of the work, most
-    /// others are ours.
+    /// Returns the disposition by class of SQLSTATE (PostgreSQL, appendix A): only bad data is the work's own fault.
     private static func disposition(ofState sqlState: String) -> Disposition {
         if sqlState == "55P03" || sqlState == "25006" { return .retry(afterMilliseconds: 500) }
         switch sqlState.prefix(2) {
@@ -141,8 +128,7 @@ extension DatabaseError {
     private static let percentEncoding =
         "percent-encode reserved characters in the user and the password (@ is %40, / is %2F, # is %23, % is %25)"
 
-    /// The advice names what gave the address: `source`. libpq has no code for what failed, but its messages are not
-    /// translated: Perennial sets no locale.
+    /// libpq has no code for what failed, but its words are never translated, because Perennial sets no locale.
     static func cannotConnect(_ reason: String, by source: String) -> DatabaseError {
         // The advice says as much as libpq's question does.
         let reason = reason.split(separator: "; ").filter { !$0.hasPrefix("Is the server running") }
@@ -221,40 +207,28 @@ enum ServerAnswer {
         PQclear(result)
     }
 
-    /// The fields of an error, by the letters of `postgres_ext.h` (`PG_DIAG_…`), which Swift cannot import.
-    private enum Field: Character {
-        case message = "M"
-        case sqlState = "C"
-        case constraint = "n"
-        case table = "t"
-        case sourceFunction = "R"
-
-        var code: Int32 { rawValue.asciiValue.map(Int32.init) ?? 0 }
-    }
-
     private static func failure(_ result: OpaquePointer, _ statementName: String) -> ServerAnswer {
-        let text = field(result, .message) ?? oneLine(String(cString: PQresultErrorMessage(result)))
+        let text = field("M", of: result) ?? oneLine(String(cString: PQresultErrorMessage(result)))
         // Without a SQLSTATE libpq wrote the message itself. Shutdown and crash (57P01 to 57P03) end the connection.
-        guard let sqlState = field(result, .sqlState), !["57P01", "57P02", "57P03"].contains(sqlState) else {
+        guard let sqlState = field("C", of: result), !["57P01", "57P02", "57P03"].contains(sqlState) else {
             return .lost(reason: text)
         }
         if sqlState == "57014" { return .failure(.statementTimedOut(statementName)) }
         // The server quotes the offending value in data errors. The value is the customer's and must not reach a log.
         let sentence = sqlState.hasPrefix("22") ? hidingQuotedText(in: text) : text
-        let constraint = field(result, .constraint)
-        let table = field(result, .table)
         // "cached plan must not change result type" may be translated; the name of the function that raises it is not.
-        let stale =
-            sqlState == "26000"
-            || (sqlState == "0A000" && field(result, .sourceFunction) == "RevalidateCachedQuery")
-        let error = DatabaseError(
-            .server(sqlState: sqlState, constraint: constraint, table: table),
-            "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState)).",
-            isStalePreparation: stale)
-        return .failure(error)
+        let isStale =
+            sqlState == "26000" || (sqlState == "0A000" && field("R", of: result) == "RevalidateCachedQuery")
+        return .failure(
+            DatabaseError(
+                .server(sqlState: sqlState, constraint: field("n", of: result), table: field("t", of: result)),
+                "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState)).",
+                isStalePreparation: isStale))
     }
 
-    private static func field(_ result: OpaquePointer, _ field: Field) -> String? {
-        PQresultErrorField(result, field.code).map { String(cString: $0) }
+    /// Returns a field of an error: message (M), SQLSTATE (C), constraint (n), table (t) or the server's function (R).
+    /// The letters are those of `postgres_ext.h` (`PG_DIAG_…`), which Swift cannot import.
+    private static func field(_ letter: Unicode.Scalar, of result: OpaquePointer) -> String? {
+        PQresultErrorField(result, Int32(letter.value)).map { String(cString: $0) }
     }
 }

@@ -7,8 +7,8 @@ import Testing
     @Test("Our own session is recognised")
     func ourOwnSessionIsRecognised() throws {
         let configuration = DatabaseConfiguration(connectionString: try TestServer.required())
-        for role in [ConnectionSettings.Role.reads, .transactions] {
-            let connection = try Connection.open(ConnectionSettings(configuration, for: role), within: .seconds(5))
+        for purpose in [DatabaseNote.Purpose.reads, .transactions] {
+            let connection = try Connection.open(ConnectionSettings(configuration, for: purpose), within: .seconds(5))
             #expect(connection.session == .own)
         }
     }

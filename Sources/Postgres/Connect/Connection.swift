@@ -6,13 +6,11 @@ import CLibPQ
     import Darwin
 #endif
 
-/// One `PGconn`. It may move from thread to thread, but only one thread at a time uses it: the thread that opens it
-/// passes it on and keeps no reference.
+/// One `PGconn`. Only one thread at a time uses it: the thread that opens it passes it on and keeps no reference.
 final class Connection: @unchecked Sendable {
     let pointer: OpaquePointer
     let settings: TransactionSettings
-    /// `.borrowed` until it is known to be our own: code that is right for a borrowed session is right for every
-    /// session.
+    /// `.borrowed` until it is known to be our own: code that is right for a borrowed session is right for any.
     var session = Session.borrowed
     var prepared = PreparedStatements()
     /// Whether the connection is unusable from now on.
@@ -45,13 +43,16 @@ final class Connection: @unchecked Sendable {
 
     /// Waits until the socket is ready; returns false when `limit` passes first.
     func waitForSocket(_ events: Int32, until limit: Moment?) -> Bool {
-        var polled = pollfd(fd: socket, events: Int16(events), revents: 0)
+        Self.waitForSocket(of: pointer, events, until: limit)
+    }
+
+    private static func waitForSocket(of pointer: OpaquePointer, _ events: Int32, until limit: Moment?) -> Bool {
+        var polled = pollfd(fd: PQsocket(pointer), events: Int16(events), revents: 0)
         while true {
             let milliseconds = limit.map { ($0 - ContinuousClock.now).pollMilliseconds } ?? -1
             let ready = poll(&polled, 1, milliseconds)
-            if ready > 0 { return true }
             if ready < 0, errno == EINTR { continue }
-            if ready < 0 { return true }
+            if ready != 0 { return true }
             if let limit, limit > ContinuousClock.now { continue }
             return false
         }
@@ -78,8 +79,7 @@ final class Cancellation: @unchecked Sendable {
 }
 
 extension Connection {
-    /// Connects on the calling thread, within `limit`. Name resolution is outside it: the system has its own limit for
-    /// that.
+    /// Connects on the calling thread, within `limit`; for the resolution of names the system has a limit of its own.
     /// - Throws: `.cannotConnect` with libpq's reason.
     static func open(_ settings: ConnectionSettings, within limit: Duration) throws(DatabaseError) -> Connection {
         let end = ContinuousClock.now + limit
@@ -109,7 +109,7 @@ extension Connection {
         var awaited = POLLOUT
         while true {
             guard PQstatus(pointer) != CONNECTION_BAD else { throw failed(pointer, source) }
-            guard awaitSocket(of: pointer, awaited, until: end) else {
+            guard ContinuousClock.now < end, waitForSocket(of: pointer, awaited, until: end) else {
                 PQfinish(pointer)
                 throw .cannotConnect("no answer within \(limit)", by: source)
             }
@@ -128,23 +128,11 @@ extension Connection {
         return .cannotConnect(reason, by: source)
     }
 
-    private static func awaitSocket(of pointer: OpaquePointer, _ events: Int32, until end: Moment) -> Bool {
-        while true {
-            var polled = pollfd(fd: PQsocket(pointer), events: Int16(events), revents: 0)
-            let remaining = end - ContinuousClock.now
-            guard remaining > .zero else { return false }
-            let ready = poll(&polled, 1, remaining.pollMilliseconds)
-            if ready > 0 || (ready < 0 && errno != EINTR) { return true }
-        }
-    }
-
     private static func start(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {
-        var names: [UnsafePointer<CChar>?] = keywords.map { strdup($0.name).map { UnsafePointer($0) } }
-        var values: [UnsafePointer<CChar>?] = keywords.map { strdup($0.value).map { UnsafePointer($0) } }
-        names.append(nil)
-        values.append(nil)
-        defer { for text in names + values { free(UnsafeMutablePointer(mutating: text)) } }
-        return PQconnectStartParams(names, values, 1)
+        let names = keywords.map { strdup($0.name) } + [nil]
+        let values = keywords.map { strdup($0.value) } + [nil]
+        defer { for text in names + values { free(text) } }
+        return PQconnectStartParams(names.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 1)
     }
 }
 
@@ -152,8 +140,7 @@ extension Connection {
 enum Session: Sendable {
     /// Our own for the life of the connection: prepared statements and settings persist.
     case own
-    /// A connection pooler's session, possibly a different one in each transaction. Nothing persists: statements are
-    /// sent whole each time, without a name, and settings with every transaction.
+    /// A pooler's, maybe another one in each transaction, which carries its settings and whole, unnamed statements.
     case borrowed
 }
 
@@ -210,8 +197,7 @@ struct PreparedStatements {
     mutating func forgetAll() { byName = [:] }
 }
 
-/// Sending: a preparation and executions of the prepared statement, or whole statements. Each function returns false
-/// when libpq refuses; `complaint` then holds the reason.
+/// Sending preparations, prepared statements and whole ones; false when libpq refuses, for the reason in `complaint`.
 extension Connection {
     /// The protocol counts parameters in 16 bits.
     static let parametersMax = 65_535

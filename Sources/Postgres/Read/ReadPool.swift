@@ -106,9 +106,7 @@ extension ReadPool {
         memory.withLock { $0.isLeaving } ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
     }
 
-    func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] {
-        memory.withLock { $0.line.take(atMost: most) }
-    }
+    func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] { memory.withLock { $0.line.take(atMost: most) } }
 
     func takeWaiting(since moment: Moment) -> [ReadCall] { memory.withLock { $0.line.takeWaiting(since: moment) } }
 
@@ -119,8 +117,8 @@ extension ReadPool {
         }
     }
 
-    /// Marks the thread as about to sleep until so many reads wait, and returns how many do; when it is not zero the sleep
-    /// should be short. Where it is nil the thread can send nothing before an answer comes, so no read wakes it.
+    /// Marks the thread as about to sleep until so many reads wait, and returns how many do: with some it is brief.
+    /// Where `enough` is nil the thread can send nothing before an answer comes, so no read wakes it.
     func park(until enough: Int?) -> Int {
         memory.withLock { memory in
             memory.wakesAt = enough.flatMap { memory.line.count < $0 ? $0 : nil }
@@ -131,11 +129,8 @@ extension ReadPool {
     /// Opens a connection on a short-lived thread, because resolving a name may block for a long time.
     func open(place: Int) {
         let open: @Sendable () -> Void = {
-            let outcome: Result<Connection, DatabaseError>
-            do throws(DatabaseError) {
-                outcome = .success(try Connection.open(self.settings, within: self.configuration.connectTimeout))
-            } catch {
-                outcome = .failure(error)
+            let outcome = Result { () throws(DatabaseError) in
+                try Connection.open(self.settings, within: self.configuration.connectTimeout)
             }
             self.deliver(Opened(place: place, outcome: outcome))
         }

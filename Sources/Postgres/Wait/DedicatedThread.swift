@@ -7,11 +7,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// Starts a dedicated thread: libpq blocks, and blocking calls never run on Swift's cooperative threads.
-///
-/// SIGPIPE is blocked on it, so that writing to a connection the server has closed is an error and does not end the
-/// process.
-/// - Returns: whether the system could create the thread.
+/// Starts a dedicated thread: libpq blocks, and blocking calls never run on Swift's cooperative threads. Returns
+/// whether the system could create it. SIGPIPE is blocked on it: writing to a closed connection ends no process.
 func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
@@ -23,11 +20,10 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
     let body = Unmanaged.passRetained(ThreadBody(run))
     #if canImport(Glibc)
         var thread = pthread_t()
-        let status = pthread_create(&thread, &attributes, { ThreadBody.run($0) }, body.toOpaque())
     #else
         var thread: pthread_t?
-        let status = pthread_create(&thread, &attributes, { ThreadBody.run($0) }, body.toOpaque())
     #endif
+    let status = pthread_create(&thread, &attributes, { ThreadBody.run($0) }, body.toOpaque())
     if status != 0 { body.release() }
     return status == 0
 }
@@ -50,8 +46,7 @@ private final class ThreadBody: Sendable {
 
 /// A signal that wakes a thread asleep in `poll`: an eventfd on Linux, a pipe elsewhere.
 final class WakeUp: Sendable {
-    /// The descriptor that the sleeping thread polls for reading; -1, which `poll` ignores, when the system had none
-    /// left.
+    /// The descriptor that the sleeping thread polls; -1, which `poll` ignores, when the system had none left.
     let readEnd: Int32
     private let writeEnd: Int32
 
@@ -79,7 +74,7 @@ final class WakeUp: Sendable {
 
     /// Wakes the thread; when it is awake, its next `poll` returns at once.
     func ring() {
-        // An eventfd takes exactly eight bytes. A full pipe refuses them, but then the thread is already being woken.
+        // An eventfd takes exactly eight bytes. A full pipe refuses them, but it wakes the thread anyway.
         var one: UInt64 = 1
         _ = write(writeEnd, &one, 8)
     }
@@ -100,7 +95,6 @@ final class Latch: Sendable {
 
     private let memory: Mutex<Memory>
 
-    /// Creates a latch that opens when `threads` threads have ended.
     init(threads: Int) { memory = Mutex(Memory(remaining: threads)) }
 
     /// Records that one of the threads has ended. The last one resumes every task that waits.

@@ -77,9 +77,8 @@ final class PendingCall<Answer: Sendable, Failure: Error>: Sendable {
     }
 }
 
-/// A queue of at most `limit` callers, served in the order of arrival.
-///
-/// A ticket is a place in the queue, so that leaving early costs the same however long the queue is.
+/// A queue of at most `limit` callers, served in the order of arrival. A ticket is a place in the queue, so that
+/// leaving early costs the same however long the queue is.
 struct WaitQueue<Call: Sendable>: Sendable {
     /// A call and the start of its wait.
     struct Waiting: Sendable {
@@ -91,9 +90,7 @@ struct WaitQueue<Call: Sendable>: Sendable {
     private var places: [Waiting?] = []
     private var head = 0
     private var firstTicket = 0
-    /// The number of waiting calls.
     private(set) var count = 0
-    /// Whether the queue is closed to new calls.
     private(set) var isClosed = false
 
     init(limit: Int) { self.limit = limit }
@@ -127,7 +124,6 @@ struct WaitQueue<Call: Sendable>: Sendable {
         return waiting
     }
 
-    /// Returns at most `most` next calls.
     mutating func take(atMost most: Int) -> [Waiting] {
         var taken: [Waiting] = []
         taken.reserveCapacity(min(most, count))

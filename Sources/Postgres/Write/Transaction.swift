@@ -6,10 +6,8 @@ import CLibPQ
     import Darwin
 #endif
 
-/// A running transaction, for use only inside the body that receives it.
-///
-/// Its calls block the thread of their connection. After a failed statement PostgreSQL refuses all others, and the
-/// transaction is rolled back even when the body catches the error.
+/// A running transaction, for use only inside the body that receives it. Its calls block the connection's thread.
+/// After a failed statement PostgreSQL refuses all others, and a body that catches the error cannot commit either.
 package final class Transaction {
     private let connection: Connection
     private let statementTimeoutMilliseconds: Int
@@ -22,22 +20,20 @@ package final class Transaction {
         self.statementTimeoutMilliseconds = statementTimeoutMilliseconds
     }
 
-    /// Runs a statement and returns its rows.
-    /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
+    /// Runs a statement and returns its rows; throws `.server`, `.timedOut` or `.connectionLost`.
     @discardableResult
     package func query(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> [Row] {
         try run(statement, parameters).rows
     }
 
-    /// Runs a statement and returns the number of rows it changed.
-    /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
+    /// Runs a statement and returns the number of rows it changed; throws as `query`.
     @discardableResult
     package func execute(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> Int {
         try run(statement, parameters).affectedRows
     }
 
-    /// Runs several statements, separated by semicolons and without parameters, for migrations. They have no time-out
-    /// unless they set one. They must not end the transaction.
+    /// Runs statements without parameters for migrations, separated by semicolons and without a time-out unless they
+    /// set one. They must not end the transaction.
     /// - Throws: `.server` or `.connectionLost`.
     package func script(_ sql: String) throws(DatabaseError) {
         try command("SET LOCAL statement_timeout = 0")
@@ -49,20 +45,22 @@ package final class Transaction {
     func end() { isOver = true }
 
     private func run(_ statement: Statement, _ parameters: [Parameter]) throws(DatabaseError) -> ResultTable {
-        if isOver { throw .closed }
-        do {
-            return try connection.run(
-                statement, parameters, within: .milliseconds(statementTimeoutMilliseconds))
-        } catch {
-            failure = failure ?? error
-            throw error
+        try noting { () throws(DatabaseError) in
+            try connection.run(statement, parameters, within: .milliseconds(statementTimeoutMilliseconds))
         }
     }
 
     private func command(_ sql: String) throws(DatabaseError) {
+        _ = try noting { () throws(DatabaseError) in
+            try connection.rows(of: connection.command(sql, named: "script", within: nil), "script")
+        }
+    }
+
+    /// Remembers the first failure.
+    private func noting(_ work: () throws(DatabaseError) -> ResultTable) throws(DatabaseError) -> ResultTable {
         if isOver { throw .closed }
         do {
-            _ = try connection.rows(of: connection.command(sql, named: "script", within: nil), "script")
+            return try work()
         } catch {
             failure = failure ?? error
             throw error
@@ -92,17 +90,12 @@ extension Connection {
         let transaction = Transaction(on: self, statementTimeoutMilliseconds: statementTimeoutMilliseconds)
         let outcome = Result { try body(transaction) }
         transaction.end()
-        switch outcome {
-        case .success(let value):
-            do {
-                if let failure = transaction.failure { throw failure }
-                try commit(within: limit)
-                return .ended(.success(value))
-            } catch {
-                rollBack(within: limit)
-                return .ended(.failure(error))
-            }
-        case .failure(let error):
+        do {
+            let value = try outcome.get()
+            if let failure = transaction.failure { throw failure }
+            try commit(within: limit)
+            return .ended(.success(value))
+        } catch {
             rollBack(within: limit)
             return .ended(.failure(error))
         }
@@ -161,8 +154,7 @@ extension Connection {
 
 /// Statements that run one at a time, each awaited, on a writer's thread.
 extension Connection {
-    /// How much later than the server we enforce a time-out, and how long we then wait for the cancellation to take
-    /// effect.
+    /// How much later than the server we enforce a time-out, and how long we then wait for the cancellation.
     static let slack = Duration.seconds(2)
 
     /// Runs a statement; in our own session it is prepared first if necessary.
@@ -170,15 +162,12 @@ extension Connection {
         _ statement: Statement, _ parameters: [Parameter], within limit: Duration
     ) throws(DatabaseError) -> ResultTable {
         if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
-        switch session {
-        case .own:
-            let serverName = try preparedName(of: statement, parameters, within: limit)
-            let wasSent = sendRun(serverName, parameters)
-            return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
-        case .borrowed:
-            let wasSent = sendWhole(statement, parameters)
-            return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
-        }
+        let wasSent =
+            switch session {
+            case .own: sendRun(try preparedName(of: statement, parameters, within: limit), parameters)
+            case .borrowed: sendWhole(statement, parameters)
+            }
+        return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
     }
 
     private func preparedName(
@@ -214,8 +203,7 @@ extension Connection {
         }
     }
 
-    /// Reads all results of the request. When the limit passes, it asks the server to cancel; when that does not help,
-    /// it gives the connection up.
+    /// Reads all results of the request. After the limit it asks the server to cancel, then gives the connection up.
     private func collect(_ wasSent: Bool, _ name: String, within limit: Duration?) -> ServerAnswer {
         guard wasSent else { return lose() }
         var end = limit.map { ContinuousClock.now + $0 + Self.slack }

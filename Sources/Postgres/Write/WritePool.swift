@@ -83,9 +83,7 @@ final class WritePool: Sendable {
         }
     }
 
-    private func leave(_ ticket: Int) {
-        memory.withLock { $0.line.leave(ticket) }?.fail(.cancelled)
-    }
+    private func leave(_ ticket: Int) { memory.withLock { $0.line.leave(ticket) }?.fail(.cancelled) }
 
     /// Fails the callers that have waited too long: for a connection when there is none, otherwise for their turn.
     func expire(at now: Moment) {
@@ -180,8 +178,7 @@ extension WritePool {
     /// as one seems connected, callers wait for their turn and not for a connection.
     func failedToConnect(_ error: DatabaseError) {
         defer { work.signal() }
-        // While another writer is connected, this failure is no outage: the attempt may have begun before that
-        // connection.
+        // While another writer is connected, this failure is no outage: the attempt may have begun earlier.
         let isNews = memory.withLock { memory in
             guard memory.connectedWriters == 0 else { return false }
             defer { memory.outage = error }
@@ -193,8 +190,7 @@ extension WritePool {
 
 /// Work that needs an exclusive connection, with its type erased.
 struct WriteCall: Sendable {
-    /// Does the work and resumes its caller. Returns the reason when the work never began, so that another connection
-    /// may be tried.
+    /// Does the work and resumes its caller; returns the reason when it never began: another connection may be tried.
     let run: @Sendable (Connection) -> DatabaseError?
     /// Fails the caller: its work was not done.
     let fail: @Sendable (DatabaseError) -> Void
@@ -211,8 +207,7 @@ final class Writer {
     /// Serves until the pool is closed and no caller waits.
     func run() {
         while pool.awaitCaller() {
-            // The writer takes the next caller only when it has a connection: waiting callers can then learn of an
-            // outage while this thread is busy connecting.
+            // The next caller waits in the queue until there is a connection, and so can learn of an outage.
             guard let connection = connected() else {
                 pool.pause(for: backoff.next())
                 continue
@@ -277,7 +272,6 @@ final class Writer {
 }
 
 /// Runs requests that arrive together as one group, so that they share a statement, a round trip and a commit.
-///
 /// A request that arrives alone runs at once. While as many groups run as may, requests wait and form the next group.
 package actor RequestGroups<Request: Sendable, Answer: Sendable> {
     /// Does the work of a group; returns one answer for each request, in their order.
@@ -293,8 +287,7 @@ package actor RequestGroups<Request: Sendable, Answer: Sendable> {
     private var groups = 0
     private var waiting: WaitQueue<Call>
 
-    /// Creates groups of at most `requestsMax` requests. At most `groupsMax` groups run at a time, and at most `waitingMax`
-    /// requests wait.
+    /// Creates groups of at most `requestsMax` requests, of which `groupsMax` run; at most `waitingMax` requests wait.
     package init(requestsMax: Int, groupsMax: Int, waitingMax: Int) {
         self.requestsMax = requestsMax
         self.groupsMax = groupsMax
