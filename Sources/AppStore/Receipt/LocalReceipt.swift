@@ -16,31 +16,26 @@ package struct LocalReceipt: Sendable, Hashable {
     /// The format of the receipt: PKCS#7 signed data, or an old property list.
     package let form: ReceiptForm
     /// The app that made the receipt, as the receipt claims.
-    package let bundleID: String?
+    package internal(set) var bundleID: String?
     /// How many attributes of the receipt name an app, readable or not.
-    package let bundleAttributes: Int
+    var bundleAttributes = 0
     /// The receipt's own value, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or
     /// `Xcode`; in legacy receipts `Sandbox` or nothing.
-    package let environment: String?
+    package internal(set) var environment: String?
     /// The creation of the receipt, in milliseconds since 1970; legacy receipts do not state it.
-    package let createdAt: Int64?
+    package internal(set) var createdAt: Int64?
     /// The purchases in the receipt, in its order, which has no meaning.
-    package let purchases: [LocalPurchase]
+    package internal(set) var purchases: [LocalPurchase] = []
     /// The number of attributes and purchases skipped because they could not be read, or were too many.
-    package let unreadableParts: Int
-
-    /// The subscriptions and purchases in the receipt, each once, sorted as text.
-    package var originalTransactionIDs: [String] { Set(purchases.map(\.originalTransactionID)).sorted() }
+    var unreadableParts = 0
 
     /// Every transaction in the receipt, each once, sorted as text.
     package var transactionIDs: [String] { Set(purchases.compactMap(\.transactionID)).sorted() }
 
-    /// The latest end of a paid period that was not cancelled, in milliseconds since 1970; nil without any
-    /// subscription.
+    /// The latest end of a paid period that was not cancelled, in milliseconds since 1970; nil without a subscription.
     package var latestExpiry: Int64? { purchases.filter { $0.cancelledAt == nil }.compactMap(\.expiresAt).max() }
 
-    /// The store that made the receipt, which saves a request to the other store; nil if the receipt does not state it,
-    /// or Xcode made it.
+    /// The store that made the receipt, to be asked first; nil if the receipt does not state it, or Xcode made it.
     package var store: StoreEnvironment? {
         switch environment {
         case "Production", "ProductionVPP": .production
@@ -49,37 +44,33 @@ package struct LocalReceipt: Sendable, Hashable {
         }
     }
 
-    /// Returns the app that the receipt is of where it is certainly another one than `bundleID`: Apple would vouch for it,
-    /// but not to us. Nil where Apple has to be asked.
-    ///
-    /// It is certain only where exactly one attribute names an app and every part can be read: of two, or of one in a
-    /// part that this reader does not understand, Apple may believe another one.
+    /// Returns the app that the receipt is of where it is certainly another one than `bundleID`, so that Apple would
+    /// vouch for it, but not to us; nil where Apple has to be asked. It is certain only where one attribute names an
+    /// app and every part can be read: of two, or of one in an unreadable part, Apple may believe another one.
     package func otherApp(than bundleID: String) -> String? {
         guard bundleAttributes == 1, unreadableParts == 0, self.bundleID != bundleID else { return nil }
         return self.bundleID
     }
 }
 
-/// One purchase in a receipt on the device, unchanged: a hint, never a proof.
-///
-/// The receipt does not learn about later renewals, refunds or upgrades until the device refreshes it.
+/// One purchase in a receipt on the device, unchanged: a hint, never a proof. The receipt does not learn about later
+/// renewals, refunds or upgrades until the device refreshes it.
 package struct LocalPurchase: Sendable, Hashable {
     /// The product bought.
-    package let productID: String?
+    package internal(set) var productID: String?
     /// The id of one delivery of the purchase. Another receipt may have another id for the same purchase.
-    package let transactionID: String?
+    package internal(set) var transactionID: String?
     /// The subscription or purchase of this entry; the transaction id if missing. Xcode writes `0` for every purchase.
-    package let originalTransactionID: String
+    package internal(set) var originalTransactionID: String
     /// The billing period; absent on one-time purchases.
-    package let webOrderLineItemID: String?
+    package internal(set) var webOrderLineItemID: String?
     /// The end of the paid period, in milliseconds since 1970; nil for one-time purchases. Xcode writes the year 4001.
-    package let expiresAt: Int64?
+    package internal(set) var expiresAt: Int64?
     /// The instant at which Apple took it back, in milliseconds since 1970.
-    package let cancelledAt: Int64?
+    package internal(set) var cancelledAt: Int64?
 }
 
-/// The outcome of reading a receipt locally: its contents, or the reason it is unreadable. Never an error, because
-/// Apple may still judge a receipt that only Apple can read.
+/// The outcome of reading a receipt locally. Never an error, because Apple may judge what cannot be read here.
 package enum LocalReading: Sendable, Hashable {
     /// The receipt's contents.
     case read(LocalReceipt)
@@ -100,93 +91,7 @@ package enum LocalReading: Sendable, Hashable {
     }
 
     /// The receipt's contents; nil if it cannot be read.
-    package var receipt: LocalReceipt? {
-        switch self {
-        case .read(let receipt): receipt
-        case .unreadable: nil
-        }
-    }
-}
-
-/// Receipt bytes and their apparent form.
-struct DecodedReceipt {
-    let bytes: [UInt8]
-    let form: ReceiptForm
-
-    init(bytes: [UInt8]) {
-        self.bytes = bytes
-        form = ReceiptForm(sniffing: bytes)
-    }
-
-    /// Decodes the standard alphabet strictly; padding may be missing, unused bits are dropped.
-    init(base64 text: [UInt8]) throws(ReceiptDataError) {
-        if let bytes = text.withUnsafeBufferPointer(StandardBase64.decoded) {
-            self.init(bytes: bytes)
-        } else {
-            try self.init(oddBase64: text)
-        }
-    }
-
-    /// Decodes one character at a time, to report the exact fault and its position.
-    init(oddBase64 text: [UInt8]) throws(ReceiptDataError) {
-        let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
-        if let odd = text[unpadded.endIndex...].firstIndex(where: { $0 != UInt8(ascii: "=") }) {
-            throw Self.foreign(UInt8(ascii: "="), in: text, at: odd - 1)
-        }
-        guard !unpadded.isEmpty else { throw .empty }
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(unpadded.count * 3 / 4)
-        var bits: UInt32 = 0
-        var bitCount = 0
-        for (position, character) in unpadded.enumerated() {
-            guard let six = Self.sixBits(character) else { throw Self.foreign(character, in: text, at: position) }
-            bits = bits << 6 | UInt32(six)
-            bitCount += 6
-            if bitCount >= 8 {
-                bitCount -= 8
-                decoded.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
-            }
-        }
-        guard unpadded.count % 4 != 1 else { throw .cutShort(characters: unpadded.count) }
-        self.init(bytes: decoded)
-    }
-
-    /// The confidence that this is a complete receipt: 2 if the outer DER length agrees, 1 if only the form is known, 0
-    /// if the form is unknown.
-    var plausibility: Int {
-        guard form != .unknown else { return 0 }
-        return derLengthAgrees ? 2 : 1
-    }
-
-    private var derLengthAgrees: Bool {
-        guard form == .unified, bytes.count > 6, bytes[1] > 0x80, bytes[1] <= 0x84 else { return false }
-        let lengthBytes = Int(bytes[1] - 0x80)
-        let length = bytes[2..<(2 + lengthBytes)].reduce(0) { $0 << 8 | Int($1) }
-        return length + 2 + lengthBytes == bytes.count
-    }
-
-    private static func sixBits(_ character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "+"): 62
-        case UInt8(ascii: "/"): 63
-        default: nil
-        }
-    }
-
-    /// Names the character for a person, whole even if it takes several bytes.
-    private static func foreign(_ byte: UInt8, in text: [UInt8], at index: Int) -> ReceiptDataError {
-        let shown: String
-        if byte < 0x80 {
-            shown = byte > 0x20 && byte < 0x7F ? "'\(Character(UnicodeScalar(byte)))'" : "control character \(byte)"
-        } else {
-            let character = String(decoding: text[index...].prefix(4), as: UTF8.self).first
-            shown = character.map { "'\($0)'" } ?? "byte \(byte)"
-        }
-        return .foreignCharacter(shown, position: index + 1)
-    }
+    package var receipt: LocalReceipt? { if case .read(let receipt) = self { receipt } else { nil } }
 }
 
 /// Reads the iOS 6 style transaction receipt: a property list whose `purchase-info` is the Base64 of another one.
@@ -195,7 +100,7 @@ enum LegacyReceipt {
         let outer = PropertyListTexts(in: bytes)
         guard let info = outer["purchase-info"] else { return .unreadable("neither PKCS#7 nor an old property list") }
         let characters = info.utf8.filter { !$0.isWhiteSpace }
-        guard let inside = try? DecodedReceipt(base64: characters).bytes else {
+        guard let inside = try? ReceiptData(base64: characters).bytes else {
             return .unreadable("a property list whose purchase-info is not Base64")
         }
         let fields = PropertyListTexts(in: inside)
@@ -232,10 +137,9 @@ struct PropertyListTexts {
     /// The most pairs that are read; real receipts have about twenty.
     static let pairsMax = 256
 
-    private var texts: [String: String] = [:]
-    private var counts: [String: Int] = [:]
+    private var texts: [String: [String]] = [:]
     /// Whether no pair was left out for being one too many.
-    private(set) var isWhole = true
+    let isWhole: Bool
 
     /// Reads the pairs in `bytes`; of duplicate names, the last counts.
     init(in bytes: [UInt8]) {
@@ -246,18 +150,16 @@ struct PropertyListTexts {
             guard rest.first == UInt8(ascii: "=") else { continue }
             rest = rest.dropFirst().drop(while: \.isWhiteSpace)
             guard rest.first == UInt8(ascii: "\""), let text = Self.quoted(&rest) else { continue }
-            texts[name] = text
-            counts[name, default: 0] += 1
+            texts[name, default: []].append(text)
             pairs += 1
         }
         isWhole = pairs < Self.pairsMax
     }
 
-    /// Returns how many pairs have this name.
-    func count(of name: String) -> Int { counts[name] ?? 0 }
+    func count(of name: String) -> Int { texts[name]?.count ?? 0 }
 
     /// The text called `name`; nil when it is missing or empty.
-    subscript(_ name: String) -> String? { texts[name].flatMap { $0.isEmpty ? nil : $0 } }
+    subscript(_ name: String) -> String? { texts[name]?.last.flatMap { $0.isEmpty ? nil : $0 } }
 
     /// Takes the text between the next two quotes; a backslash keeps the character after it.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String? {

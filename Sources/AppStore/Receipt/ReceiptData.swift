@@ -1,9 +1,6 @@
-import Foundation
 import JSON
 
-/// A receipt in the form Apple requires: standard Base64, padded, on one line. Two spellings of the same bytes are
-/// equal.
-///
+/// A receipt in the form Apple requires: standard, padded Base64 on one line. Spellings of the same bytes are equal.
 /// Nearly every 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. Decoding after
 /// the repair is strict. Text that cannot be a receipt is rejected with an explanation.
 package struct ReceiptData: Sendable, Hashable {
@@ -15,13 +12,9 @@ package struct ReceiptData: Sendable, Hashable {
     /// The apparent form of the bytes.
     package let form: ReceiptForm
 
-    /// The receipt in standard, padded Base64 without white space, ready to send. Encoded anew at every access.
-    package var base64: String { Data(bytes).base64EncodedString() }
-
-    /// Repairs the damage that devices, proxies and editors do to Base64, then decodes strictly.
-    ///
-    /// It repairs line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a
-    /// `data:` prefix, PEM armour, percent encoding and Base64 in Base64.
+    /// Repairs the damage that devices, proxies and editors do to Base64, then decodes strictly: line breaks, spaces
+    /// for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a `data:` prefix, PEM armour, percent
+    /// encoding and Base64 in Base64.
     package init(normalising raw: String) throws(ReceiptDataError) {
         guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
         if let ordinary = Self.ordinary(raw) {
@@ -37,39 +30,28 @@ package struct ReceiptData: Sendable, Hashable {
         if decoded.form == .unknown, let inner = try Self.recognisedInside(decoded.bytes, layersLeft: 3) {
             decoded = inner
         }
-        self.init(decoded)
+        self = decoded
     }
 
-    private init(_ decoded: DecodedReceipt) {
-        bytes = decoded.bytes
-        form = decoded.form
-    }
-
-    /// Returns a receipt that needs no repair: clean Base64 of a known form. Nil means only that the full repair is
-    /// needed.
+    /// Returns a receipt that needs no repair: clean Base64 of a known form; nil if the full repair is needed.
     private static func ordinary(_ raw: String) -> ReceiptData? {
         guard let bytes = raw.utf8.withContiguousStorageIfAvailable(StandardBase64.decoded) ?? nil else { return nil }
-        let decoded = DecodedReceipt(bytes: bytes)
-        switch decoded.form {
-        case .unified, .legacy: return ReceiptData(decoded)
-        case .unknown: return nil
-        }
+        let receipt = ReceiptData(bytes: bytes)
+        return receipt.form == .unknown ? nil : receipt
     }
 
-    private static func decode(_ text: String) throws(ReceiptDataError) -> DecodedReceipt {
+    private static func decode(_ text: String) throws(ReceiptDataError) -> ReceiptData {
         try ReceiptSpelling(repairing: text).decoded()
     }
 
-    /// Returns the receipt inside bytes that are themselves Base64 text; nil if they are not, or lead to no known form.
-    ///
-    /// A layer is removed only if its content is recognised, so that bytes that merely happen to be letters stay
-    /// unchanged.
+    /// Returns the receipt inside bytes that are themselves Base64 text; nil if they are not, or lead to no known form:
+    /// bytes that merely happen to be letters stay unchanged.
     private static func recognisedInside(
         _ bytes: [UInt8], layersLeft: Int
-    ) throws(ReceiptDataError) -> DecodedReceipt? {
+    ) throws(ReceiptDataError) -> ReceiptData? {
         let isText = bytes.allSatisfy { $0 < 0x7F && ($0 >= 0x20 || $0.isWhiteSpace) }
         guard layersLeft > 0, bytes.count >= 16, isText else { return nil }
-        let inner: DecodedReceipt
+        let inner: ReceiptData
         do {
             inner = try decode(String(decoding: bytes, as: UTF8.self))
         } catch {
@@ -80,6 +62,73 @@ package struct ReceiptData: Sendable, Hashable {
         }
         guard inner.form == .unknown else { return inner }
         return try recognisedInside(inner.bytes, layersLeft: layersLeft - 1)
+    }
+}
+
+extension ReceiptData {
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+        form = ReceiptForm(sniffing: bytes)
+    }
+
+    /// Decodes the standard alphabet strictly; padding may be missing, unused bits are dropped.
+    init(base64 text: [UInt8]) throws(ReceiptDataError) {
+        if let bytes = text.withUnsafeBufferPointer(StandardBase64.decoded) {
+            self.init(bytes: bytes)
+        } else {
+            try self.init(oddBase64: text)
+        }
+    }
+
+    /// Decodes one character at a time, to report the exact fault and its position.
+    init(oddBase64 text: [UInt8]) throws(ReceiptDataError) {
+        let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
+        if let odd = text[unpadded.endIndex...].firstIndex(where: { $0 != UInt8(ascii: "=") }) {
+            throw Self.foreign(UInt8(ascii: "="), in: text, at: odd - 1)
+        }
+        guard !unpadded.isEmpty else { throw .empty }
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(unpadded.count * 3 / 4)
+        var bits: UInt32 = 0
+        var bitCount = 0
+        for (position, character) in unpadded.enumerated() {
+            guard let six = StandardBase64.sixBits(character) else {
+                throw Self.foreign(character, in: text, at: position)
+            }
+            bits = bits << 6 | six
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                decoded.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
+            }
+        }
+        guard unpadded.count % 4 != 1 else { throw .cutShort(characters: unpadded.count) }
+        self.init(bytes: decoded)
+    }
+
+    /// The confidence that the receipt is complete: 2 if the outer DER length agrees, else 1 if the form is known.
+    var plausibility: Int {
+        guard form != .unknown else { return 0 }
+        return derLengthAgrees ? 2 : 1
+    }
+
+    private var derLengthAgrees: Bool {
+        guard form == .unified, bytes.count > 6, bytes[1] > 0x80, bytes[1] <= 0x84 else { return false }
+        let lengthBytes = Int(bytes[1] - 0x80)
+        let length = bytes[2..<(2 + lengthBytes)].reduce(0) { $0 << 8 | Int($1) }
+        return length + 2 + lengthBytes == bytes.count
+    }
+
+    /// Names the character for a person, whole even if it takes several bytes.
+    private static func foreign(_ byte: UInt8, in text: [UInt8], at index: Int) -> ReceiptDataError {
+        let shown: String
+        if byte < 0x80 {
+            shown = byte > 0x20 && byte < 0x7F ? "'\(Character(UnicodeScalar(byte)))'" : "control character \(byte)"
+        } else {
+            let character = String(decoding: text[index...].prefix(4), as: UTF8.self).first
+            shown = character.map { "'\($0)'" } ?? "byte \(byte)"
+        }
+        return .foreignCharacter(shown, position: index + 1)
     }
 }
 
@@ -110,7 +159,6 @@ package enum ReceiptForm: Sendable, Hashable {
 }
 
 extension Collection<UInt8> {
-    /// Returns whether these bytes contain `needle`.
     func holds(_ needle: [UInt8]) -> Bool {
         guard let first = needle.first else { return true }
         var rest = self[...]
@@ -149,8 +197,7 @@ enum OtherThanReceipt {
     private static let wordsForNothing: Set<String> = ["null", "(null)", "<null>", "nil", "undefined", "none"]
 }
 
-/// The reason a text cannot be sent to Apple as `receipt-data`. Each sentence names what the text appears to be and the
-/// remedy.
+/// The reason a text cannot be sent to Apple as `receipt-data`. Its sentence says what it seems to be and the remedy.
 package enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Nothing is left after white space and quotes are removed, or the text is a word for nothing such as `null`.
     case empty

@@ -8,8 +8,7 @@ struct ReceiptSpelling {
     /// Removes quoting, escaping, armour and other alphabets; rejects text that is something else altogether.
     init(repairing text: String) throws(ReceiptDataError) {
         var bytes = Self.visible(text)
-        // Wrappings come in layers (quotes inside percent encoding, escapes inside quotes): a few rounds remove them
-        // all.
+        // Wrappings come in layers (quotes inside percent encoding, escapes inside quotes): a few rounds remove all.
         for _ in 0..<4 {
             let before = bytes
             bytes = Self.trimmed(bytes)
@@ -21,21 +20,12 @@ struct ReceiptSpelling {
     }
 
     /// Decodes the most plausible reading. If none can be decoded, throws the fault of the likelier reading.
-    func decoded() throws(ReceiptDataError) -> DecodedReceipt {
+    func decoded() throws(ReceiptDataError) -> ReceiptData {
         guard let first = readings.first else { throw .empty }
-        guard readings.count > 1 else { return try DecodedReceipt(base64: first) }
-        var best: DecodedReceipt?
-        for reading in readings {
-            guard let candidate = Self.decodedOrNothing(reading) else { continue }
-            if let known = best, known.plausibility >= candidate.plausibility { continue }
-            best = candidate
-        }
-        if let best { return best }
-        return try DecodedReceipt(base64: first)
-    }
-
-    private static func decodedOrNothing(_ reading: [UInt8]) -> DecodedReceipt? {
-        do { return try DecodedReceipt(base64: reading) } catch { return nil }
+        guard readings.count > 1 else { return try ReceiptData(base64: first) }
+        let candidates = readings.compactMap { try? ReceiptData(base64: $0) }
+        if let best = candidates.max(by: { $0.plausibility < $1.plausibility }) { return best }
+        return try ReceiptData(base64: first)
     }
 
     /// Returns two readings if spaces are ambiguous: form decoding turns `+` into a space, and editors add spaces.
@@ -63,7 +53,6 @@ struct ReceiptSpelling {
         return lines.dropLast().allSatisfy { $0.count == width }
     }
 
-    /// Returns the text as bytes, without invisible characters.
     private static func visible(_ text: String) -> [UInt8] {
         guard text.utf8.contains(where: { $0 >= 0x80 }) else { return Array(text.utf8) }
         var visible = String.UnicodeScalarView()
@@ -113,8 +102,7 @@ enum ReceiptWrapping {
         return Array(inner.joined(separator: [UInt8(ascii: "\n")]))
     }
 
-    /// Replaces escapes: `\/` is a slash, `\n`, `\r` and `\t` are white space, `\u002b` is a plus, `\"` is an outer
-    /// quote.
+    /// Replaces escapes: `\/` is a slash, `\n`, `\r` and `\t` are white space, `\u002b` is a plus, `\"` an outer quote.
     private static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)
@@ -169,10 +157,8 @@ enum ReceiptWrapping {
     }
 }
 
-/// Decodes standard Base64 as well-behaved clients write it, four characters at a time.
-///
-/// It handles only this ordinary case. Everything else yields nil and goes to `ReceiptSpelling` for a careful reading.
-/// An import of millions of receipts spends its time here.
+/// Decodes standard Base64 as well-behaved clients write it, four characters at a time: an import of millions of
+/// receipts spends its time here. Everything else yields nil and goes to `ReceiptSpelling` for a careful reading.
 enum StandardBase64 {
     /// Returns the bytes that `text` encodes; nil unless it is whole groups of the standard alphabet, padded only at
     /// the end. Unused bits in the last group are dropped.
@@ -182,8 +168,7 @@ enum StandardBase64 {
         let padding = last == pad ? (text[text.count - 2] == pad ? 2 : 1) : 0
         let wholeGroups = text.count / 4 - (padding == 0 ? 0 : 1)
         var isForeign = false
-        // A group is stored as four bytes, and the next group overwrites the last one: hence one extra byte of
-        // capacity.
+        // A group is stored as four bytes, of which the next group overwrites the last: hence one byte more.
         var bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 1) { room, count in
             sextets.withUnsafeBufferPointer { sextets in
                 let raw = UnsafeMutableRawBufferPointer(room)
@@ -203,16 +188,18 @@ enum StandardBase64 {
         return bytes
     }
 
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
     /// The six bits of every character of the alphabet; `foreign` for any other byte.
-    private static let sextets: [UInt32] = {
-        var sextets = [UInt32](repeating: foreign, count: 256)
-        let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-        for (value, character) in alphabet.utf8.enumerated() { sextets[Int(character)] = UInt32(value) }
-        return sextets
-    }()
+    private static let sextets = (0...UInt8.max).map { alphabet.firstIndex(of: $0).map { UInt32($0) } ?? foreign }
 
     /// A bit that no six-bit value has, even when shifted to the front of its group.
     private static let foreign: UInt32 = 1 << 31
+
+    static func sixBits(_ character: UInt8) -> UInt32? {
+        let bits = sextets[Int(character)]
+        return bits == foreign ? nil : bits
+    }
 
     private static func twentyFourBits(
         of text: UnsafeBufferPointer<UInt8>, at start: Int, _ sextets: UnsafeBufferPointer<UInt32>, _ seen: inout UInt32

@@ -13,14 +13,12 @@ enum UnifiedReceipt {
         else {
             return .unreadable("PKCS#7 signed data without a receipt in it")
         }
-        var draft = Draft()
-        draft.read(attributes)
-        guard draft.readable > 0 else { return .unreadable("a receipt without a single attribute") }
-        return .read(draft.receipt)
+        var receipt = LocalReceipt(form: .unified)
+        guard receipt.read(attributes) > 0 else { return .unreadable("a receipt without a single attribute") }
+        return .read(receipt)
     }
 
-    /// Returns the element at the end of the path. An element with the right tag that leads nowhere does not stop the
-    /// search.
+    /// Returns the element at the end of the path, past elements with the right tag that lead nowhere.
     private static func content(in bytes: [UInt8], within stretch: Range<Int>, way: ArraySlice<UInt8>) -> BERElement? {
         var cursor = BERCursor(stretch)
         guard let tag = way.first else { return cursor.next(in: bytes) }
@@ -42,83 +40,62 @@ enum UnifiedReceipt {
         }
         return octets
     }
+}
 
-    /// A receipt while its attributes are read. Of duplicate attributes, the last counts.
-    private struct Draft {
-        var bundleID: String?
-        var bundleAttributes = 0
-        var environment: String?
-        var createdAt: Int64?
-        var purchases: [LocalPurchase] = []
-        var unreadable = 0
+extension LocalReceipt {
+    /// Reads attributes, of duplicate ones the last; returns how many are readable.
+    fileprivate mutating func read(_ attributes: ReceiptAttributes) -> Int {
+        var attributes = attributes
         var readable = 0
-
-        mutating func read(_ attributes: ReceiptAttributes) {
-            var attributes = attributes
-            while let (type, value) = attributes.next() {
-                readable += 1
-                switch type {
-                case 0: environment = value.text ?? environment
-                case 2:
-                    bundleID = value.text ?? bundleID
-                    bundleAttributes += 1
-                case 12: createdAt = value.instant ?? createdAt
-                case 17: readPurchase(value)
-                default: continue
-                }
+        while let (type, value) = attributes.next() {
+            readable += 1
+            switch type {
+            case 0: environment = value.text ?? environment
+            case 2:
+                bundleID = value.text ?? bundleID
+                bundleAttributes += 1
+            case 12: createdAt = value.instant ?? createdAt
+            case 17: readPurchase(value)
+            default: continue
             }
-            unreadable += attributes.unreadable
         }
+        unreadableParts += attributes.unreadable
+        return readable
+    }
 
-        private mutating func readPurchase(_ value: BEROctets) {
-            guard purchases.count < LocalReceipt.purchasesMax, var attributes = ReceiptAttributes(in: value) else {
-                unreadable += 1
-                return
-            }
-            var product: String?
-            var transaction: String?
-            var original: String?
-            var lineItem: String?
-            var expiry: Int64?
-            var cancellation: Int64?
-            while let (type, value) = attributes.next() {
-                switch type {
-                case 1702: product = value.text ?? product
-                case 1703: transaction = value.identifier ?? transaction
-                case 1705: original = value.identifier ?? original
-                case 1708: expiry = value.instant ?? expiry
-                case 1711: lineItem = value.identifier ?? lineItem
-                case 1712: cancellation = value.instant ?? cancellation
-                default: continue
-                }
-            }
-            unreadable += attributes.unreadable
-            guard let original = original ?? transaction else {
-                unreadable += 1
-                return
-            }
-            purchases.append(
-                LocalPurchase(
-                    productID: product, transactionID: transaction, originalTransactionID: original,
-                    webOrderLineItemID: lineItem, expiresAt: expiry, cancelledAt: cancellation))
+    private mutating func readPurchase(_ value: BEROctets) {
+        guard purchases.count < Self.purchasesMax, var attributes = ReceiptAttributes(in: value) else {
+            unreadableParts += 1
+            return
         }
-
-        var receipt: LocalReceipt {
-            LocalReceipt(
-                form: .unified, bundleID: bundleID, bundleAttributes: bundleAttributes, environment: environment,
-                createdAt: createdAt,
-                purchases: purchases, unreadableParts: unreadable)
+        var purchase = LocalPurchase(originalTransactionID: "")
+        var original: String?
+        while let (type, value) = attributes.next() {
+            switch type {
+            case 1702: purchase.productID = value.text ?? purchase.productID
+            case 1703: purchase.transactionID = value.identifier ?? purchase.transactionID
+            case 1705: original = value.identifier ?? original
+            case 1708: purchase.expiresAt = value.instant ?? purchase.expiresAt
+            case 1711: purchase.webOrderLineItemID = value.identifier ?? purchase.webOrderLineItemID
+            case 1712: purchase.cancelledAt = value.instant ?? purchase.cancelledAt
+            default: continue
+            }
         }
+        unreadableParts += attributes.unreadable
+        guard let original = original ?? purchase.transactionID else {
+            unreadableParts += 1
+            return
+        }
+        purchase.originalTransactionID = original
+        purchases.append(purchase)
     }
 }
 
-/// The attributes of a receipt, or of one purchase in it: each has a number that identifies it, and a value.
-///
-/// Apple: "Validating receipts on the device", the field tables of the receipt.
+/// The attributes of a receipt, or of one purchase in it: each has a number that identifies it, and a value (Apple:
+/// "Validating receipts on the device", the field tables of the receipt).
 struct ReceiptAttributes {
     private let octets: BEROctets
     private var cursor: BERCursor
-    /// The number of attributes skipped so far.
     private(set) var unreadable = 0
 
     /// Starts before the first attribute; nil if `octets` contain no set of attributes.
@@ -148,17 +125,22 @@ struct ReceiptAttributes {
         guard element.tag == BERElement.sequence else { return nil }
         var parts = BERCursor(element.content)
         guard let number = parts.next(in: octets.bytes), let type = octets.bytes.integer(number),
-            let value = parts.next(tagged: BERElement.octetString, in: octets.bytes)
+            let element = parts.next(tagged: BERElement.octetString, in: octets.bytes),
+            let value = BEROctets(element, in: octets.bytes)
         else { return nil }
-        return BEROctets(value, in: octets.bytes).map { (type, $0) }
+        return (type, value)
     }
 }
 
 extension BEROctets {
+    private var first: BERElement? {
+        var cursor = cursor
+        return cursor.next(in: bytes)
+    }
+
     /// The text in the content; nil if it is empty, too long for a receipt, or has invisible characters.
     var text: String? {
-        var cursor = cursor
-        guard let element = cursor.next(in: bytes) else { return nil }
+        guard let element = first else { return nil }
         switch element.tag {
         // UTF8String, NumericString, PrintableString, IA5String, VisibleString.
         case 0x0C, 0x12, 0x13, 0x16, 0x1A: return bytes.visibleText(element.content)
@@ -168,16 +150,13 @@ extension BEROctets {
 
     /// An id, which Apple writes as text or as a number; nil if it is empty or 0.
     var identifier: String? {
-        var cursor = cursor
-        guard let element = cursor.next(in: bytes) else { return nil }
-        guard element.tag == BERElement.integer else { return text }
+        guard let element = first, element.tag == BERElement.integer else { return text }
         return bytes.integer(element).flatMap { $0 > 0 ? String($0) : nil }
     }
 
     /// An instant in milliseconds since 1970; nil if it is empty or not a date.
     var instant: Int64? {
-        var cursor = cursor
-        guard let element = cursor.next(in: bytes) else { return nil }
+        guard let element = first else { return nil }
         switch element.tag {
         case 0x0C, 0x13, 0x16, 0x1A: return LenientInstant.milliseconds(withOffset: bytes[element.content])
         default: return nil
@@ -189,8 +168,7 @@ extension [UInt8] {
     /// The most bytes of a text in a receipt that is worth keeping.
     static let visibleTextMax = 1024
 
-    /// Returns the UTF-8 text of a range; nil if it is empty, broken or longer than `visibleTextMax`, or has control
-    /// characters.
+    /// Returns the UTF-8 text of a range; nil if empty, broken, beyond `visibleTextMax`, or with control characters.
     func visibleText(_ stretch: Range<Int>) -> String? {
         guard (1...Self.visibleTextMax).contains(stretch.count) else { return nil }
         let text = self[stretch]
@@ -219,7 +197,6 @@ struct BERElement {
 }
 
 /// Steps over consecutive elements. It builds no tree, so an element that is not needed costs one step.
-///
 /// Lengths may be indefinite, as Xcode writes them. An element that claims more bytes than there are ends the walk.
 struct BERCursor {
     /// The deepest nesting of elements of indefinite length. Receipts nest six; every level costs another pass.
@@ -228,7 +205,6 @@ struct BERCursor {
     private var at: Int
     private let end: Int
 
-    /// Creates a cursor before the first element of `stretch`.
     init(_ stretch: Range<Int>) {
         at = stretch.lowerBound
         end = stretch.upperBound
@@ -313,24 +289,20 @@ struct BEROctets {
 
     let bytes: [UInt8]
     let stretch: Range<Int>
-}
 
-extension BEROctets {
     /// Reads the content of `element`, a range of `bytes`; nil if it or one of its parts is not an octet string.
     init?(_ element: BERElement, in bytes: [UInt8]) {
         switch element.tag {
-        case BERElement.octetString:
-            self.init(bytes: bytes, stretch: element.content)
+        case BERElement.octetString: (self.bytes, stretch) = (bytes, element.content)
         case BERElement.octetString | BERElement.constructed:
             var joined: [UInt8] = []
             joined.reserveCapacity(element.content.count)
             guard Self.join(element.content, in: bytes, to: &joined, depth: 1) else { return nil }
-            self.init(bytes: joined, stretch: joined.indices)
+            (self.bytes, stretch) = (joined, joined.indices)
         default: return nil
         }
     }
 
-    /// A cursor before the first element of the content.
     var cursor: BERCursor { BERCursor(stretch) }
 
     private static func join(_ parts: Range<Int>, in bytes: [UInt8], to joined: inout [UInt8], depth: Int) -> Bool {

@@ -265,3 +265,8 @@ import Testing
         #expect(try instant(Writer.text(text)) == expected)
     }
 }
+
+extension LocalReceipt {
+    /// The subscriptions and purchases in the receipt, each once, sorted as text.
+    var originalTransactionIDs: [String] { Set(purchases.map(\.originalTransactionID)).sorted() }
+}

@@ -126,3 +126,8 @@ import Testing
         }
     }
 }
+
+extension ReceiptData {
+    /// The receipt in standard, padded Base64 without white space, as it is sent.
+    var base64: String { Data(bytes).base64EncodedString() }
+}
