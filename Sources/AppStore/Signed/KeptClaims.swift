@@ -10,9 +10,7 @@ enum KeptClaims {
         "latest_receipt", "latestReceipt", "unified_receipt", "transactionReceipt", "signedAppTransactionInfo",
     ]
 
-    /// Returns the kept claims of a payload, each as it came; nil for anything else than an object.
-    ///
-    /// - Parameter others: Claims of the outermost object's members that go too, because they are kept elsewhere.
+    /// Returns the kept claims of an object as they came, without `others` that are kept elsewhere; nil for other text.
     static func kept(of payload: [UInt8], without others: Set<String> = []) -> [UInt8]? {
         guard let text = JSONDocument(object: payload) else { return nil }
         var kept = JSONText()
@@ -42,20 +40,15 @@ enum KeptClaims {
 }
 
 extension SignedNotification {
-    /// Returns what is kept of a packed notification once it is old, as `init(claims:)` reads it; nil where it cannot be
-    /// read.
+    /// Returns what is kept of a packed notification once it is old, as `init(claims:)` reads it; nil if that fails.
     package static func keptClaims(ofPacked packed: [UInt8]) -> String? {
-        guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-        let payload = Array(packed[(end + 1)...])
-        let data = JSONObject(payload)?.object("data")
-        func inner(_ claim: String) -> [UInt8]? {
-            data?.text(claim).flatMap { ShortText.payload(of: Array($0.utf8)) }.flatMap { KeptClaims.kept(of: $0) }
-        }
-        let (transaction, renewal) = (inner("signedTransactionInfo"), inner("signedRenewalInfo"))
+        guard let payloads = PackedNotification.payloads(of: packed) else { return nil }
+        let transaction = payloads.transaction.flatMap { KeptClaims.kept(of: $0) }
+        let renewal = payloads.renewal.flatMap { KeptClaims.kept(of: $0) }
         var elsewhere: Set<String> = []
         if transaction != nil { elsewhere.insert("signedTransactionInfo") }
         if renewal != nil { elsewhere.insert("signedRenewalInfo") }
-        guard let outer = KeptClaims.kept(of: payload, without: elsewhere) else { return nil }
+        guard let outer = KeptClaims.kept(of: payloads.outer, without: elsewhere) else { return nil }
         let kept = JSONText {
             $0.member("notification", json: outer)
             if let transaction { $0.member("transaction", json: transaction) }
@@ -93,11 +86,9 @@ extension JSONDocument {
     fileprivate func visit(_ index: Int, at path: String, _ body: (String, String) -> Void) {
         switch nodes[index].kind {
         case .object:
-            var key = index + 1
-            while key < nodes[index].next {
+            for key in keys(index) {
                 let name = unescaped(nodes[key])
                 visit(key + 1, at: path.isEmpty ? name : "\(path).\(name)", body)
-                key = Int(nodes[key + 1].next)
             }
         case .array:
             for (place, element) in elements(index).enumerated() { visit(element, at: "\(path)[\(place)]", body) }

@@ -1,7 +1,6 @@
 import JSON
 
 /// The signed texts of a notification as they are stored: payloads without their base64url, and numbers of headers.
-///
 /// The form is `~NUMBER.SIGNATURE`, a line end, and the outer payload, whose inner texts are short (`ShortText`). The
 /// outer text comes back byte for byte.
 package enum PackedNotification {
@@ -36,6 +35,15 @@ package enum PackedNotification {
         return ShortText.numbers(in: Array(payload)).union([number])
     }
 
+    /// Returns the outer payload and those of the texts within it, which were verified when they came; nil without one.
+    static func payloads(of packed: [UInt8]) -> (outer: [UInt8], transaction: [UInt8]?, renewal: [UInt8]?)? {
+        guard let end = packed.firstIndex(of: lineEnd) else { return nil }
+        let outer = Array(packed[(end + 1)...])
+        let data = JSONObject(outer)?.object("data")
+        func inner(_ name: String) -> [UInt8]? { data?.text(name).flatMap { ShortText.payload(of: Array($0.utf8)) } }
+        return (outer, inner("signedTransactionInfo"), inner("signedRenewalInfo"))
+    }
+
     private static func parts(
         of packed: [UInt8]
     ) -> (number: Int32, signature: ArraySlice<UInt8>, payload: ArraySlice<UInt8>)? {
@@ -50,19 +58,13 @@ package enum PackedNotification {
 extension SignedNotification {
     /// Reads a packed notification, which was verified when it came; nil where it cannot be read.
     package init?(packed: [UInt8]) {
-        guard let end = packed.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
-        let payload = Array(packed[(end + 1)...])
-        let data = JSONObject(payload)?.object("data")
-        func inner(_ name: String) -> [UInt8]? { data?.text(name).flatMap { ShortText.payload(of: Array($0.utf8)) } }
-        self.init(
-            payload: payload, transaction: inner("signedTransactionInfo"), renewal: inner("signedRenewalInfo"))
+        guard let (outer, transaction, renewal) = PackedNotification.payloads(of: packed) else { return nil }
+        self.init(payload: outer, transaction: transaction, renewal: renewal)
     }
 }
 
 /// Signed texts as they are stored: a short reference to their header, which thousands of texts share, in its place.
-///
-/// A short text is `~NUMBER.PAYLOAD.SIGNATURE`; no part of a signed text has the sign `~`. The text comes back byte for
-/// byte.
+/// A short text is `~NUMBER.PAYLOAD.SIGNATURE`; no part of a signed text has the sign `~`. The text itself comes back.
 package enum ShortText {
     private static let sign = UInt8(ascii: "~")
     private static let dot = UInt8(ascii: ".")
@@ -83,8 +85,7 @@ package enum ShortText {
     /// Returns the text as it was signed; nil where the header's number is unknown.
     package static func restored(_ text: [UInt8], headers: [Int32: String]) -> [UInt8]? {
         guard text.first == sign else { return text }
-        guard let dot = text.firstIndex(of: dot), let number = number(text[1..<dot]), let header = headers[number]
-        else { return nil }
+        guard let (number, dot) = reference(in: text[...]), let header = headers[number] else { return nil }
         return Array(header.utf8) + text[dot...]
     }
 
@@ -94,9 +95,7 @@ package enum ShortText {
         return parts.count == 3 ? Base64URL.decoded(parts[1]) : nil
     }
 
-    /// Returns a JSON text whose strings that are signed texts are short.
-    ///
-    /// The text stays as it is where a string of it begins with the sign itself.
+    /// Returns a JSON text whose signed texts are short; unchanged where a string of it begins with the sign itself.
     package static func shortenedStrings(of json: [UInt8], numbers: [String: Int32]) -> [UInt8] {
         guard !json.holds([quote, sign]) else { return json }
         return replacingStringStarts(of: json) { start in
@@ -111,9 +110,7 @@ package enum ShortText {
     package static func restoredStrings(of json: [UInt8], headers: [Int32: String]) -> [UInt8]? {
         var isComplete = true
         let restored = replacingStringStarts(of: json) { start in
-            guard start.first == sign, let dot = start.firstIndex(of: dot),
-                let number = number(start[(start.startIndex + 1)..<dot])
-            else { return nil }
+            guard let (number, dot) = reference(in: start) else { return nil }
             guard let header = headers[number] else {
                 isComplete = false
                 return nil
@@ -128,8 +125,7 @@ package enum ShortText {
         replacingStringStarts(of: json) { text in reduced(text).map { ($0, text.endIndex) } } ?? json
     }
 
-    /// Returns the claims that are kept of a text, as `~.PAYLOAD.`, without header and signature; nil for anything else
-    /// than a signed text.
+    /// Returns the claims that are kept of a signed text, as `~.PAYLOAD.` without the rest; nil of other text.
     static func reduced(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard let claims = payload(of: Array(text)).flatMap({ KeptClaims.kept(of: $0) }) else { return nil }
         return [sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot]
@@ -139,11 +135,7 @@ package enum ShortText {
     package static func numbers(in json: [UInt8]) -> Set<Int32> {
         var numbers: Set<Int32> = []
         _ = replacingStringStarts(of: json) { start in
-            if start.first == sign, let dot = start.firstIndex(of: dot),
-                let number = number(start[(start.startIndex + 1)..<dot])
-            {
-                numbers.insert(number)
-            }
+            if let (number, _) = reference(in: start) { numbers.insert(number) }
             return nil
         }
         return numbers
@@ -175,5 +167,11 @@ package enum ShortText {
         return at < json.count ? at : nil
     }
 
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int32? { Int32(String(decoding: digits, as: UTF8.self)) }
+    /// Returns the number of a short text's header, and where the dot after it is.
+    private static func reference(in text: ArraySlice<UInt8>) -> (number: Int32, dot: Int)? {
+        guard text.first == sign, let dot = text.firstIndex(of: dot),
+            let number = Int32(String(decoding: text[(text.startIndex + 1)..<dot], as: UTF8.self))
+        else { return nil }
+        return (number, dot)
+    }
 }

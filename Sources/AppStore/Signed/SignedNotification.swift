@@ -19,8 +19,6 @@ package struct SignedNotification: Sendable, Hashable {
     package let environment: String?
     /// `status` of the subscription, 1 to 5.
     package let status: Int?
-    /// `consumptionRequestReason`, raw.
-    package let consumptionRequestReason: String?
     /// What the transaction within it is about; nil without one.
     package let subject: SignedSubject?
     /// The transaction within it; nil without one, and where its row is ignored.
@@ -43,7 +41,6 @@ package struct SignedNotification: Sendable, Hashable {
         appleAppID = data?.text("appAppleId")
         environment = data?.text("environment")
         status = data?.integer("status").flatMap { Int(exactly: $0) }
-        consumptionRequestReason = data?.text("consumptionRequestReason")
         subject = transaction.flatMap(SignedSubject.init(payload:))
         self.transaction = transaction.flatMap {
             SignedTransaction(payload: $0, path: "notification.signedTransactionInfo")
@@ -116,11 +113,10 @@ package struct SignedTransaction: Sendable, Hashable {
         self.init(payload: text.payload, signedAt: Instant(milliseconds: text.signedAt))
     }
 
-    /// Reads a payload that was verified when it came. `path` is its place in the answer.
-    ///
-    /// Returns nil if it lacks a product, a transaction, a purchase instant or its own, or states an instant that cannot be
-    /// read. Without its expiry a subscription would be a purchase and never end; without its revocation a refund would be
-    /// missed. A product of any other kind has an end only where Apple states one.
+    /// Reads a payload that was verified when it came, at `path` in the answer; nil if it lacks a product, a
+    /// transaction, a purchase instant or its own, or states an instant that cannot be read. Without its expiry a
+    /// subscription would be a purchase and never end; without its revocation a refund would be missed. A product of
+    /// any other kind has an end only where Apple states one.
     package init?(payload: [UInt8], signedAt: Instant? = nil, path: String = "") {
         guard let fields = JSONObject(payload), let transactionID = fields.word("transactionId"),
             let productID = fields.word("productId"), let purchasedAt = fields.instant("purchaseDate"),
@@ -230,8 +226,7 @@ private struct Returned {
         if type == nil, let commerce = fields.object("advancedCommerceInfo"), fields.instant("revocationDate") != nil {
             let amounts = commerce.objects("items").flatMap { $0.objects("refunds") }.map { $0.integer("refundAmount") }
             guard let price = fields.integer("price"), (1...SignedTransaction.priceMax).contains(price),
-                !amounts.isEmpty,
-                amounts.allSatisfy({ $0.map { $0 >= 0 } ?? false })
+                !amounts.isEmpty, amounts.allSatisfy({ $0.map { $0 >= 0 } ?? false })
             else { return ("ADVANCED_COMMERCE", nil) }
             let sum = amounts.reduce(Int64(0)) { $0 + min($1 ?? 0, price) }
             return ("REFUND_PRORATED", Int(min(sum, price) * 100_000 / price))
@@ -244,11 +239,9 @@ private struct Returned {
 private struct SignedOffer {
     /// Whether it is a free trial. Older texts have no discount type: then a price of zero shows it.
     let isTrial: Bool
-    /// Whether it is an introductory price.
     let isIntro: Bool
     /// The identifier of a promotional offer, or of an offer to win a customer back.
     let promotionalOfferID: String?
-    /// The reference name of an offer code.
     let offerCodeRefName: String?
 
     init(_ fields: JSONObject, isFree: Bool = false) {
@@ -261,7 +254,6 @@ private struct SignedOffer {
 }
 
 extension Sale {
-    /// Reads what a signed transaction states of its sale.
     fileprivate init(_ fields: JSONObject, quantity: Int?, paidUntil: Instant?, revocationType: String?) {
         var seats: Seats?
         if let info = fields.object("multiSeatInfo"), let quantity {
@@ -297,11 +289,9 @@ package struct SignedRenewal: Sendable, Hashable {
     package let environment: String?
     /// `appAccountToken`.
     package let appAccountToken: String?
-    /// `renewalBillingPlanType`, raw.
     private let plan: String?
 
-    /// Reads a payload that was verified when it came; nil if it lacks its subscription, product or instant. `path` is its
-    /// place in the answer.
+    /// Reads a payload that was verified when it came, at `path`; nil without its subscription, product or instant.
     package init?(payload: [UInt8], path: String = "") {
         guard let fields = JSONObject(payload), let original = fields.word("originalTransactionId"),
             let product = fields.word("productId") ?? fields.word("autoRenewProductId"),
@@ -325,11 +315,7 @@ package struct SignedRenewal: Sendable, Hashable {
             periodEndsAt: fields.instant("renewalDate"))
     }
 
-    /// Returns the row beside what else Apple states.
-    ///
-    /// - Parameters:
-    ///   - status: Apple's status of the subscription, where it stands beside the text.
-    ///   - transaction: The transaction beside it. A plan that is paid monthly has no grace.
+    /// Returns the row beside the status and the transaction that Apple states with it. A monthly plan has no grace.
     package func row(status: AppleStatus?, beside transaction: SignedTransaction?) -> RenewalRow {
         var row = row
         let isMonthly = transaction?.row.sale?.isMonthly ?? false
@@ -348,7 +334,6 @@ package struct SignedRenewal: Sendable, Hashable {
 }
 
 extension TermWill {
-    /// Reads what the customer wants after a term of payments.
     fileprivate init(_ term: JSONObject) {
         self.init(
             renews: term.flag("commitmentAutoRenewStatus"),

@@ -2,10 +2,8 @@ package import Crypto
 import Foundation
 package import JSON
 
-/// Verifies signed texts: of notifications, of the Server API and of devices.
-///
-/// Apple: "JWSTransaction", "JWSDecodedHeader". A chain is verified once and then remembered; each text costs one
-/// signature.
+/// Verifies signed texts: of notifications, of the Server API and of devices (Apple: "JWSTransaction",
+/// "JWSDecodedHeader"). A chain is verified once and then remembered; each text costs one signature.
 package struct SignedTextVerifier: Sendable {
     private let root: SigningRoot
     private let chains = VerifiedChains()
@@ -14,7 +12,6 @@ package struct SignedTextVerifier: Sendable {
     package init(trusting root: SigningRoot = .apple) { self.root = root }
 
     /// Verifies a text in compact form; throws ``SignedTextRefusal`` unless this very text was signed under the root.
-    ///
     /// A chain that is not known costs much more than a signature; `admits` may refuse to verify one now. Texts that come
     /// with the same unknown chain at the same time wait for one verification.
     package func verify(
@@ -33,18 +30,16 @@ package struct SignedTextVerifier: Sendable {
         return SignedText(payload: text.payload, signedAt: signedAt, chain: chain)
     }
 
-    /// How many chains are remembered.
     var chainCount: Int { chains.count }
 
-    /// Verifies a chain that was not known when the text came, and remembers it. A header that names no chain is refused
-    /// before `admits` is asked.
+    /// Verifies and remembers a chain that was not known. A header without a chain is refused before `admits` is asked.
     private func newChain(
         of text: CompactText, _ admits: () -> Bool
     ) async throws(SignedTextRefusal) -> SignerChain {
-        let header = try SignedHeader(text.header)
+        let certificates = try SignerChain.certificates(inHeader: text.header)
         let verification = chains.verification(of: text.header, admits: admits) { [root] in
             do throws(SignedTextRefusal) {
-                return .success(try await SignerChain(header, trusting: root))
+                return .success(try await SignerChain(certificates, trusting: root))
             } catch {
                 return .failure(error)
             }
@@ -82,8 +77,7 @@ package struct SignedText: Sendable {
     /// The chain of the key that signed it.
     package let chain: SignerChain
 
-    /// Returns the signed text in a request's body: `signedPayload` of a JSON object, as in a notification, or the whole
-    /// body without surrounding white space.
+    /// Returns the signed text in a request's body: `signedPayload` of a JSON object, or the whole body, trimmed.
     package static func inBody(_ body: [UInt8]) -> [UInt8] {
         if let fields = JSONObject(body) { return Array((fields.text("signedPayload") ?? "").utf8) }
         guard let first = body.firstIndex(where: { !$0.isWhiteSpace }),
@@ -147,32 +141,23 @@ package enum SignedTextRefusal: Error, Sendable, Hashable {
     }
 }
 
-/// The header of a signed text: the algorithm, and the chain of the key that signed.
-struct SignedHeader: Sendable {
-    private static let algorithm = "ES256"
-    private static let certificateCount = 3
-
-    /// The certificates in DER form: the signer's, its issuer's and the root's.
-    let certificates: [[UInt8]]
-
-    /// Reads an encoded header; throws ``SignedTextRefusal`` unless it is ES256 with three certificates.
-    init(_ encoded: ArraySlice<UInt8>) throws(SignedTextRefusal) {
+extension SignerChain {
+    /// Returns the certificates in an encoded header in DER form: the signer's, its issuer's and the root's. Throws
+    /// ``SignedTextRefusal`` unless it is ES256 with three certificates.
+    static func certificates(inHeader encoded: ArraySlice<UInt8>) throws(SignedTextRefusal) -> [[UInt8]] {
         guard let text = Base64URL.decoded(encoded).flatMap(JSONDocument.init(object:)) else { throw .unreadableHeader }
         let members = text.members(JSONDocument.root)
         guard members["crit"] == nil, let algorithm = members["alg"].flatMap(text.scalar),
             let chain = members["x5c"], text.nodes[chain].isArray
         else { throw .unreadableHeader }
-        guard algorithm == Self.algorithm else { throw .otherAlgorithm }
+        guard algorithm == "ES256" else { throw .otherAlgorithm }
         let elements = text.elements(chain)
-        guard elements.count == Self.certificateCount else { throw .otherCertificateCount(elements.count) }
-        var certificates: [[UInt8]] = []
-        for element in elements {
-            guard let base64 = text.scalar(element),
-                let bytes = Array(base64.utf8).withUnsafeBufferPointer(StandardBase64.decoded)
-            else { throw .unreadableCertificate }
-            certificates.append(bytes)
+        guard elements.count == 3 else { throw .otherCertificateCount(elements.count) }
+        let certificates = elements.compactMap { element in
+            text.scalar(element).flatMap { Array($0.utf8).withUnsafeBufferPointer(StandardBase64.decoded) }
         }
-        self.certificates = certificates
+        guard certificates.count == elements.count else { throw .unreadableCertificate }
+        return certificates
     }
 }
 
@@ -182,7 +167,6 @@ package struct CompactText: Sendable {
     static let bytesMax = 256 << 10
     /// The longest header. Apple's has some 4,400 bytes.
     static let headerBytesMax = 16 << 10
-    /// The bytes of a raw ES256 signature, r and s.
     private static let signatureBytes = 64
 
     /// The header as it was sent. Texts with equal headers have one chain.
@@ -225,7 +209,6 @@ enum Base64URL {
     /// The bits of each character; 255 where it is not of the alphabet.
     private static let sextets = (0...UInt8.max).map { UInt8(alphabet.firstIndex(of: $0) ?? 255) }
 
-    /// Returns the text of some bytes.
     static func encoded(_ bytes: some Collection<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count * 4 / 3 + 2)

@@ -18,12 +18,12 @@ package struct SignerChain: Sendable {
     let key: P256.Signing.PublicKey
 
     /// Verifies the certificates of a header against a root. Nothing is fetched: a chain that Apple revoked is not
-    /// noticed.
-    ///
-    /// The validity is not compared with any clock: each text compares it with its own date.
-    init(_ header: SignedHeader, trusting roots: SigningRoot) async throws(SignedTextRefusal) {
-        guard let root = roots.matching(header.certificates.last) else { throw .otherRoot }
-        let (signer, issuer) = try Self.read(header)
+    /// noticed. The validity is not compared with any clock: each text compares it with its own date.
+    init(_ certificates: [[UInt8]], trusting roots: SigningRoot) async throws(SignedTextRefusal) {
+        guard let root = roots.matching(certificates.last) else { throw .otherRoot }
+        guard let signer = try? Certificate(derEncoded: certificates[0]),
+            let issuer = try? Certificate(derEncoded: certificates[1])
+        else { throw .unreadableCertificate }
         guard let range = Self.validity(of: [signer, issuer, root.certificate]) else { throw .outsideValidity }
         let moment = Date(timeIntervalSince1970: Double(range.lowerBound) / 1_000)
         var verifier = Verifier(rootCertificates: CertificateStore([root.certificate])) {
@@ -40,18 +40,6 @@ package struct SignerChain: Sendable {
         self.key = key
         validity = range
         subjects = [signer, issuer, root.certificate].map(\.subject.description)
-    }
-
-    private static func read(
-        _ header: SignedHeader
-    ) throws(SignedTextRefusal) -> (signer: Certificate, issuer: Certificate) {
-        do {
-            return (
-                try Certificate(derEncoded: header.certificates[0]), try Certificate(derEncoded: header.certificates[1])
-            )
-        } catch {
-            throw .unreadableCertificate
-        }
     }
 
     private static func isNoAuthority(_ certificate: Certificate) -> Bool {
@@ -71,7 +59,6 @@ package struct SignerChain: Sendable {
 /// The root certificate that signed texts are trusted by, or several of them.
 package struct SigningRoot: Sendable {
     let certificate: Certificate
-    /// The certificate in DER form.
     let bytes: [UInt8]
     /// Further certificates: the file of a pretend App Store also holds the root of its TLS certificate.
     private var others: [SigningRoot] = []
@@ -89,7 +76,6 @@ package struct SigningRoot: Sendable {
         others = try all.dropFirst().map { try SigningRoot(der: $0) }
     }
 
-    /// Returns the one of them with these bytes.
     func matching(_ bytes: [UInt8]?) -> SigningRoot? { ([self] + others).first { $0.bytes == bytes } }
 
     /// Apple Root CA - G3 (https://www.apple.com/certificateauthority), valid until 2039. Its SHA-256 is
@@ -115,13 +101,11 @@ package struct SigningRoot: Sendable {
         """
 }
 
-/// A bounded memory of verified chains, by the header that they came in. Apple signs with a few keys at a time, so nearly
-/// every text finds its chain here.
+/// A bounded memory of verified chains by their headers. Apple signs with a few keys at a time: most texts find theirs.
 final class VerifiedChains: Sendable {
     /// The verification of one chain, for every text that waits for it.
     typealias Verification = Task<Result<SignerChain, SignedTextRefusal>, Never>
 
-    /// The most chains.
     static let chainsMax = 64
 
     private struct Memory {
@@ -133,7 +117,6 @@ final class VerifiedChains: Sendable {
 
     private let memory = Mutex(Memory())
 
-    /// Returns the chain of a header that was verified before.
     func chain(of header: ArraySlice<UInt8>) -> SignerChain? {
         let header = Array(header)
         return memory.withLock { memory in
@@ -164,9 +147,7 @@ final class VerifiedChains: Sendable {
     }
 
     /// Ends the wait for a verification: its chain is remembered now, or the next text begins another one.
-    func endVerification(of header: ArraySlice<UInt8>) {
-        memory.withLock { $0.underWay[Array(header)] = nil }
-    }
+    func endVerification(of header: ArraySlice<UInt8>) { memory.withLock { $0.underWay[Array(header)] = nil } }
 
     /// Remembers a chain; the least recently used one makes room.
     func remember(_ chain: SignerChain, of header: ArraySlice<UInt8>) {
@@ -178,6 +159,5 @@ final class VerifiedChains: Sendable {
         }
     }
 
-    /// How many chains it holds.
     var count: Int { memory.withLock(\.chains.count) }
 }

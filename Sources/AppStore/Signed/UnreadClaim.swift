@@ -6,12 +6,7 @@ import Subscriptions
 package struct UnreadClaim: Sendable, Hashable {
     /// The kind of signed text.
     package enum Kind: String, Sendable, CaseIterable {
-        /// A transaction.
-        case transaction
-        /// Renewal information.
-        case renewal
-        /// A notification.
-        case notification
+        case transaction, renewal, notification
 
         /// Determines what a payload is by its claims; nil for another kind.
         package init?(of payload: [UInt8]) {
@@ -76,10 +71,10 @@ package struct UnreadClaim: Sendable, Hashable {
             }
             if let read, read.row.sale?.payment == nil, !isNamed("commitmentInfo") { wrong.append("commitmentInfo") }
         }
-        if let seats = fields.object("multiSeatInfo"), let quantity = fields.integer("quantity") {
-            if let revoked = seats.integer("revokedSeatQuantity"), revoked > quantity {
-                wrong.append("multiSeatInfo.revokedSeatQuantity")
-            }
+        if let revoked = fields.object("multiSeatInfo")?.integer("revokedSeatQuantity"),
+            let quantity = fields.integer("quantity"), revoked > quantity
+        {
+            wrong.append("multiSeatInfo.revokedSeatQuantity")
         }
         if let read, let price = read.row.price, price.milliunits == nil {
             // A seat of a group need not have a price.
@@ -144,7 +139,6 @@ extension JSONDocument {
 /// The claims of Apple's signed texts that this version knows, up to App Store Server API 1.23: those that it reads, and
 /// those that it leaves in the stored texts. What is not here, or is of another form, is counted as unread.
 enum KnownClaims {
-    /// The form of a claim's value.
     indirect enum Form: Sendable {
         /// Its value is not looked into.
         case any
@@ -161,7 +155,6 @@ enum KnownClaims {
         case list(Form)
     }
 
-    /// The claims of a kind of text.
     static func of(_ kind: UnreadClaim.Kind) -> [String: Form] {
         switch kind {
         case .transaction: transaction
@@ -176,7 +169,6 @@ enum KnownClaims {
     private static let plans = Form.word(["BILLED_UPFRONT", "MONTHLY"])
     private static let tiers = Form.list(.object(["price": amount, "quantity": count]))
 
-    /// Claims of transactions and of renewals.
     private static let shared: [String: Form] = [
         "advancedCommerceInfo": .any, "appAccountToken": .text, "appTransactionId": .text, "currency": .code,
         "deviceVerification": .any, "deviceVerificationNonce": .any, "environment": environments,
