@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import Testing
 
 @testable import AppStore
@@ -73,10 +74,10 @@ import Testing
             ("synthetic/42_error_http500_body.txt", "text that is not JSON at byte 0"),
         ] {
             guard let body = try Fixtures.body(name) else { return }
-            #expect(throws: AnswerUnreadable(reason)) { try VerifyReceiptResponse(parsing: body) }
+            #expect(throws: NotJSON(reason)) { try VerifyReceiptResponse(parsing: body) }
         }
         guard let torn = try Fixtures.body("synthetic/43_truncated-json_body.txt") else { return }
-        #expect(throws: AnswerUnreadable("JSON that ends in the middle, after \(torn.count) bytes")) {
+        #expect(throws: NotJSON("JSON that ends in the middle, after \(torn.count) bytes")) {
             try VerifyReceiptResponse(parsing: torn)
         }
     }

@@ -1,3 +1,4 @@
+import JSON
 import Subscriptions
 import Testing
 
@@ -149,6 +150,6 @@ import Testing
             (String(repeating: "[", count: 100_000), "JSON nested deeper than 64"),
         ])
     func unreadable(_ body: String, _ reason: String) {
-        #expect(throws: AnswerUnreadable(reason)) { try parse(body) }
+        #expect(throws: NotJSON(reason)) { try parse(body) }
     }
 }

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
@@ -6,7 +7,7 @@ import NIOSSL
 package import Subscriptions
 
 /// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `failure` says why.
-package struct AppStoreAnswer: Sendable, Equatable {
+package struct AppStoreAnswer: Sendable {
     /// The endpoint that gave the final answer, or failed to.
     package let environment: StoreEnvironment
     /// The HTTP status of the final call; nil when none arrived.
@@ -15,102 +16,37 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// large. After a broken transfer, the part that arrived.
     package let body: [UInt8]
     /// What the bytes of the body show; nil if HTTP was not 200.
-    package let outline: AnswerOutline?
+    package internal(set) var outline: AnswerOutline?
     /// What the Server API said; nil for an answer of verifyReceipt.
-    package let server: ServerVerdict?
+    package internal(set) var server: ServerVerdict?
     /// The endpoint of the Server API that was asked last; nil for an answer of verifyReceipt.
-    package let lastEndpoint: ServerEndpoint?
-    private let reading: Reading
-    private let callFailure: String?
+    package internal(set) var lastEndpoint: ServerEndpoint?
+    /// What the body holds, and why it cannot be used.
+    let reading: Reading
     /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
-    package let failureDetail: String?
+    package internal(set) var failureDetail: String?
     /// The number of requests sent for this answer: of verifyReceipt 0 to 3.
     package let calls: Int
-    /// Whether the final call used the previous secret. If so, and its status is not 21004 again, the current secret is
-    /// wrong.
-    package let usedPreviousSecret: Bool
+    /// Whether the final call used the previous secret; unless its status is 21004 again, the current secret is wrong.
+    package internal(set) var usedPreviousSecret = false
     /// The duration of all calls together, in milliseconds.
     package let elapsedMilliseconds: Int
-    /// Apple's id of the final call, to quote in a support case (`x-apple-jingle-correlation-key` or
-    /// `x-apple-request-uuid`).
+    /// Apple's id of the final call, for a support case (`x-apple-jingle-correlation-key` or `x-apple-request-uuid`).
     package let correlationID: String?
     /// Whether Apple was not asked, because it refuses the app's shared secret.
     package var isHeldBack = false
     /// The wait that Apple asked for with HTTP other than 200, in seconds, of any length.
-    package let retryAfterSeconds: Double?
+    package internal(set) var retryAfterSeconds: Double?
 
-    /// Creates an answer, for tests and other implementations of the client.
-    package init(
-        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
-        failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
-        correlationID: String?,
-        retryAfterSeconds: Double? = nil
-    ) {
-        self.environment = environment
-        self.httpStatus = httpStatus
-        self.body = body
-        outline = httpStatus == 200 ? AnswerOutline(of: body) : nil
-        (server, lastEndpoint) = (nil, nil)
-        reading = .read(response)
-        callFailure = failure
-        self.failureDetail = failureDetail
-        self.calls = calls
-        self.usedPreviousSecret = usedPreviousSecret
-        self.elapsedMilliseconds = elapsedMilliseconds
-        self.correlationID = correlationID
-        self.retryAfterSeconds = retryAfterSeconds
-    }
-
-    /// Creates an answer of HTTP 200 whose body is decoded when it is asked for.
-    init(
-        environment: StoreEnvironment, unread body: [UInt8], outline: AnswerOutline, calls: Int,
-        usedPreviousSecret: Bool,
-        elapsedMilliseconds: Int, correlationID: String?
-    ) {
-        self.environment = environment
-        httpStatus = 200
-        self.body = body
-        self.outline = outline
-        (server, lastEndpoint) = (nil, nil)
-        reading = .unread(UnreadBody(body))
-        (callFailure, failureDetail, retryAfterSeconds) = (nil, nil, nil)
-        self.calls = calls
-        self.usedPreviousSecret = usedPreviousSecret
-        self.elapsedMilliseconds = elapsedMilliseconds
-        self.correlationID = correlationID
-    }
-
-    /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
-    package init(
-        environment: StoreEnvironment, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
-        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
-        retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
-    ) {
-        self.environment = environment
-        (self.server, self.lastEndpoint) = (server, lastEndpoint)
-        self.httpStatus = httpStatus
-        self.body = body
-        outline = nil
-        reading = .read(nil)
-        callFailure = server.sentence
-        self.failureDetail = failureDetail
-        self.calls = calls
-        usedPreviousSecret = false
-        self.elapsedMilliseconds = elapsedMilliseconds
-        self.correlationID = correlationID
-        self.retryAfterSeconds = retryAfterSeconds
-    }
-
-    private enum Reading: Sendable {
-        case read(VerifyReceiptResponse?)
+    enum Reading: Sendable {
+        case read(VerifyReceiptResponse?, failure: String?)
         case unread(UnreadBody)
     }
 
-    /// The decoded body; nil if HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be
-    /// nil. The first call may decode the body.
+    /// The body, which the first call may decode; nil if HTTP was not 200 or it is no verifyReceipt answer.
     package var response: VerifyReceiptResponse? {
         switch reading {
-        case .read(let response): response
+        case .read(let response, _): response
         case .unread(let body): body.response
         }
     }
@@ -119,24 +55,43 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// or a host name, so that it may be shown to any reader. The first call may decode the body.
     package var failure: String? {
         switch reading {
-        case .read: callFailure
+        case .read(_, let failure): failure
         case .unread(let body): body.failure
         }
-    }
-
-    /// Returns whether two answers are the same in everything that their callers see.
-    package static func == (left: AppStoreAnswer, right: AppStoreAnswer) -> Bool {
-        left.environment == right.environment && left.httpStatus == right.httpStatus && left.body == right.body
-            && left.response == right.response && left.server == right.server && left.failure == right.failure
-            && left.failureDetail == right.failureDetail && left.calls == right.calls
-            && left.usedPreviousSecret == right.usedPreviousSecret
-            && left.elapsedMilliseconds == right.elapsedMilliseconds && left.correlationID == right.correlationID
-            && left.retryAfterSeconds == right.retryAfterSeconds
     }
 
     /// The failure with its detail, for the operator.
     package var failureInFull: String? {
         failure.map { sentence in failureDetail.map { "\(sentence) (\($0))" } ?? sentence }
+    }
+}
+
+extension AppStoreAnswer {
+    /// Creates an answer, for tests and other implementations of the client.
+    package init(
+        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
+        failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
+        correlationID: String?, retryAfterSeconds: Double? = nil
+    ) {
+        self.init(
+            environment: environment, httpStatus: httpStatus, body: body,
+            outline: httpStatus == 200 ? AnswerOutline(of: body) : nil, reading: .read(response, failure: failure),
+            failureDetail: failureDetail, calls: calls, usedPreviousSecret: usedPreviousSecret,
+            elapsedMilliseconds: elapsedMilliseconds, correlationID: correlationID,
+            retryAfterSeconds: retryAfterSeconds)
+    }
+
+    /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
+    package init(
+        environment: StoreEnvironment, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
+        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
+        retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
+    ) {
+        self.init(
+            environment: environment, httpStatus: httpStatus, body: body, server: server, lastEndpoint: lastEndpoint,
+            reading: .read(nil, failure: server.sentence), failureDetail: failureDetail, calls: calls,
+            elapsedMilliseconds: elapsedMilliseconds, correlationID: correlationID,
+            retryAfterSeconds: retryAfterSeconds)
     }
 }
 
@@ -148,7 +103,6 @@ struct CallResult: Sendable {
     var body: [UInt8] = []
     /// The reason there is no complete answer with HTTP 200; nil if there is one.
     var failure: String?
-    /// The network's own description of the failure, for the log.
     var failureDetail: String?
 
     /// Apple's id of this call; printable and short.
@@ -157,8 +111,8 @@ struct CallResult: Sendable {
             .compactMap { headers.first(name: $0) }.first.map { $0.printable(charactersMax: 100) }
     }
 
-    /// Returns the result of a call that never began.
-    static func failed(_ failure: String) -> CallResult { CallResult(failure: failure) }
+    /// The wait that a status other than 200 asks for, in seconds.
+    var retryAfterSeconds: Double? { httpStatus == 200 ? nil : RetryAfter.seconds(in: headers, now: Date()) }
 }
 
 extension String {
@@ -210,16 +164,17 @@ enum CallFailure {
     }
 
     /// Describes a call that brought no answer.
-    static func failure(_ error: any Error) -> String { known(error) ?? unreachable(error) }
+    static func failure(_ error: any Error) -> String {
+        known(error) ?? TLSFailure(error)?.sentence ?? "The store could not be reached."
+    }
 
     /// Returns the network's name of an error, in a few printable words; nil if `failure` says as much.
     static func detail(of error: any Error) -> String? { known(error) == nil ? name(of: error) : nil }
 
     /// Returns the sentence of an error that needs no detail.
     private static func known(_ error: any Error) -> String? {
-        if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
         if error as? NIOSSLError == .uncleanShutdown { return closedTooEarly }
-        guard let error = error as? HTTPClientError else { return nil }
+        guard let error = error is CancellationError ? .cancelled : error as? HTTPClientError else { return nil }
         switch error {
         case .cancelled: return "The check was cancelled, for example because the process is stopping."
         case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
@@ -230,10 +185,6 @@ enum CallFailure {
             return "The configured address of the store is not a URL; check the configuration."
         default: return nil
         }
-    }
-
-    private static func unreachable(_ error: any Error) -> String {
-        TLSFailure(error)?.sentence ?? "The store could not be reached."
     }
 
     /// Returns the network's name of an error, in a few printable words.

@@ -12,14 +12,12 @@ enum TLSFailure: Equatable {
     case unverified
     /// A certificate has expired: the store's own, or one above it.
     case expired(since: Date, isStores: Bool)
-    /// A certificate is not valid yet.
     case notYetValid(until: Date, isStores: Bool)
     /// No authority trusted here vouches for the certificate.
     case unknownAuthority
     /// The handshake failed before it reached the certificates.
     case noHandshake
 
-    /// Classifies an error; nil if it is not a TLS error.
     init?(_ error: any Error) {
         if let error = error as? NIOSSLExtraError {
             self = error == .failedToValidateHostname ? .wrongName : .noHandshake
@@ -34,9 +32,7 @@ enum TLSFailure: Equatable {
         }
     }
 
-    /// Determines the fault of certificates that failed verification.
-    ///
-    /// - Parameter chain: as the server sent it, its own certificate first.
+    /// Determines the fault of certificates that failed verification, the server's own first.
     init(in chain: [NIOSSLCertificate], at now: Date) {
         for (place, certificate) in chain.enumerated() {
             let begin = Date(timeIntervalSince1970: TimeInterval(certificate.notValidBefore))
@@ -77,15 +73,11 @@ enum TLSFailure: Equatable {
     }
 }
 
-/// Inspects the certificates of a store that failed verification, to report their fault, because the TLS library
-/// does not.
-///
+/// Inspects the certificates of a store that failed verification, because the TLS library does not report their fault.
 /// An inspection trusts nothing and sends nothing: it ends the handshake as soon as it has seen the certificates. Its
 /// result serves every caller that asks about the same address within a few seconds.
 final class CertificateInspection: Sendable {
-    /// The longest duration of an inspection.
     static let limit = Duration.seconds(2)
-    /// How long its result is remembered.
     static let memory = TimeAmount.seconds(10)
 
     private struct Look {
@@ -93,43 +85,34 @@ final class CertificateInspection: Sendable {
         let chain: EventLoopFuture<[NIOSSLCertificate]>
     }
 
-    private struct Address: Hashable {
-        let host: String
-        let port: Int
-    }
-
-    /// The last inspection of each address; a process knows only a few.
-    private let looks = Mutex<[Address: Look]>([:])
+    /// The last inspection of each host and port; a process knows only a few.
+    private let looks = Mutex<[String: Look]>([:])
     private let group: any EventLoopGroup
 
-    /// Creates an inspector that uses connections of this group.
-    init(on group: any EventLoopGroup) {
-        self.group = group
-    }
+    init(on group: any EventLoopGroup) { self.group = group }
 
     /// Returns the fault of the certificates at `url`; `.unverified` if they cannot be seen.
     func failure(at url: String) async -> TLSFailure {
         guard let parts = URL(string: url), let host = parts.host else { return .unverified }
-        let address = Address(host: host, port: parts.port ?? 443)
         do {
-            let chain = try await look(at: address).get()
+            let chain = try await look(at: host, parts.port ?? 443).get()
             return chain.isEmpty ? .unverified : TLSFailure(in: chain, at: Date())
         } catch {
             return .unverified
         }
     }
 
-    private func look(at address: Address) -> EventLoopFuture<[NIOSSLCertificate]> {
+    private func look(at host: String, _ port: Int) -> EventLoopFuture<[NIOSSLCertificate]> {
         looks.withLock { looks in
             let now = NIODeadline.now()
-            if let last = looks[address], now < last.begun + Self.memory { return last.chain }
-            let look = Look(begun: now, chain: connect(to: address))
-            looks[address] = look
+            if let last = looks["\(host):\(port)"], now < last.begun + Self.memory { return last.chain }
+            let look = Look(begun: now, chain: connect(to: host, port))
+            looks["\(host):\(port)"] = look
             return look.chain
         }
     }
 
-    private func connect(to address: Address) -> EventLoopFuture<[NIOSSLCertificate]> {
+    private func connect(to host: String, _ port: Int) -> EventLoopFuture<[NIOSSLCertificate]> {
         let loop = group.any()
         let seen = loop.makePromise(of: [NIOSSLCertificate].self)
         guard let bootstrap = ClientBootstrap(validatingGroup: group) else {
@@ -141,10 +124,10 @@ final class CertificateInspection: Sendable {
         let connection = bootstrap.connectTimeout(limit)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Self.handler(address.host, seen))
+                    try channel.pipeline.syncOperations.addHandler(Self.handler(host, seen))
                 }
             }
-            .connect(host: address.host, port: address.port)
+            .connect(host: host, port: port)
         connection.cascadeFailure(to: seen)
         connection.whenSuccess { channel in
             channel.closeFuture.whenComplete { _ in seen.fail(ChannelError.eof) }
@@ -170,12 +153,5 @@ final class CertificateInspection: Sendable {
 
 extension String {
     /// Whether the text is an IP address, which gives the server no name by which to choose a certificate.
-    fileprivate var isIPAddress: Bool {
-        do {
-            _ = try SocketAddress(ipAddress: self, port: 0)
-            return true
-        } catch {
-            return false
-        }
-    }
+    fileprivate var isIPAddress: Bool { (try? SocketAddress(ipAddress: self, port: 0)) != nil }
 }

@@ -7,24 +7,22 @@ import Subscriptions
 import Synchronization
 
 extension AppStoreClient {
-    /// Returns a client of the real App Store over HTTP.
+    /// Returns a client of the real App Store over HTTP, through a `client` of `options.withClient`. It switches store
+    /// on 21007 or 21008 at most once, tries the previous secret once on 21004, and always requests full histories.
     ///
-    /// Switches store on 21007 or 21008 at most once, tries the previous secret once on 21004, always requests full
-    /// histories, keeps no cookies. If Apple sends a `Sunset` or `Deprecation` header, `note` gets a sentence for the
-    /// operator, once per announcement.
-    ///
-    /// - Parameters:
-    /// - options: addresses and limits.
-    /// - client: one of `options.withClient`.
-    /// - server: the client of the Server API.
-    /// - note: called from any thread; never gets a secret or a receipt.
+    /// If Apple sends a `Sunset` or `Deprecation` header, `note` gets a sentence for the operator, once per
+    /// announcement and from any thread; it never gets a secret or a receipt.
     package static func live(
         _ options: AppStoreOptions, client: HTTPClient, server: ServerAPIClient = .none,
         note: @escaping @Sendable (String) -> Void
     ) -> AppStoreClient {
         let caller = HTTPCall(client: client, responseBytesMax: options.responseBytesMax)
         let notes = RetirementNotes(note: note)
-        let calls = VerifyCalls(options)
+        // An address is read once, not for every call.
+        let calls = [StoreEnvironment.production, .sandbox].reduce(into: [:]) { calls, environment in
+            calls[environment] = try? HTTPClient.Request(
+                url: options.url(of: environment), method: .POST, headers: HTTPCall.jsonHeaders)
+        }
         return AppStoreClient(server: server) { request in
             await VerifyReceiptCall(options: options, caller: caller, calls: calls, notes: notes, request: request)
                 .run()
@@ -36,7 +34,8 @@ extension AppStoreClient {
 struct VerifyReceiptCall: Sendable {
     let options: AppStoreOptions
     let caller: HTTPCall
-    let calls: VerifyCalls
+    /// The calls of the stores but for their bodies; none for an address that cannot be read.
+    let calls: [StoreEnvironment: HTTPClient.Request]
     let notes: RetirementNotes
     let request: AppStoreRequest
 
@@ -46,32 +45,33 @@ struct VerifyReceiptCall: Sendable {
         var routing = StoreRouting(request)
         let receiptBytes = request.receipt.utf8.count
         guard receiptBytes <= options.requestBytesMax else {
-            let refused = CallResult.failed(CallFailure.requestTooLarge(receiptBytes, limit: options.requestBytesMax))
-            return answer(refused, nil, routing, calls: 0, since: start)
+            let refusal = CallFailure.requestTooLarge(receiptBytes, limit: options.requestBytesMax)
+            return answer(CallResult(failure: refusal), routing, calls: 0, since: start)
         }
         var calls = 0
         while true {
             guard calls == 0 || ContinuousClock.now < end else {
-                return answer(.failed(CallFailure.noTimeLeft), nil, routing, calls: calls, since: start)
+                return answer(CallResult(failure: CallFailure.noTimeLeft), routing, calls: calls, since: start)
             }
             calls += 1
             var result = await ask(routing, until: end)
             notes.look(at: result.headers, from: routing.environment, hiding: secrets)
             let asked = routing
+            let outline = result.httpStatus == 200 ? AnswerOutline(of: result.body) : nil
             // A genuine receipt ends the questions; its body is decoded when it is asked for.
-            if let outline = genuineOutline(of: result) {
-                return answer(unread: result, outline, asked, calls: calls, since: start)
+            if result.failure == nil, let outline, outline.saysGenuine {
+                return answer(result, asked, outline, unread: UnreadBody(result.body), calls: calls, since: start)
             }
             let response = decode(&result)
             guard response != nil, routing.goesOn(after: response?.status) else {
-                return answer(result, response, asked, calls: calls, since: start)
+                return answer(result, asked, outline, response: response, calls: calls, since: start)
             }
         }
     }
 
     private func ask(_ routing: StoreRouting, until end: ContinuousClock.Instant) async -> CallResult {
         let body = body(routing.password)
-        guard var call = calls.call(of: routing.environment) else {
+        guard var call = calls[routing.environment] else {
             return await caller.call(options.url(of: routing.environment), sending: body, until: end)
         }
         call.body = .byteBuffer(body)
@@ -80,8 +80,7 @@ struct VerifyReceiptCall: Sendable {
 
     private var secrets: Secrets { Secrets(current: request.secret, previous: request.previousSecret) }
 
-    /// Always requests full histories: otherwise an expired sandbox subscription may return an old row instead of the
-    /// newest.
+    /// Always requests full histories: without them an expired sandbox subscription may return an old row.
     private func body(_ password: String?) -> ByteBuffer {
         ByteBuffer(
             bytes: JSONText {
@@ -91,15 +90,9 @@ struct VerifyReceiptCall: Sendable {
             }.bytes)
     }
 
-    private func genuineOutline(of result: CallResult) -> AnswerOutline? {
-        guard result.failure == nil, result.httpStatus == 200 else { return nil }
-        let outline = AnswerOutline(of: result.body)
-        return outline.saysGenuine ? outline : nil
-    }
-
     private func decode(_ result: inout CallResult) -> VerifyReceiptResponse? {
         guard result.failure == nil else { return nil }
-        do throws(AnswerUnreadable) {
+        do throws(NotJSON) {
             return try VerifyReceiptResponse(parsing: result.body)
         } catch {
             result.failure = "The store answered HTTP 200 with \(error.reason); ask again later."
@@ -108,57 +101,22 @@ struct VerifyReceiptCall: Sendable {
     }
 
     private func answer(
-        unread result: CallResult, _ outline: AnswerOutline, _ asked: StoreRouting, calls: Int,
+        _ result: CallResult, _ asked: StoreRouting, _ outline: AnswerOutline? = nil,
+        response: VerifyReceiptResponse? = nil, unread: UnreadBody? = nil, calls: Int,
         since start: ContinuousClock.Instant
     ) -> AppStoreAnswer {
-        AppStoreAnswer(
-            environment: asked.environment, unread: result.body, outline: outline, calls: calls,
-            usedPreviousSecret: asked.usesPreviousSecret,
+        func hidden(_ text: String?) -> String? { text.map { secrets.hidden(in: $0) } }
+        return AppStoreAnswer(
+            environment: asked.environment, httpStatus: result.httpStatus, body: result.body, outline: outline,
+            reading: unread.map { .unread($0) } ?? .read(response, failure: hidden(result.failure)),
+            failureDetail: hidden(result.failureDetail), calls: calls, usedPreviousSecret: asked.usesPreviousSecret,
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: result.correlationID.map { secrets.hidden(in: $0) })
-    }
-
-    private func answer(
-        _ result: CallResult, _ response: VerifyReceiptResponse?, _ asked: StoreRouting, calls: Int,
-        since start: ContinuousClock.Instant
-    ) -> AppStoreAnswer {
-        AppStoreAnswer(
-            environment: asked.environment, httpStatus: result.httpStatus, body: result.body, response: response,
-            failure: result.failure.map { secrets.hidden(in: $0) },
-            failureDetail: result.failureDetail.map { secrets.hidden(in: $0) }, calls: calls,
-            usedPreviousSecret: asked.usesPreviousSecret,
-            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: result.correlationID.map { secrets.hidden(in: $0) },
-            retryAfterSeconds: result.httpStatus == 200 ? nil : RetryAfter.seconds(in: result.headers, now: Date()))
+            correlationID: hidden(result.correlationID), retryAfterSeconds: result.retryAfterSeconds)
     }
 }
 
-/// The calls of both stores but for their bodies: an address is read once, not for every call.
-struct VerifyCalls: Sendable {
-    private let production: HTTPClient.Request?
-    private let sandbox: HTTPClient.Request?
-
-    init(_ options: AppStoreOptions) {
-        func call(of environment: StoreEnvironment) -> HTTPClient.Request? {
-            try? HTTPClient.Request(
-                url: options.url(of: environment), method: .POST, headers: HTTPCall.jsonHeaders)
-        }
-        (production, sandbox) = (call(of: .production), call(of: .sandbox))
-    }
-
-    /// Returns the call of one store; nil where its address cannot be read.
-    func call(of environment: StoreEnvironment) -> HTTPClient.Request? {
-        switch environment {
-        case .production: production
-        case .sandbox: sandbox
-        }
-    }
-}
-
-/// The next request, decided from the last status alone: which store, with which secret.
-///
-/// It allows at most one switch of store and one change of secret, so at most three calls. If a store sends us back to
-/// the one we came from, that is Apple's fault and final.
+/// The next request, decided from the last status alone: which store, with which secret. It allows at most one switch
+/// of store and one change of secret, so at most three calls. A store that sends us back is Apple's fault and final.
 struct StoreRouting: Equatable {
     private(set) var environment: StoreEnvironment
     private(set) var usesPreviousSecret = false
@@ -178,23 +136,12 @@ struct StoreRouting: Equatable {
     /// Processes the status of the last call; returns true if another call is needed.
     mutating func goesOn(after status: Int?) -> Bool {
         switch (status, environment) {
-        case (21007, .production):
-            guard sandboxAllowed, !switched else { return false }
-            environment = .sandbox
-            switched = true
-            return true
-        case (21008, .sandbox):
-            guard !switched else { return false }
-            environment = .production
-            switched = true
-            return true
-        case (21004, _):
-            guard !usesPreviousSecret, secrets.previous != nil else { return false }
-            usesPreviousSecret = true
-            return true
-        case (_, .production), (_, .sandbox):
-            return false
+        case (21007, .production) where sandboxAllowed && !switched: (environment, switched) = (.sandbox, true)
+        case (21008, .sandbox) where !switched: (environment, switched) = (.production, true)
+        case (21004, _) where !usesPreviousSecret && secrets.previous != nil: usesPreviousSecret = true
+        case (_, .production), (_, .sandbox): return false
         }
+        return true
     }
 }
 
@@ -325,12 +272,8 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     private let slowSecondsMax: Double
     private let arrived = Mutex(Arrived())
 
-    init(bytesMax: Int, slowSecondsMax: Double = AnswerGathering.slowSecondsMax) {
-        self.bytesMax = bytesMax
-        self.slowSecondsMax = slowSecondsMax
-    }
+    init(bytesMax: Int, slowSecondsMax: Double) { (self.bytesMax, self.slowSecondsMax) = (bytesMax, slowSecondsMax) }
 
-    /// The part that has arrived.
     var result: CallResult { arrived.withLock { $0.result } }
 
     /// Whether the answer came from an address other than the one asked.
@@ -341,16 +284,16 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     }
 
     func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
+        let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         arrived.withLock { arrived in
             arrived.result.httpStatus = Int(head.status.code)
             arrived.result.headers = head.headers
             arrived.bodyBegan = .now()
+            // An announced length does not justify reserving much memory before the bytes arrive.
+            if announced <= bytesMax { arrived.result.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
         }
-        let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-        if announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
-        // An announced length does not justify reserving much memory before the bytes arrive.
-        arrived.withLock { $0.result.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
-        return task.eventLoop.makeSucceededVoidFuture()
+        return announced > bytesMax
+            ? task.eventLoop.makeFailedFuture(TooLarge()) : task.eventLoop.makeSucceededVoidFuture()
     }
 
     func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
@@ -370,20 +313,15 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {}
 }
 
-/// Reads how long a server asks clients to wait: the header `Retry-After` in the forms that occur in the wild.
-///
-/// RFC 9110 section 10.2.3 defines seconds and an HTTP date; Apple's newer API sends the instant in milliseconds since
-/// 1970.
+/// Reads how long a server asks clients to wait: the header `Retry-After` with seconds or an HTTP date (RFC 9110,
+/// section 10.2.3), or with an instant in milliseconds since 1970, as Apple's newer API sends it.
 package enum RetryAfter {
     /// A number this large is not a delay but an instant, in seconds or in milliseconds since 1970.
     static let momentSecondsMin = 1e9
     static let momentMillisecondsMin = 1e11
 
-    /// Returns the seconds to wait, never negative; nil if there is no readable value. Of several values, the longest
-    /// wait.
-    ///
-    /// Instants are compared with the server's own clock (the header `Date`), and with `now` only if the server gives
-    /// none.
+    /// Returns the seconds to wait, the longest of several values and never negative; nil if no value is readable.
+    /// Instants are compared with the server's own clock (the header `Date`), and with `now` only without that header.
     package static func seconds(in headers: HTTPHeaders, now: Date) -> Double? {
         let clock = headers.first(name: "date").flatMap(date) ?? now
         return headers[canonicalForm: "retry-after"].compactMap { seconds(String($0), since: clock) }.max()

@@ -37,8 +37,7 @@ package struct AnswerOutline: Sendable, Equatable {
         if requestInstants != 1 { requestedAt = nil }
     }
 
-    /// Returns the string value after `"request_date`, `"request_date_ms` and so on, or after `"latest_receipt`, if the
-    /// key's name begins at `name`; nil for every other key.
+    /// Returns the string value of the key at `name` if it is `request_date`, a form of that, or `latest_receipt`.
     private mutating func passingValue(ofKeyAt name: Int, in bytes: UnsafeRawBufferPointer) -> Range<Int>? {
         if bytes.holds("request_date", at: name) {
             guard let end = bytes.firstIndex(of: UInt8(ascii: "\""), from: name) else { return nil }
@@ -108,44 +107,22 @@ enum AnswerField: Int, CaseIterable {
     case autoRenewStatus, autoRenewProductID, expirationIntent, isInBillingRetryPeriod
     case priceConsentStatus, priceIncreaseStatus
 
-    /// The key on the wire.
-    var name: String {
-        switch self {
-        case .status: "status"
-        case .environment: "environment"
-        case .exception: "exception"
-        case .isRetryable: "is-retryable"
-        case .isRetryableUnderscored: "is_retryable"
-        case .receipt: "receipt"
-        case .latestReceipt: "latest_receipt"
-        case .latestReceiptInfo: "latest_receipt_info"
-        case .latestExpiredReceiptInfo: "latest_expired_receipt_info"
-        case .pendingRenewalInfo: "pending_renewal_info"
-        case .bundleID: "bundle_id"
-        case .bid: "bid"
-        case .inApp: "in_app"
-        case .quantity: "quantity"
-        case .productID: "product_id"
-        case .transactionID: "transaction_id"
-        case .originalTransactionID: "original_transaction_id"
-        case .webOrderLineItemID: "web_order_line_item_id"
-        case .cancellationReason: "cancellation_reason"
-        case .isTrialPeriod: "is_trial_period"
-        case .isInIntroOfferPeriod: "is_in_intro_offer_period"
-        case .isUpgraded: "is_upgraded"
-        case .promotionalOfferID: "promotional_offer_id"
-        case .offerCodeRefName: "offer_code_ref_name"
-        case .subscriptionGroupIdentifier: "subscription_group_identifier"
-        case .ownershipType: "in_app_ownership_type"
-        case .appAccountToken: "app_account_token"
-        case .autoRenewStatus: "auto_renew_status"
-        case .autoRenewProductID: "auto_renew_product_id"
-        case .expirationIntent: "expiration_intent"
-        case .isInBillingRetryPeriod: "is_in_billing_retry_period"
-        case .priceConsentStatus: "price_consent_status"
-        case .priceIncreaseStatus: "price_increase_status"
-        }
-    }
+    /// The keys on the wire, in the order of the cases.
+    private static let names = [
+        "status", "environment", "exception", "is-retryable", "is_retryable",
+        "receipt", "latest_receipt", "latest_receipt_info", "latest_expired_receipt_info", "pending_renewal_info",
+
+        "bundle_id", "bid", "in_app",
+
+        "quantity", "product_id", "transaction_id", "original_transaction_id", "web_order_line_item_id",
+        "cancellation_reason", "is_trial_period", "is_in_intro_offer_period", "is_upgraded", "promotional_offer_id",
+        "offer_code_ref_name", "subscription_group_identifier", "in_app_ownership_type", "app_account_token",
+
+        "auto_renew_status", "auto_renew_product_id", "expiration_intent", "is_in_billing_retry_period",
+        "price_consent_status", "price_increase_status",
+    ]
+
+    var name: String { Self.names[rawValue] }
 
     /// The slot of this field in `LenientFields`.
     var slot: Int { rawValue }
@@ -159,28 +136,16 @@ enum AnswerDate: Int, CaseIterable {
     enum Form: Int, CaseIterable {
         case plain, milliseconds, pacific, formatted
 
-        var suffix: String {
-            switch self {
-            case .plain: ""
-            case .milliseconds: "_ms"
-            case .pacific: "_pst"
-            case .formatted: "_formatted"
-            }
-        }
+        var suffix: String { ["", "_ms", "_pst", "_formatted"][rawValue] }
     }
 
-    /// The key of the plain form on the wire.
-    var name: String {
-        switch self {
-        case .receiptCreation: "receipt_creation_date"
-        case .request: "request_date"
-        case .purchase: "purchase_date"
-        case .originalPurchase: "original_purchase_date"
-        case .expires: "expires_date"
-        case .cancellation: "cancellation_date"
-        case .gracePeriodExpires: "grace_period_expires_date"
-        }
-    }
+    /// The keys of the plain form on the wire, in the order of the cases.
+    private static let names = [
+        "receipt_creation_date", "request_date", "purchase_date", "original_purchase_date", "expires_date",
+        "cancellation_date", "grace_period_expires_date",
+    ]
+
+    var name: String { Self.names[rawValue] }
 
     /// Returns the slot of one form in `LenientFields`: after all the plain fields.
     func slot(_ form: Form) -> Int {
@@ -188,14 +153,11 @@ enum AnswerDate: Int, CaseIterable {
     }
 }
 
-/// Finds the slot of a key. Every key of every row is looked up once, so names are grouped by length and compared in
-/// words of eight bytes.
+/// Finds the slot of a key. Each key of each row is looked up: names are grouped by length, and compared as `KeyWords`.
 final class FieldNames: Sendable {
     static let known = FieldNames()
 
-    /// The number of slots.
     let count: Int
-    /// The names by length.
     private let names: [(key: KeyWords, slot: Int)]
     /// The range of `names` for every length.
     private let groups: [Range<Int>]
@@ -218,7 +180,6 @@ final class FieldNames: Sendable {
         names = byLength.joined().map { name, slot in (name.withUnsafeBytes { KeyWords($0) }, slot) }
     }
 
-    /// Returns the slot of a key; nil if the key is not read.
     func slot(of key: UnsafeRawBufferPointer) -> Int? {
         guard key.count <= KeyWords.bytesMax, !groups[key.count].isEmpty else { return nil }
         let words = KeyWords(key)
@@ -249,15 +210,9 @@ struct KeyWords: Equatable {
     static func == (one: KeyWords, other: KeyWords) -> Bool { one.words == other.words }
 }
 
-/// Determines, from the rows of the same answer, which subscription a renewal without an original transaction id
-/// belongs to. The rows are searched once, and only on demand.
+/// The subscriptions of an answer's rows, for a renewal that names none; they are searched once, and only on demand.
 struct KnownSubscriptions {
-    private let rows: [TransactionRow]
-
-    /// Creates the lookup over `rows`.
-    init(_ rows: [TransactionRow]) {
-        self.rows = rows
-    }
+    let rows: [TransactionRow]
 
     /// Returns the product of the row that ends last, in the subscription `original` or, if that is nil, in all rows.
     mutating func newestProduct(of original: OriginalTransactionID?) -> ProductID? {
@@ -271,27 +226,13 @@ struct KnownSubscriptions {
         return originals.first
     }
 
-    private lazy var newest = Dictionary(grouping: rows, by: \.originalTransactionID)
+    lazy var newest = Dictionary(grouping: rows, by: \.originalTransactionID)
         .compactMapValues { $0.max(by: Self.endsBefore) }
 
-    private lazy var originals = Dictionary(grouping: rows, by: \.productID)
+    lazy var originals = Dictionary(grouping: rows, by: \.productID)
         .mapValues { Set($0.map(\.originalTransactionID)) }
 
     private static func endsBefore(_ one: TransactionRow, _ other: TransactionRow) -> Bool {
         (one.expiresAt ?? .undated, one.purchasedAt) < (other.expiresAt ?? .undated, other.purchasedAt)
     }
-}
-
-/// A body that is not a verifyReceipt answer. It says nothing about the receipt: ask again.
-package struct AnswerUnreadable: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The actual content of the body, as half a sentence: "an empty body".
-    package let reason: String
-
-    /// Creates the error for a body that is not an answer, because it is `reason`.
-    package init(_ reason: String) {
-        self.reason = reason
-    }
-
-    /// The error in one sentence for a person.
-    package var description: String { "Not an App Store answer: \(reason)." }
 }

@@ -14,7 +14,6 @@ struct LenientFields {
         find(in: index)
     }
 
-    /// Switches to another object of the same text.
     mutating func turn(to index: Int) {
         for slot in values.indices { values[slot] = 0 }
         find(in: index)
@@ -51,15 +50,11 @@ struct LenientFields {
     }
 
     /// Returns the text of a field; nil if absent, null or empty.
-    func text(_ field: AnswerField) -> String? {
-        guard let index = value(field.slot) else { return nil }
-        return text.scalar(index)
-    }
+    func text(_ field: AnswerField) -> String? { value(field.slot).flatMap { text.scalar($0) } }
 
     /// Returns one form of an instant as text; nil if absent, null or empty.
     func text(_ date: AnswerDate, _ form: AnswerDate.Form) -> String? {
-        guard let index = value(date.slot(form)) else { return nil }
-        return text.scalar(index)
+        value(date.slot(form)).flatMap { text.scalar($0) }
     }
 
     /// Returns the text of a field in a form that a column can store; nil if absent, null or empty.
@@ -74,14 +69,11 @@ struct LenientFields {
         return Identifier(String(integer))
     }
 
-    /// Returns a whole number; nil if absent or not a whole number.
     func integer(_ field: AnswerField) -> Int64? { integer(at: field.slot) }
 
     func integer(at slot: Int) -> Int64? {
         guard let index = value(slot) else { return nil }
-        if let digits = text.digits(index) { return digits }
-        guard let scalar = text.scalar(index) else { return nil }
-        return LenientNumber.integer(scalar)
+        return text.digits(index) ?? text.scalar(index).flatMap { LenientNumber.integer($0) }
     }
 
     /// Returns a boolean: true, 1, "1" and "true" in any case, and their opposites; nil if absent or another value.
@@ -128,10 +120,8 @@ extension String {
     /// bytes, and two such texts make one key. Apple's own texts are a fifth of that.
     private static let storableScalarsMax = 300
 
-    /// The text in a form a column can store: U+FFFD replaces U+0000, and a text that is too long is cut.
-    ///
-    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps Apple's
-    /// text.
+    /// The text in a form a column can store, without which every settlement of its answer would fail: U+FFFD replaces
+    /// U+0000, and a text that is too long is cut. The observation keeps Apple's text.
     package var storable: String {
         let isShort = utf8.count <= Self.storableScalarsMax || unicodeScalars.count <= Self.storableScalarsMax
         if isShort, !utf8.contains(0) { return self }
@@ -148,57 +138,40 @@ enum LenientNumber {
     /// Accepts `"21002"`, `21002` and `21002.0`; nil for anything else, or if floating point would have lost digits.
     static func integer(_ text: String) -> Int64? {
         if let exact = Int64(text) { return exact }
-        guard text.utf8.allSatisfy(isNumberByte),
+        guard text.utf8.allSatisfy({ $0.isDigit || "-+.eE".utf8.contains($0) }),
             let number = Double(text), number.rounded() == number, number.magnitude < 9_007_199_254_740_992
         else { return nil }
         return Int64(number)
     }
-
-    private static func isNumberByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
-            UInt8(ascii: "e"), UInt8(ascii: "E"):
-            true
-        default: false
-        }
-    }
 }
 
-/// Reads lists of rows that may be an array, a single object or nothing. The path of an unreadable row is recorded; the
-/// other rows are still read.
+/// Reads lists of rows that may be an array, a single object or nothing, and records the paths of unreadable rows.
 struct RowReader {
     /// The most rows that one list may have. The longest lists seen have some hundreds.
     static let rowsMax = 100_000
-    /// The most unreadable rows that are recorded.
     static let unreadableMax = 1000
 
-    private let text: JSONDocument
+    let text: JSONDocument
     private(set) var unreadable: [String] = []
 
-    /// Creates a reader of lists in `text`.
-    init(_ text: JSONDocument) {
-        self.text = text
-    }
-
-    /// Returns the transactions at `value`.
     mutating func transactions(
         _ value: Int?, path: String, _ source: EvidenceSource
-    ) throws(AnswerUnreadable) -> [TransactionRow] {
+    ) throws(NotJSON) -> [TransactionRow] {
         try rows(value, path: path) { TransactionRow(reading: $0, path: $1, source) }
     }
 
     /// Returns the renewals at `value`; `rows` identify the subscription of a renewal that does not name one.
     mutating func renewals(
         _ value: Int?, path: String, among rows: [TransactionRow]
-    ) throws(AnswerUnreadable) -> [RenewalRow] {
-        var known = KnownSubscriptions(rows)
+    ) throws(NotJSON) -> [RenewalRow] {
+        var known = KnownSubscriptions(rows: rows)
         return try self.rows(value, path: path) { RenewalRow(reading: $0, path: $1, among: &known) }
     }
 
     /// Returns the single renewal of a legacy answer, whose fields are at its top level.
     mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionRow]) -> [RenewalRow] {
         guard let word = RenewalRow.firstWord(in: top) else { return [] }
-        var known = KnownSubscriptions(rows)
+        var known = KnownSubscriptions(rows: rows)
         if let renewal = RenewalRow(reading: top, path: "", among: &known) { return [renewal] }
         // The renewal's subscription is unknown; without any row the renewal is also of no use.
         if !rows.isEmpty { remember(word) }
@@ -207,14 +180,14 @@ struct RowReader {
 
     private mutating func rows<Row>(
         _ value: Int?, path: String, read: (LenientFields, String) -> Row?
-    ) throws(AnswerUnreadable) -> [Row] {
+    ) throws(NotJSON) -> [Row] {
         guard let value, !text.isAbsent(value) else { return [] }
         guard text.nodes[value].isArray else {
             return [row(LenientFields(text, at: value), path, read)].compactMap(\.self)
         }
         let elements = text.elements(value)
         guard elements.count <= Self.rowsMax else {
-            throw AnswerUnreadable("an answer of more than \(Self.rowsMax) rows in \(path)")
+            throw NotJSON("an answer of more than \(Self.rowsMax) rows in \(path)")
         }
         guard let first = elements.first else { return [] }
         var fields = LenientFields(text, at: first)

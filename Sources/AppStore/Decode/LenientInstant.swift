@@ -1,16 +1,12 @@
 /// Reads instants as milliseconds since 1970, and Apple's text form of them.
 enum LenientInstant {
-    /// The last millisecond of the year 9999.
     static let latest: Int64 = 253_402_300_799_999
 
     /// Returns the instant itself; nil if no purchase can have happened then.
-    static func believable(_ milliseconds: Int64) -> Int64? {
-        (0...latest).contains(milliseconds) ? milliseconds : nil
-    }
+    static func believable(_ milliseconds: Int64) -> Int64? { (0...latest).contains(milliseconds) ? milliseconds : nil }
 
-    /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine: no locale, no time zone of the host. Also
-    /// accepts `T` between date and time, and `Z`, `GMT` or `UTC` at the end; RFC 3339 with an offset; and RFC 822. It
-    /// never guesses at another zone.
+    /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine, also with `T` between date and time, and `Z`,
+    /// `GMT` or `UTC` at the end; RFC 3339 with an offset; and RFC 822. It never guesses at another zone.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         return apples(bytes) ?? milliseconds(withOffset: bytes[...]) ?? dateOfMail(text)
@@ -22,8 +18,7 @@ enum LenientInstant {
         return ["Z", "Etc/GMT", "GMT", "UTC"].contains(zone) ? clock * 1000 : nil
     }
 
-    /// Reads RFC 3339 as receipts write it: `2021-04-03T22:38:45Z`, and from Xcode `2021-04-03T22:38:45+0300`.
-    /// Fractions of a second count to the millisecond.
+    /// Reads RFC 3339 to the millisecond as receipts write it: `2021-04-03T22:38:45Z`, from Xcode `…:45+0300`.
     static func milliseconds(withOffset text: ArraySlice<UInt8>) -> Int64? {
         guard text.count > 19, let clock = clock(text) else { return nil }
         var rest = text.dropFirst(19)
@@ -85,9 +80,7 @@ enum LenientInstant {
         return number
     }
 
-    private static func isLeap(_ year: Int) -> Bool {
-        year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-    }
+    private static func isLeap(_ year: Int) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
 
     private static func daysIn(_ month: Int, of year: Int) -> Int {
         switch month {
@@ -97,7 +90,6 @@ enum LenientInstant {
         }
     }
 
-    /// The number of days before each month in a common year.
     private static let daysBefore = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334]
 
     private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
@@ -128,7 +120,8 @@ extension LenientInstant {
             words.removeFirst()
         }
         guard words.count == 5, let day = number(words[0]), let month = months.firstIndex(of: String(words[1])),
-            let year = year(words[2]), let offset = utcOffsetSeconds(words[4])
+            let year = year(words[2]),
+            let offset = zones[String(words[4])].map({ $0 * 3600 }) ?? offset(Array(words[4].utf8)[...])
         else { return nil }
         let time = words[3].split(separator: ":", omittingEmptySubsequences: false).map(number)
         guard (2...3).contains(time.count), let hour = time[0], let minute = time[1],
@@ -147,11 +140,6 @@ extension LenientInstant {
         }
     }
 
-    private static func utcOffsetSeconds(_ zone: Substring) -> Int64? {
-        zones[String(zone)].map { $0 * 3600 } ?? offset(Array(zone.utf8)[...])
-    }
-
-    /// Reads a number of one or two digits.
     private static func number(_ word: Substring) -> Int? {
         (1...2).contains(word.utf8.count) ? digits(Array(word.utf8)[...]) : nil
     }

@@ -1,12 +1,12 @@
-import JSON
+package import JSON
 package import Subscriptions
 import Synchronization
 
-/// A verifyReceipt answer, decoded leniently: Apple's statements as typed values, without conclusions.
+/// A verifyReceipt answer (Apple: "responseBody"), decoded leniently: Apple's statements as typed values, without
+/// conclusions.
 ///
 /// Accepts unified answers (iOS 7 and later) and legacy ones; strings, numbers or booleans; an array or a single
-/// object. Apple: "responseBody", App Store Receipts. The rows have no clock yet: whether Apple's counts is decided
-/// where the answer becomes ``Evidence``.
+/// object. The rows have no clock yet: whether Apple's counts is decided where the answer becomes ``Evidence``.
 package struct VerifyReceiptResponse: Sendable, Hashable {
     /// Apple's status code; nil if there is none, and then the answer says nothing.
     package let status: Int?
@@ -36,15 +36,12 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
     package let unreadableRows: [String]
 
     /// Whether every row of Apple's own knowledge could be read, regardless of the device's receipt.
-    package var isComplete: Bool {
-        unreadableRows.allSatisfy { $0.hasPrefix(AnswerField.receipt.name) }
-    }
+    package var isComplete: Bool { unreadableRows.allSatisfy { $0.hasPrefix(AnswerField.receipt.name) } }
 
     /// Decodes a body. Throws if it is not one complete JSON object; such a body says nothing about the receipt.
-    package init(parsing body: [UInt8]) throws(AnswerUnreadable) {
-        let text: JSONDocument
-        do throws(NotJSON) { text = try JSONDocument(body) } catch { throw AnswerUnreadable(error.reason) }
-        guard text.nodes[JSONDocument.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
+    package init(parsing body: [UInt8]) throws(NotJSON) {
+        let text = try JSONDocument(body)
+        guard text.nodes[JSONDocument.root].isObject else { throw NotJSON("JSON that is not an object") }
         let top = LenientFields(text, at: JSONDocument.root)
         status = top.integer(.status).flatMap { Int(exactly: $0) }
         environment = StoreEnvironment(named: top.text(.environment))
@@ -58,7 +55,7 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
         receiptCreatedAt = receipt.fields?.instant(.receiptCreation)
         requestedAt = receipt.fields?.instant(.request) ?? top.instant(.request)
 
-        var reader = RowReader(text)
+        var reader = RowReader(text: text)
         let device = try reader.transactions(receipt.rows, path: receipt.rowsPath, .deviceReceipt)
         var latest = try reader.transactions(
             top.value(.latestReceiptInfo), path: AnswerField.latestReceiptInfo.name, .latestReceiptInfo)
@@ -116,11 +113,9 @@ struct ReceiptPart {
 /// A body that is decoded when it is first asked for. Most answers repeat the last one, which their bytes show.
 final class UnreadBody: Sendable {
     private let body: [UInt8]
-    private let decoded = Mutex<Result<VerifyReceiptResponse, AnswerUnreadable>?>(nil)
+    private let decoded = Mutex<Result<VerifyReceiptResponse, NotJSON>?>(nil)
 
-    init(_ body: [UInt8]) {
-        self.body = body
-    }
+    init(_ body: [UInt8]) { self.body = body }
 
     /// The decoded body; nil if it is not a verifyReceipt answer.
     var response: VerifyReceiptResponse? { try? result.get() }
@@ -133,10 +128,10 @@ final class UnreadBody: Sendable {
         }
     }
 
-    private var result: Result<VerifyReceiptResponse, AnswerUnreadable> {
+    private var result: Result<VerifyReceiptResponse, NotJSON> {
         decoded.withLock { decoded in
             if let decoded { return decoded }
-            let result = Result { () throws(AnswerUnreadable) in try VerifyReceiptResponse(parsing: body) }
+            let result = Result { () throws(NotJSON) in try VerifyReceiptResponse(parsing: body) }
             decoded = result
             return result
         }
@@ -144,14 +139,9 @@ final class UnreadBody: Sendable {
 }
 
 extension Evidence {
-    /// Reads the evidence in an answer that Apple vouches for.
-    ///
-    /// Rows of `latest_receipt_info` and `pending_renewal_info` are valid for `asOf`, rows of `in_app` for
+    /// Reads the evidence in an answer that Apple vouches for; it may not name the `environment` that was asked. Rows
+    /// of `latest_receipt_info` and `pending_renewal_info` speak for `asOf`, rows of `in_app` for
     /// `receipt_creation_date`: a receipt is never created later than the request about it.
-    ///
-    /// - Parameters:
-    ///   - environment: The store that was asked, for an answer that names none.
-    ///   - asOf: The instant for which Apple's own knowledge speaks.
     package init(
         in response: VerifyReceiptResponse, from environment: StoreEnvironment, asOf: Instant, clockAhead: Delay?
     ) {
@@ -243,9 +233,8 @@ extension RenewalRow {
             .map { AnswerDate.gracePeriodExpires.name + $0.suffix }
     }
 
-    /// Reads a row about the next renewal of one subscription (Apple: "responseBody.Pending_renewal_info"); nil if it
-    /// contains no renewal field, or if its subscription cannot be determined. If an old answer omits the subscription, it
-    /// is the only one in the answer with this product.
+    /// Reads a row about the next renewal of one subscription (Apple: "responseBody.Pending_renewal_info"), in old
+    /// answers of the only one with its product; nil if it contains no renewal field, or without a subscription.
     init?(reading fields: LenientFields, path: String, among known: inout KnownSubscriptions) {
         guard Self.firstWord(in: fields) != nil else { return nil }
         let renewsTo = fields.word(.autoRenewProductID).map { ProductID($0) }

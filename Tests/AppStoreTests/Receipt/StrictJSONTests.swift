@@ -18,7 +18,7 @@ import Testing
             (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
         ])
     func whatIsNoJSONIsNoAnswer(_ body: String, _ place: Int) {
-        #expect(throws: AnswerUnreadable("text that is not JSON at byte \(place)")) { try parse(body) }
+        #expect(throws: NotJSON("text that is not JSON at byte \(place)")) { try parse(body) }
     }
 
     @Test(
@@ -45,7 +45,7 @@ import Testing
             "{\"a\":\"\\\"",
         ])
     func aTornTokenIsATornBody(_ body: String) {
-        #expect(throws: AnswerUnreadable("JSON that ends in the middle, after \(body.utf8.count) bytes")) {
+        #expect(throws: NotJSON("JSON that ends in the middle, after \(body.utf8.count) bytes")) {
             try parse(body)
         }
     }
@@ -69,7 +69,7 @@ import Testing
     func rowsBeyondTheLimitAreNoAnswer() throws {
         let most = Array(repeating: "1", count: RowReader.rowsMax).joined(separator: ",")
         #expect(try parse(#"{"status":0,"latest_receipt_info":[\#(most)]}"#).status == 0)
-        #expect(throws: AnswerUnreadable("an answer of more than 100000 rows in latest_receipt_info")) {
+        #expect(throws: NotJSON("an answer of more than 100000 rows in latest_receipt_info")) {
             try parse(#"{"status":0,"latest_receipt_info":[\#(most),1]}"#)
         }
     }
@@ -78,7 +78,7 @@ import Testing
     func aBodyBeyondTheLimitIsNoAnswer() {
         let body = Array(#"{"status":0}"#.utf8) + [UInt8](repeating: 0x20, count: JSONDocument.bytesMax - 12)
         #expect(throws: Never.self) { try VerifyReceiptResponse(parsing: body) }
-        #expect(throws: AnswerUnreadable("a body of 67108865 bytes, more than 67108864")) {
+        #expect(throws: NotJSON("a body of 67108865 bytes, more than 67108864")) {
             try VerifyReceiptResponse(parsing: body + [0x20])
         }
     }
