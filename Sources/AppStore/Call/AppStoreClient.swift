@@ -6,8 +6,7 @@ import NIOSSL
 package import Subscriptions
 import Synchronization
 
-/// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. A struct with closures, so
-/// that tests can pass their own.
+/// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. Tests pass their own.
 package struct AppStoreClient: Sendable {
     /// Asks Apple about a receipt. Never throws: an outage is an answer too.
     package var verify: @Sendable (AppStoreRequest) async -> AppStoreAnswer
@@ -18,21 +17,19 @@ package struct AppStoreClient: Sendable {
     package init(
         server: ServerAPIClient = .none, verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer
     ) {
-        self.verify = verify
-        self.server = server
+        (self.verify, self.server) = (verify, server)
     }
 }
 
 /// A request to Apple about one receipt. Printing it never shows the receipt or a secret.
-package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The receipt in standard Base64 on one line: `ReceiptData.base64`, or Apple's `latest_receipt`.
+package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    /// The receipt in standard Base64 on one line, such as Apple's `latest_receipt`.
     package var receipt: String
     /// The app's shared secret; if nil, `password` is omitted, which Apple accepts for receipts without subscriptions.
     package var secret: String?
     /// The secret before the last rotation; tried once if Apple answers 21004.
     package var previousSecret: String?
-    /// The store to ask first: the one remembered for this receipt, else production (App Review uses production
-    /// builds).
+    /// The store to ask first: the one remembered for this receipt, else production, whose builds App Review uses too.
     package var askFirst: StoreEnvironment
     /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
     package var sandboxAllowed: Bool
@@ -53,9 +50,6 @@ package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugSt
     package var description: String {
         "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
     }
-
-    /// A description that is safe to print.
-    package var debugDescription: String { description }
 
     /// A mirror that is safe to dump.
     package var customMirror: Mirror {
@@ -79,36 +73,27 @@ package struct AppStoreOptions: Sendable {
     /// The limit for one `verify` with all its calls.
     package var deadline: Duration
     /// The largest answer read, in bytes. Answers with long histories reach several MB.
-    package var responseBytesMax: Int
+    package var responseBytesMax = 32 * 1024 * 1024
     /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
-    package var requestBytesMax: Int
+    package var requestBytesMax = 8 * 1024 * 1024
     /// The number of connections kept to one endpoint. Takes effect through `withClient`.
-    package var connectionsPerHostMax: Int
-    /// The only authorities that may vouch for a store's certificate; nil for the system's. Takes effect through
-    /// `withClient`.
+    package var connectionsPerHostMax = 64
+    /// The only authorities that may vouch for a store's certificate, through `withClient`; nil for the system's.
     package var trustedRoots: TrustedRoots?
 
     /// Creates options with Apple's endpoints and the suggested limits.
     package init(
         productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
-        connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
-        responseBytesMax: Int = 32 * 1024 * 1024, requestBytesMax: Int = 8 * 1024 * 1024,
-        connectionsPerHostMax: Int = 64, trustedRoots: TrustedRoots? = nil
+        connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30), trustedRoots: TrustedRoots? = nil
     ) {
-        self.productionURL = productionURL
-        self.sandboxURL = sandboxURL
-        self.connectTimeout = connectTimeout
-        self.deadline = deadline
-        self.responseBytesMax = responseBytesMax
-        self.requestBytesMax = requestBytesMax
-        self.connectionsPerHostMax = connectionsPerHostMax
+        (self.productionURL, self.sandboxURL) = (productionURL, sandboxURL)
+        (self.connectTimeout, self.deadline) = (connectTimeout, deadline)
         self.trustedRoots = trustedRoots
     }
 
-    /// Gives `body` the `HTTPClient` that `AppStoreClient.live` needs, and shuts it down afterwards.
-    ///
+    /// Gives `body` the `HTTPClient` that `AppStoreClient.live` needs, then shuts it down. `change` is for tests.
     /// All its connections live on `loop`. Several loops are not safe: async-http-client 1.37.0 stops the process if a
-    /// connection closes between an early answer and the end of its request. `change` is for tests.
+    /// connection closes between an early answer and the end of its request.
     package func withClient<Result>(
         on loop: any EventLoop = MultiThreadedEventLoopGroup.singleton.any(),
         change: (inout HTTPClient.Configuration) -> Void = { _ in }, _ body: (HTTPClient) async throws -> Result
@@ -139,7 +124,6 @@ package struct AppStoreOptions: Sendable {
         return configuration
     }
 
-    /// Returns the address of one store.
     func url(of environment: StoreEnvironment) -> String {
         switch environment {
         case .production: productionURL
@@ -148,8 +132,7 @@ package struct AppStoreOptions: Sendable {
     }
 }
 
-/// Flushes once for all that one turn of the event loop writes: the client flushes the head of a call before its body,
-/// which takes a system call more.
+/// Flushes once for all that one turn of the event loop writes: the client alone would flush head and body of a call.
 private final class OneFlush: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 
@@ -186,24 +169,18 @@ package struct TrustedRoots: Sendable {
     }
 
     let certificates: [NIOSSLCertificate]
-    /// The certificates in PEM form.
     let pem: String
 
     /// Reads certificates in PEM form, at least one; throws ``Unreadable`` otherwise.
     package init(pem: String) throws(Unreadable) {
-        let nothing = Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
-        do {
-            certificates = try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))
-        } catch {
-            throw nothing
+        guard let certificates = try? NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)), !certificates.isEmpty else {
+            throw Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
         }
-        if certificates.isEmpty { throw nothing }
-        self.pem = pem
+        (self.certificates, self.pem) = (certificates, pem)
     }
 }
 
-/// Asks the configured addresses of the App Store whether they answer at all. Nothing that it sends is a receipt or a
-/// secret.
+/// Asks the configured addresses of the App Store, without a receipt or a secret, whether they answer at all.
 package struct StoreReach: Sendable {
     private let call: HTTPCall
     private let limit: Duration
@@ -214,9 +191,7 @@ package struct StoreReach: Sendable {
         self.limit = limit
     }
 
-    /// Returns why an address of verifyReceipt does not answer as Apple does; nil where it does.
-    ///
-    /// An empty object has no receipt, so Apple answers with a status such as 21002.
+    /// Returns why an address of verifyReceipt does not answer `{}` with a status, as Apple does; nil if it does.
     package func failure(ofVerifyReceiptAt url: String) async -> String? {
         let result = await call.call(url, sending: ByteBuffer(string: "{}"), until: .now + limit)
         if let failure = result.failure { return sentence(failure, result) }
@@ -227,11 +202,9 @@ package struct StoreReach: Sendable {
         return nil
     }
 
-    /// Returns why an address of the Server API does not answer as Apple does; nil where it does.
-    ///
-    /// A request without a token is refused with 401, and so shows that the address answers.
+    /// Returns why an address of the Server API does not refuse a call without a token, as Apple does; nil if it does.
     package func failure(ofServerAPIAt url: String) async -> String? {
-        let address = (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/inApps/v1/subscriptions/0"
+        let address = ServerAPIOptions.joined(url, "/inApps/v1/subscriptions/0")
         let result = await call.call(address, .GET, sending: nil, until: .now + limit)
         if result.httpStatus == 401 { return nil }
         guard let failure = result.failure else {
@@ -255,11 +228,8 @@ final class RetirementNotes: Sendable {
     private let note: @Sendable (String) -> Void
     private let seen = Mutex<Set<String>>([])
 
-    init(note: @escaping @Sendable (String) -> Void) {
-        self.note = note
-    }
+    init(note: @escaping @Sendable (String) -> Void) { self.note = note }
 
-    /// Looks for `Sunset` and `Deprecation` among the response headers.
     func look(at headers: HTTPHeaders, from environment: StoreEnvironment, hiding secrets: Secrets) {
         for name in ["Sunset", "Deprecation"] {
             for value in headers[name] {
@@ -267,12 +237,9 @@ final class RetirementNotes: Sendable {
                 let sentence =
                     "Apple's \(environment.rawValue) endpoint announces its end with the header \(name): \(shown). "
                     + "Plan the move away from verifyReceipt."
-                if isNew("\(name): \(shown)") { note(sentence) }
+                let isNew = seen.withLock { $0.count < Self.valuesMax && $0.insert("\(name): \(shown)").inserted }
+                if isNew { note(sentence) }
             }
         }
-    }
-
-    private func isNew(_ announcement: String) -> Bool {
-        seen.withLock { $0.count < Self.valuesMax && $0.insert(announcement).inserted }
     }
 }

@@ -8,39 +8,32 @@ package import Subscriptions
 enum ServerReply: Sendable {
     /// HTTP 200 and a JSON object.
     case answered(JSONDocument)
-    /// HTTP 200 or 202 without a body: Apple took what was sent.
+    /// HTTP 200 without a body, or 202: Apple took what was sent.
     case accepted
     /// Apple does not accept the bearer token.
     case unauthorized
-    /// An error by Apple's code.
     case error(code: Int, ServerErrorMeaning)
-    /// No answer that means anything; one sentence, and the network's own words for the log.
-    case failed(String, detail: String?)
+    /// No answer that means anything; one sentence.
+    case failed(String)
 }
 
 /// One request of the Server API.
 struct ServerCall: Sendable {
-    let method: HTTPMethod
-    /// The path with its query, from `/inApps`.
+    var method = HTTPMethod.GET
+    /// The path with its query, after `/inApps/`.
     let path: String
-    /// The body; nil for none.
     var body: [UInt8]?
 
     /// Returns the call for the status of all subscriptions of a customer.
-    static func statuses(of transactionID: String) -> ServerCall {
-        ServerCall(method: .GET, path: "/inApps/v1/subscriptions/\(encoded(transactionID))")
-    }
+    static func statuses(of id: String) -> ServerCall { ServerCall(path: "v1/subscriptions/\(encoded(id))") }
 
     /// Returns the call for a page of a customer's history, from a revision on, in the order of modification.
-    static func history(of transactionID: String, from revision: String?) -> ServerCall {
+    static func history(of id: String, from revision: String?) -> ServerCall {
         let place = revision.map { "&revision=\(encoded($0))" } ?? ""
-        return ServerCall(method: .GET, path: "/inApps/v2/history/\(encoded(transactionID))?sort=ASCENDING\(place)")
+        return ServerCall(path: "v2/history/\(encoded(id))?sort=ASCENDING\(place)")
     }
 
-    /// Returns the call for one transaction.
-    static func transaction(_ transactionID: String) -> ServerCall {
-        ServerCall(method: .GET, path: "/inApps/v1/transactions/\(encoded(transactionID))")
-    }
+    static func transaction(_ id: String) -> ServerCall { ServerCall(path: "v1/transactions/\(encoded(id))") }
 
     /// Encodes everything but the unreserved characters of RFC 3986.
     static func encoded(_ text: String) -> String {
@@ -61,27 +54,23 @@ struct ServerCaller: Sendable {
     func call(
         _ call: ServerCall, of key: ServerKey, in environment: StoreEnvironment, until end: ContinuousClock.Instant
     ) async -> (reply: ServerReply, result: CallResult, calls: Int) {
-        for attempt in 1... {
-            let token: String
-            do {
-                token = try tokens.token(of: key, isFresh: attempt > 1)
-            } catch {
-                return (
-                    .failed("The app's server key cannot sign; store it again.", detail: nil), CallResult(), attempt - 1
-                )
+        var calls = 0
+        while true {
+            guard let token = try? tokens.token(of: key, isFresh: calls > 0) else {
+                return (.failed("The app's server key cannot sign; store it again."), CallResult(), calls)
             }
+            calls += 1
             let result = await http.call(
-                options.url(of: environment, call.path), call.method, headers: Self.headers(token, call),
+                options.url(of: environment, "/inApps/\(call.path)"), call.method, headers: Self.headers(token, call),
                 sending: call.body.map { ByteBuffer(bytes: $0) }, until: end)
             let reply = ServerReply(result)
             switch reply {
-            case .unauthorized where attempt == 1 && ContinuousClock.now < end: continue
+            case .unauthorized where calls == 1 && ContinuousClock.now < end: continue
             case .unauthorized, .failed: break
             case .answered, .accepted, .error: tokens.accept(key, in: environment)
             }
-            return (reply, result, attempt)
+            return (reply, result, calls)
         }
-        return (.failed(CallFailure.noTimeLeft, detail: nil), CallResult(), 0)
     }
 
     /// Waits until `turn` lets a call be made; returns false where that is later than `end`.
@@ -113,63 +102,42 @@ extension ServerReply {
     static let noObject = "The store answered HTTP 200 without a JSON object; ask again later."
 
     fileprivate init(_ result: CallResult) {
-        guard let status = result.httpStatus else {
-            self = .failed(result.failure ?? "The store gave no answer.", detail: result.failureDetail)
-            return
-        }
-        if status == 202 || status == 200 && result.body.isEmpty && result.failure == nil {
-            self = .accepted
-            return
-        }
-        let object = JSONDocument(object: result.body)
-        if status == 200 {
-            guard result.failure == nil, let object else {
-                self = .failed(result.failure ?? Self.noObject, detail: result.failureDetail)
-                return
+        switch (result.httpStatus, result.failure) {
+        case (nil, let failure): self = .failed(failure ?? "The store gave no answer.")
+        case (202, _): self = .accepted
+        case (200, let failure?): self = .failed(failure)
+        case (200, nil) where result.body.isEmpty: self = .accepted
+        case (200, nil): self = JSONDocument(object: result.body).map { .answered($0) } ?? .failed(Self.noObject)
+        case (401, _): self = .unauthorized
+        case (let status?, let failure):
+            let code = JSONObject(result.body)?.digits("errorCode").flatMap { Int(exactly: $0) }
+            if let code, let meaning = ServerErrorMeaning(code) {
+                self = .error(code: code, meaning)
+            } else if status == 429 {
+                self = .error(code: 4_290_000, .tooMany)
+            } else {
+                self = .failed(failure ?? "The store answered HTTP \(status).")
             }
-            self = .answered(object)
-            return
-        }
-        if status == 401 {
-            self = .unauthorized
-            return
-        }
-        let code = object.flatMap { JSONObject($0)?.digits("errorCode") }.flatMap { Int(exactly: $0) }
-        if let code, let meaning = ServerErrorMeaning(code) {
-            self = .error(code: code, meaning)
-        } else if status == 429 {
-            self = .error(code: 4_290_000, .tooMany)
-        } else {
-            self = .failed(result.failure ?? "The store answered HTTP \(status).", detail: result.failureDetail)
         }
     }
 }
 
-/// The App Store Server API as Perennial sees it: checks, and the calls of support. A struct with closures, as
-/// ``AppStoreClient`` is.
+/// The App Store Server API as Perennial sees it: checks, and the calls of support. Tests pass their own.
 package struct ServerAPIClient: Sendable {
-    /// Asks Apple about the customer of a transaction. Never throws: an outage is an answer too.
-    package var read: @Sendable (ServerRequest) async -> AppStoreAnswer
-    /// Makes one support call. Never throws either.
-    package var support: @Sendable (SupportRequest) async -> SupportAnswer
-
-    /// Creates a client that answers checks with `read`, and support calls with `support` where there is one.
-    package init(
-        support: @escaping @Sendable (SupportRequest) async -> SupportAnswer = { _ in
-            SupportAnswer(outcome: .failed("This process does not ask the Server API.", code: nil))
-        },
-        read: @escaping @Sendable (ServerRequest) async -> AppStoreAnswer
-    ) {
-        self.read = read
-        self.support = support
+    /// Makes one support call. Never throws: an outage is an answer too.
+    package var support: @Sendable (SupportRequest) async -> SupportAnswer = { _ in
+        SupportAnswer(outcome: .failed(isAbsent, code: nil))
     }
+    /// Asks Apple about the customer of a transaction. Never throws either.
+    package var read: @Sendable (ServerRequest) async -> AppStoreAnswer
 
     /// A client of a process that asks no Server API.
     package static let none = ServerAPIClient { request in
         AppStoreAnswer(
-            environment: request.askFirst,
-            server: .noAnswer("This process does not ask the Server API.", code: nil), httpStatus: nil, calls: 0)
+            environment: request.askFirst, server: .noAnswer(isAbsent, code: nil), httpStatus: nil, calls: 0)
     }
+
+    private static let isAbsent = "This process does not ask the Server API."
 }
 
 /// The endpoints that a check asks, in this order. Apple limits each on its own.
@@ -201,15 +169,14 @@ package struct ServerRequest: Sendable {
     package var isFirstSight: Bool
     /// Whether sandbox purchases are accepted. If false, the sandbox is never asked.
     package var sandboxAllowed: Bool
-    /// Takes a call of an endpoint from its budget: returns nil when it may be made, else the seconds to wait before
-    /// another question.
+    /// Takes a call of an endpoint from its budget: returns nil when it may be made, else the seconds to wait.
     package var turn: @Sendable (StoreEnvironment, ServerEndpoint) async -> Double?
 
     /// Creates a request; the app's budget is `turn`.
     package init(
         key: ServerKey, appleAppID: Int64? = nil, transactionID: String, signedText: [UInt8]? = nil,
-        revision: String? = nil,
-        askFirst: StoreEnvironment = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
+        revision: String? = nil, askFirst: StoreEnvironment = .production, isFirstSight: Bool = true,
+        sandboxAllowed: Bool = true,
         turn: @escaping @Sendable (StoreEnvironment, ServerEndpoint) async -> Double? = { _, _ in nil }
     ) {
         self.key = key
@@ -224,17 +191,13 @@ package struct ServerRequest: Sendable {
     }
 }
 
-/// What an error code of the Server API means for a check.
-///
-/// Apple: "App Store Server API", error codes.
+/// What an error code of the Server API means for a check (Apple: "App Store Server API", error codes).
 enum ServerErrorMeaning: Sendable, Hashable {
     /// This environment does not know the transaction. The other one may.
     case unknownHere
     /// The customer's Apple Account is not known any more.
     case accountGone
-    /// Apple has a temporary problem.
     case temporary
-    /// Too many requests.
     case tooMany
     /// The app is not known, or its number is wrong: no transaction of it can be asked about.
     case appRefused

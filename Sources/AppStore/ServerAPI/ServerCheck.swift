@@ -1,25 +1,21 @@
 package import AsyncHTTPClient
-import Foundation
 import JSON
 import Subscriptions
 
 extension ServerAPIClient {
-    /// Returns a client of the real App Store Server API over HTTP.
-    ///
-    /// - Parameters:
-    /// - options: addresses and limits.
-    /// - client: one of `AppStoreOptions.withClient`.
-    /// - verifier: verifies every signed text of an answer.
+    /// Returns a client of the real App Store Server API over HTTP, through a `client` of `AppStoreOptions.withClient`.
+    /// `verifier` verifies every signed text of an answer.
     package static func live(
         _ options: ServerAPIOptions, client: HTTPClient, verifier: SignedTextVerifier
     ) -> ServerAPIClient {
         let caller = ServerCaller(
-            options: options, http: HTTPCall(client: client, responseBytesMax: options.responseBytesMax),
+            options: options, http: HTTPCall(client: client, responseBytesMax: ServerAPIOptions.responseBytesMax),
             tokens: ServerTokens())
         return ServerAPIClient { request in
-            await SupportRun(options: options, caller: caller, verifier: verifier, request: request).run()
+            let end = ContinuousClock.now + options.deadline
+            return await SupportRun(caller: caller, verifier: verifier, request: request, end: end).run()
         } read: { request in
-            await ServerCheck(options: options, caller: caller, verifier: verifier, request: request).run()
+            await ServerCheck(caller: caller, verifier: verifier, request: request).run()
         }
     }
 }
@@ -29,163 +25,133 @@ struct ServerCheck: Sendable {
     /// The time that a further page needs at least.
     static let pageTime = Duration.seconds(3)
 
-    let options: ServerAPIOptions
     let caller: ServerCaller
     let verifier: SignedTextVerifier
     let request: ServerRequest
 
-    /// What one environment said.
-    private struct Reading {
-        var verdict: ServerVerdict
-        var json: [UInt8] = []
-        var isUnauthorized = false
-        var last = CallResult()
-        var lastEndpoint = ServerEndpoint.statuses
-        var calls = 0
-    }
-
-    /// A call that ended the reading of an environment.
-    private struct Ended: Error {
-        var verdict: ServerVerdict
-        var isUnauthorized = false
-    }
-
     func run() async -> AppStoreAnswer {
         let start = ContinuousClock.now
-        let end = start + options.deadline
-        var environment = request.sandboxAllowed ? request.askFirst : .production
-        var reading = await read(environment, until: end)
-        if environment == .production, mayBeInSandbox(reading), ContinuousClock.now < end {
-            environment = .sandbox
-            let calls = reading.calls
-            reading = await read(environment, until: end)
-            reading.calls += calls
+        let end = start + caller.options.deadline
+        let first = request.sandboxAllowed ? request.askFirst : .production
+        var reading = await reading(of: first, until: end)
+        if first == .production, mayBeInSandbox(reading.verdict), ContinuousClock.now < end {
+            reading = await self.reading(of: .sandbox, until: end, calls: reading.calls)
         }
         return AppStoreAnswer(
-            environment: environment, server: reading.verdict, httpStatus: reading.last.httpStatus, body: reading.json,
+            environment: reading.gathered.environment, server: reading.verdict, httpStatus: reading.last.httpStatus,
+            body: reading.verdict.contents == nil ? [] : reading.gathered.json,
             failureDetail: reading.last.failureDetail, calls: reading.calls,
-            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: reading.last.correlationID,
-            retryAfterSeconds: reading.last.httpStatus == 200
-                ? nil : RetryAfter.seconds(in: reading.last.headers, now: Date()),
-            lastEndpoint: reading.lastEndpoint)
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds, correlationID: reading.last.correlationID,
+            retryAfterSeconds: reading.last.retryAfterSeconds, lastEndpoint: reading.lastEndpoint)
     }
 
-    /// Whether the sandbox may know what production does not. Apple refuses the key of an app that was never released
-    /// in production.
-    private func mayBeInSandbox(_ reading: Reading) -> Bool {
+    /// Whether the sandbox may know what production does not. Production refuses the key of an app without a release.
+    private func mayBeInSandbox(_ verdict: ServerVerdict) -> Bool {
         guard request.isFirstSight, request.sandboxAllowed else { return false }
-        if reading.isUnauthorized { return !caller.tokens.isAccepted(request.key, in: .production) }
-        guard case .unknownTransaction(let code) = reading.verdict else { return false }
-        return ServerErrorMeaning(code) == .unknownHere
+        switch verdict {
+        case .keyRefused: return !caller.tokens.isAccepted(request.key, in: .production)
+        case .unknownTransaction(let code): return ServerErrorMeaning(code) == .unknownHere
+        case .answered, .idRefused, .otherSubject, .appRefused, .unverified, .ourFault, .noAnswer: return false
+        }
     }
 
-    private func read(_ environment: StoreEnvironment, until end: ContinuousClock.Instant) async -> Reading {
-        var reading = Reading(verdict: .noAnswer(CallFailure.noTimeLeft, code: nil))
-        do throws(Ended) {
-            var gathered = try await gather(in: environment, until: end, &reading)
-            var contents = try await verified(gathered.json)
-            if request.isFirstSight, !contents.listsAsked {
-                contents = try await naming(contents, &gathered, until: end, &reading)
-            }
-            reading.verdict = .answered(contents)
-            reading.json = gathered.json
+    private func reading(
+        of environment: StoreEnvironment, until end: ContinuousClock.Instant, calls: Int = 0
+    ) async -> EnvironmentReading {
+        let gathered = GatheredAnswers(
+            transactionID: request.transactionID, environment: environment, from: request.revision)
+        var reading = EnvironmentReading(check: self, end: end, gathered: gathered, calls: calls)
+        do throws(ServerVerdict) {
+            reading.verdict = .answered(try await reading.read())
         } catch {
-            reading.verdict = error.verdict
-            reading.isUnauthorized = error.isUnauthorized
+            reading.verdict = error
         }
         return reading
     }
+}
 
-    /// Returns what a JSON text holds, once all of it is verified.
-    private func verified(_ json: [UInt8]) async throws(Ended) -> ServerContents {
-        guard let contents = ServerContents(reading: json) else {
-            throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
-        }
-        if let fault = await contents.fault(of: request, by: verifier) { throw Ended(verdict: fault) }
+/// What one environment says in a check.
+private struct EnvironmentReading {
+    let check: ServerCheck
+    let end: ContinuousClock.Instant
+    var gathered: GatheredAnswers
+    var calls: Int
+    var last = CallResult()
+    var lastEndpoint = ServerEndpoint.statuses
+    var verdict = ServerVerdict.noAnswer(CallFailure.noTimeLeft, code: nil)
+
+    private var request: ServerRequest { check.request }
+
+    /// Returns what the answers hold, once all of it is verified.
+    mutating func read() async throws(ServerVerdict) -> ServerContents {
+        try await gather()
+        let contents = try contents()
+        if let fault = await contents.fault(of: request, by: check.verifier) { throw fault }
+        return request.isFirstSight && !contents.listsAsked ? try await naming(contents) : contents
+    }
+
+    private func contents() throws(ServerVerdict) -> ServerContents {
+        guard let contents = ServerContents(reading: gathered.json) else { throw .unreadable }
         return contents
     }
 
-    /// Returns the contents with a text that names the asked transaction, whose id they lack: one purchase has several ids,
-    /// by restores and on other devices. Refuses them where they lack its purchase too.
-    private func naming(
-        _ contents: ServerContents, _ gathered: inout GatheredAnswers, until end: ContinuousClock.Instant,
-        _ reading: inout Reading
-    ) async throws(Ended) -> ServerContents {
+    /// Returns the contents with a text that names the asked transaction, whose id they lack: one purchase has several
+    /// ids, by restores and on other devices. Refuses them where they lack its purchase too.
+    private mutating func naming(_ contents: ServerContents) async throws(ServerVerdict) -> ServerContents {
         // A part of a long history need not hold the purchase.
         if contents.goesOn, request.signedText == nil { return contents }
-        gathered.named = try await named(in: gathered.environment, until: end, &reading)
-        guard let named = ServerContents(reading: gathered.json) else {
-            throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
-        }
-        if let fault = await named.faultInName(of: request, by: verifier) { throw Ended(verdict: fault) }
-        guard named.listsNamed || named.goesOn else { throw Ended(verdict: .lacksAsked) }
+        gathered.named = try await named()
+        let named = try self.contents()
+        if let fault = await named.faultInName(of: request, by: check.verifier) { throw fault }
+        guard named.listsNamed || named.goesOn else { throw .lacksAsked }
         return named
     }
 
     /// Returns what names the asked transaction: the text that the device sent, else Apple's answer about it.
-    private func named(
-        in environment: StoreEnvironment, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> [UInt8] {
+    private mutating func named() async throws(ServerVerdict) -> [UInt8] {
         if let text = request.signedText {
             return JSONText { $0.member("signedTransactionInfo", String(decoding: text, as: UTF8.self)) }.bytes
         }
-        do throws(Ended) {
-            try await reserve(.transaction, in: environment, until: end)
-            let call = ServerCall.transaction(request.transactionID)
-            return try document(of: await reply(to: call, of: .transaction, in: environment, until: end, &reading))
-                .bytes
+        try await reserve(.transaction)
+        let reply = await reply(to: .transaction(request.transactionID), of: .transaction)
+        do throws(ServerVerdict) {
+            return try document(of: reply).bytes
         } catch {
-            guard error.verdict.isAboutTransaction else { throw error }
-            throw Ended(verdict: .lacksAsked)
+            throw error.isAboutTransaction ? .lacksAsked : error
         }
     }
 
-    /// Reads the statuses, then the history: what happens meanwhile, the history shows. Returns both.
-    ///
-    /// Both calls are reserved before the first one, so that no call is made whose answer could not count.
-    private func gather(
-        in environment: StoreEnvironment, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) -> GatheredAnswers {
-        for endpoint in [ServerEndpoint.statuses, .history] { try await reserve(endpoint, in: environment, until: end) }
-        var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
-        gathered.from = request.revision
-        try await readStatuses(into: &gathered, until: end, &reading)
-        try await readHistory(into: &gathered, until: end, &reading)
-        return gathered
+    /// Reads the statuses, then the history: what happens meanwhile, the history shows. Both calls are reserved before
+    /// the first one, so that no call is made whose answer could not count.
+    private mutating func gather() async throws(ServerVerdict) {
+        for endpoint in [ServerEndpoint.statuses, .history] { try await reserve(endpoint) }
+        try await readStatuses()
+        try await readHistory()
     }
 
-    private func reserve(
-        _ endpoint: ServerEndpoint, in environment: StoreEnvironment, until end: ContinuousClock.Instant
-    ) async throws(Ended) {
-        guard await ServerCaller.awaits({ await request.turn(environment, endpoint) }, until: end) else {
-            throw Ended(verdict: .noAnswer(ServerCaller.noTurn, code: nil))
+    private func reserve(_ endpoint: ServerEndpoint) async throws(ServerVerdict) {
+        let (turn, environment) = (request.turn, gathered.environment)
+        guard await ServerCaller.awaits({ await turn(environment, endpoint) }, until: end) else {
+            throw .noAnswer(ServerCaller.noTurn, code: nil)
         }
     }
 
     /// Reads the statuses. A customer without subscriptions has a history alone.
-    private func readStatuses(
-        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) {
-        let call = ServerCall.statuses(of: request.transactionID)
-        let reply = await reply(to: call, of: .statuses, in: gathered.environment, until: end, &reading)
+    private mutating func readStatuses() async throws(ServerVerdict) {
+        let reply = await reply(to: .statuses(of: request.transactionID), of: .statuses)
         if case .error(_, .unknownHere) = reply { return }
         gathered.statuses = try document(of: reply).bytes
     }
 
-    /// Reads the history from a place on, at most `pagesMax` pages; the call of the first one is reserved.
-    ///
-    /// A place that Apple does not know any more is dropped once: the history is read from its start.
-    private func readHistory(
-        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async throws(Ended) {
+    /// Reads the history from a place on, at most `pagesMax` pages; the call of the first one is reserved. A place that
+    /// Apple does not know any more is dropped once: the history is read from its start.
+    private mutating func readHistory() async throws(ServerVerdict) {
         var (pages, revision): ([[UInt8]], String?) = ([], gathered.from)
         var (mayRestart, isReserved) = (true, true)
         while true {
-            if !isReserved { try await reserve(.history, in: gathered.environment, until: end) }
+            if !isReserved { try await reserve(.history) }
             isReserved = false
-            let call = ServerCall.history(of: request.transactionID, from: revision)
-            let reply = await reply(to: call, of: .history, in: gathered.environment, until: end, &reading)
+            let reply = await reply(to: .history(of: request.transactionID, from: revision), of: .history)
             if case .error(_, .placeLost) = reply, mayRestart {
                 (pages, revision, mayRestart) = ([], nil, false)
                 gathered.from = nil
@@ -195,44 +161,45 @@ struct ServerCheck: Sendable {
             let members = JSONObject(page)
             pages.append(page.bytes)
             let next = members?.text("revision")
-            let hasMore = members?.text("hasMore") == "true"
-            if !hasMore || pages.count == options.pagesMax || ContinuousClock.now + Self.pageTime > end {
+            let isFull = pages.count == check.caller.options.pagesMax
+            if members?.text("hasMore") != "true" || isFull || ContinuousClock.now + ServerCheck.pageTime > end {
                 gathered.pages = pages
                 return
             }
             guard let next, next != revision else {
-                throw Ended(
-                    verdict: .noAnswer("Apple's history goes on without a new revision; ask again later.", code: nil))
+                throw .noAnswer("Apple's history goes on without a new revision; ask again later.", code: nil)
             }
             revision = next
         }
     }
 
-    private func reply(
-        to call: ServerCall, of endpoint: ServerEndpoint, in environment: StoreEnvironment,
-        until end: ContinuousClock.Instant, _ reading: inout Reading
-    ) async -> ServerReply {
-        let (reply, result, calls) = await caller.call(call, of: request.key, in: environment, until: end)
-        reading.calls += calls
-        (reading.last, reading.lastEndpoint) = (result, endpoint)
+    private mutating func reply(to call: ServerCall, of endpoint: ServerEndpoint) async -> ServerReply {
+        let (reply, result, calls) = await check.caller.call(
+            call, of: request.key, in: gathered.environment, until: end)
+        self.calls += calls
+        (last, lastEndpoint) = (result, endpoint)
         return reply
     }
 
-    private func document(of reply: ServerReply) throws(Ended) -> JSONDocument {
+    private func document(of reply: ServerReply) throws(ServerVerdict) -> JSONDocument {
         switch reply {
         case .answered(let document): return document
-        case .accepted: throw Ended(verdict: .noAnswer(ServerReply.noObject, code: nil))
-        case .unauthorized: throw Ended(verdict: .keyRefused, isUnauthorized: true)
-        case .failed(let sentence, _): throw Ended(verdict: .noAnswer(sentence, code: nil))
-        case .error(let code, let meaning): throw Ended(verdict: ServerVerdict(code, meaning))
+        case .accepted: throw .noAnswer(ServerReply.noObject, code: nil)
+        case .unauthorized: throw .keyRefused
+        case .failed(let sentence): throw .noAnswer(sentence, code: nil)
+        case .error(let code, let meaning): throw ServerVerdict(code, meaning)
         }
     }
 }
 
-extension ServerVerdict {
+/// Every verdict but `answered` ends the reading of an environment.
+extension ServerVerdict: Error {
     /// The verdict on an answer that is not about the asked transaction.
     fileprivate static let lacksAsked = ServerVerdict.otherSubject(
         "Apple's answer does not hold the transaction that was asked about.")
+
+    /// The verdict on an answer of another form than Apple's.
+    static let unreadable = ServerVerdict.noAnswer("Apple's answer cannot be read; ask again later.", code: nil)
 
     /// Whether Apple does not know the transaction, or cannot be asked about it.
     fileprivate var isAboutTransaction: Bool {
@@ -276,14 +243,7 @@ package enum ServerVerdict: Sendable, Hashable {
     case noAnswer(String, code: Int?)
 
     /// What the verified texts hold.
-    package var contents: ServerContents? {
-        switch self {
-        case .answered(let contents): contents
-        case .unknownTransaction, .idRefused, .otherSubject, .keyRefused, .appRefused, .unverified, .ourFault,
-            .noAnswer:
-            nil
-        }
-    }
+    package var contents: ServerContents? { if case .answered(let contents) = self { contents } else { nil } }
 
     /// Whether nothing was learnt, and by no fault of the transaction or the app's key.
     package var isFailure: Bool {

@@ -1,10 +1,10 @@
 import JSON
 package import Subscriptions
 
-/// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history.
-///
-/// It is read from one JSON text, which the observation keeps: `{"asked", "environment", "from", "statuses": Apple's
-/// answer, "history": [Apple's pages], "transaction": what names the asked transaction where these lack its id}`. In a stored text the headers of signed texts are short (``ShortText``).
+/// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history. It is read
+/// from one JSON text, which the observation keeps: `{"asked", "environment", "from", "statuses": Apple's
+/// answer, "history": [Apple's pages], "transaction": what names the asked transaction where these lack its id}`. In a
+/// stored text the headers of signed texts are short (``ShortText``).
 package struct ServerContents: Sendable, Hashable {
     /// A signed text with its place in the JSON text.
     package struct Text: Sendable, Hashable {
@@ -27,8 +27,6 @@ package struct ServerContents: Sendable, Hashable {
 
     /// What Apple states about one subscription.
     package struct Status: Sendable, Hashable {
-        /// `originalTransactionId`.
-        package let originalTransactionID: String?
         /// `status`, 1 to 5 so far.
         package let status: Int?
         /// Its last transaction.
@@ -57,11 +55,16 @@ package struct ServerContents: Sendable, Hashable {
     /// The envelopes of Apple's answers: app, environment and number of the app that each names.
     let subjects: [Subject]
 
-    /// What an answer says it is about.
     struct Subject: Sendable, Hashable {
         let bundleID: String?
         let environment: String?
         let appleAppID: Int64?
+
+        fileprivate init(_ answer: JSONObject) {
+            bundleID = answer.text("bundleId")
+            environment = answer.text("environment")
+            appleAppID = answer.digits("appAppleId")
+        }
     }
 
     /// Whether a history was read on from a revision to its end: what it lacks is as it was.
@@ -114,19 +117,10 @@ package struct ServerContents: Sendable, Hashable {
                     members.text(name).map { Text(path: "\(path).\(name)", compact: Array($0.utf8)) }
                 }
                 return Status(
-                    originalTransactionID: members.text("originalTransactionId"),
                     status: members.digits("status").flatMap { Int(exactly: $0) },
                     transaction: signed("signedTransactionInfo"), renewal: signed("signedRenewalInfo"))
             }
         }
-    }
-}
-
-extension ServerContents.Subject {
-    fileprivate init(_ answer: JSONObject) {
-        bundleID = answer.text("bundleId")
-        environment = answer.text("environment")
-        appleAppID = answer.digits("appAppleId")
     }
 }
 
@@ -137,9 +131,7 @@ extension Evidence {
     /// as the oldest text of the statuses, because the history was read later. Each transaction keeps the instant at which
     /// it was signed; renewals speak for the answer, as those of verifyReceipt do, so that an equal answer renews them.
     ///
-    /// - Parameters:
-    ///   - instant: When the answer was given; nil where its texts tell it.
-    ///   - claimedAt: When it was asked for, for an answer without statuses.
+    /// `instant` is when the answer was given, nil where its texts tell it, and `claimedAt` when it was asked for.
     package init?(in contents: ServerContents, bundleID: BundleID, asOf instant: Instant? = nil, claimedAt: Instant) {
         var transactions = (contents.transactions ?? []).compactMap { $0.transaction?.row }
         var renewals: [RenewalRow] = []
@@ -179,8 +171,7 @@ extension Evidence {
 }
 
 extension RenewalRow {
-    /// Creates the row that a status amounts to by itself, where no renewal information is beside it; nil for a status that
-    /// says nothing of a failed payment.
+    /// Creates the row that a status without renewal information means; nil if it says nothing of a failed payment.
     fileprivate init?(_ status: AppleStatus, of transaction: SignedTransaction) {
         let (isRetrying, isInGrace): (Bool, Bool)
         switch status {
@@ -219,7 +210,6 @@ struct GatheredAnswers: Sendable {
     /// What names the asked transaction, in the form of Get Transaction Info.
     var named: [UInt8]?
 
-    /// The JSON text that ``ServerContents`` reads.
     var json: [UInt8] {
         JSONText {
             $0.member("asked", transactionID)
@@ -235,8 +225,7 @@ struct GatheredAnswers: Sendable {
 extension ServerContents {
     /// Verifies every text, and that all are about the app and environment that were asked; returns what is wrong.
     func fault(of request: ServerRequest, by verifier: SignedTextVerifier) async -> ServerVerdict? {
-        let asked = AskedSubject(
-            bundleID: request.key.bundleID, environment: environment, appleAppID: request.appleAppID)
+        let asked = subject(asked: request)
         for subject in subjects {
             if let sentence = asked.difference(subject.bundleID, subject.environment, subject.appleAppID) {
                 return .otherSubject(sentence)
@@ -250,55 +239,43 @@ extension ServerContents {
 
     /// Verifies the text that names the asked transaction, and that it is about the same app and environment.
     func faultInName(of request: ServerRequest, by verifier: SignedTextVerifier) async -> ServerVerdict? {
-        guard let named else { return .noAnswer("Apple's answer cannot be read; ask again later.", code: nil) }
-        let asked = AskedSubject(
-            bundleID: request.key.bundleID, environment: environment, appleAppID: request.appleAppID)
-        return await fault(in: named, of: asked, by: verifier)
+        guard let named else { return .unreadable }
+        return await fault(in: named, of: subject(asked: request), by: verifier)
+    }
+
+    private func subject(asked request: ServerRequest) -> AskedSubject {
+        AskedSubject(bundleID: request.key.bundleID, environment: environment, appleAppID: request.appleAppID)
     }
 
     private func fault(
         in text: Text, of asked: AskedSubject, by verifier: SignedTextVerifier
     ) async -> ServerVerdict? {
         do throws(SignedTextRefusal) {
-            let claims = SubjectClaims(of: try await verifier.verify(text.compact).payload)
-            return asked.difference(claims.bundleID, claims.environment).map { .otherSubject($0) }
+            let claims = JSONObject(try await verifier.verify(text.compact).payload)
+            return asked.difference(claims?.text("bundleId"), claims?.text("environment")).map { .otherSubject($0) }
         } catch {
             return .unverified("A text in Apple's answer cannot be verified (\(text.path)). \(error.sentence)")
         }
     }
 
     /// Whether the statuses or the history list the asked transaction under its own id.
-    var listsAsked: Bool { subjectClaims.contains { $0.ids.contains(asked) } }
-
-    /// Whether they list its purchase under another id: one of equal original id or line item.
-    var listsNamed: Bool {
-        guard let named = named?.payload.map(SubjectClaims.init) else { return false }
-        return subjectClaims.contains { claims in
-            claims.originalID != nil && claims.originalID == named.originalID
-                || claims.lineItem != nil && claims.lineItem == named.lineItem
+    var listsAsked: Bool {
+        answeredClaims.contains { claims in
+            ["transactionId", "originalTransactionId", "appTransactionId"].contains { claims.text($0) == asked }
         }
     }
 
-    private var subjectClaims: some Sequence<SubjectClaims> {
-        answeredTexts.lazy.compactMap { $0.payload.map(SubjectClaims.init) }
+    /// Whether they list its purchase under another id: one of equal original id or line item.
+    var listsNamed: Bool {
+        guard let named = named?.payload.flatMap({ JSONObject($0) }) else { return false }
+        return answeredClaims.contains { claims in
+            ["originalTransactionId", "webOrderLineItemId"].contains { claim in
+                claims.text(claim).map { $0 == named.text(claim) } ?? false
+            }
+        }
     }
-}
 
-/// What a signed text says it is about.
-struct SubjectClaims {
-    let bundleID: String?
-    let environment: String?
-    let ids: Set<String>
-    let originalID: String?
-    let lineItem: String?
-
-    init(of payload: [UInt8]) {
-        let claims = JSONObject(payload)
-        bundleID = claims?.text("bundleId")
-        environment = claims?.text("environment")
-        originalID = claims?.text("originalTransactionId")
-        lineItem = claims?.text("webOrderLineItemId")
-        ids = Set(
-            ["transactionId", "originalTransactionId", "appTransactionId"].compactMap { claims?.text($0) })
+    private var answeredClaims: some Sequence<JSONObject> {
+        answeredTexts.lazy.compactMap { $0.payload.flatMap { JSONObject($0) } }
     }
 }

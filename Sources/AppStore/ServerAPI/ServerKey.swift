@@ -5,7 +5,7 @@ import Subscriptions
 import Synchronization
 
 /// An In-App Purchase key of App Store Connect that signs requests about one app. Printing it never shows the key.
-package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The key's id in App Store Connect.
     package let id: String
     /// The issuer of the team's keys.
@@ -20,10 +20,8 @@ package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomDeb
         (self.pem, self.id, self.issuer, self.bundleID) = (pem, id, issuer, bundleID)
     }
 
-    /// Returns a bearer token that is valid for `ServerToken.lifeSeconds`.
-    ///
-    /// Apple: "Generating JSON Web Tokens for API requests". It begins a minute ago, because a clock ahead of Apple's
-    /// would make Apple refuse it.
+    /// Returns a bearer token (Apple: "Generating JSON Web Tokens for API requests"). It begins a minute ago, because
+    /// Apple refuses one that begins later than its own clock.
     func token(at now: Date) throws -> ServerToken {
         let issuedAt = Int64(now.timeIntervalSince1970) - ServerToken.earlierSeconds
         let header: JSONValue = ["alg": "ES256", "kid": .string(id), "typ": "JWT"]
@@ -40,14 +38,10 @@ package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomDeb
     /// A description that is safe to print.
     package var description: String { "ServerKey(\(id) of \(bundleID))" }
 
-    /// A description that is safe to print.
-    package var debugDescription: String { description }
-
     /// A mirror that is safe to dump.
     package var customMirror: Mirror { Mirror(self, children: ["id": id, "bundleID": bundleID]) }
 }
 
-/// A bearer token.
 struct ServerToken: Sendable {
     /// How long it is valid, in seconds.
     static let lifeSeconds: Int64 = 300
@@ -67,7 +61,6 @@ final class ServerTokens: Sendable {
 
     private struct Memory {
         var tokens: [ServerKey: ServerToken] = [:]
-        /// Where Apple accepted the key, by the time of the first acceptance.
         var accepted: [ServerKey: Set<StoreEnvironment>] = [:]
     }
 
@@ -85,7 +78,6 @@ final class ServerTokens: Sendable {
         return token.text
     }
 
-    /// Remembers that Apple accepted a key.
     func accept(_ key: ServerKey, in environment: StoreEnvironment) {
         memory.withLock { memory in
             if memory.accepted.count >= Self.keysMax { memory.accepted = [:] }
@@ -93,7 +85,6 @@ final class ServerTokens: Sendable {
         }
     }
 
-    /// Returns whether Apple accepted a key before.
     func isAccepted(_ key: ServerKey, in environment: StoreEnvironment) -> Bool {
         memory.withLock { $0.accepted[key]?.contains(environment) ?? false }
     }
@@ -113,23 +104,15 @@ package struct ServerAPIOptions: Sendable {
     /// The limit for one check with all its calls. What is left of a history is read by the next check.
     package var deadline: Duration
     /// The largest answer read, in bytes. A page of Apple's has some 110 kB.
-    package var responseBytesMax: Int
+    static let responseBytesMax = 8 << 20
     /// The most pages of a history that one check reads. A page has 20 transactions.
-    package var pagesMax: Int
+    var pagesMax = 50
 
-    /// Creates options with Apple's addresses and the suggested limits.
-    package init(
-        productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
-        deadline: Duration = .seconds(30), responseBytesMax: Int = 8 << 20, pagesMax: Int = 50
-    ) {
-        self.productionURL = productionURL
-        self.sandboxURL = sandboxURL
-        self.deadline = deadline
-        self.responseBytesMax = responseBytesMax
-        self.pagesMax = pagesMax
+    /// Creates options with the suggested limits.
+    package init(productionURL: String, sandboxURL: String, deadline: Duration) {
+        (self.productionURL, self.sandboxURL, self.deadline) = (productionURL, sandboxURL, deadline)
     }
 
-    /// Returns the address of a path in one environment.
     func url(of environment: StoreEnvironment, _ path: String) -> String {
         switch environment {
         case .production: Self.joined(productionURL, path)
@@ -137,7 +120,7 @@ package struct ServerAPIOptions: Sendable {
         }
     }
 
-    private static func joined(_ base: String, _ path: String) -> String {
+    static func joined(_ base: String, _ path: String) -> String {
         (base.hasSuffix("/") ? String(base.dropLast()) : base) + path
     }
 }

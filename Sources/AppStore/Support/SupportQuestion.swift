@@ -46,13 +46,9 @@ package struct RenewalExtension: Sendable, Hashable {
 
     /// Apple's `extendReasonCode`, by its names.
     package enum Reason: String, Sendable, CaseIterable {
-        case undeclared
-        case satisfaction
-        case other
-        case outage
+        case undeclared, satisfaction, other, outage
 
-        /// Apple's number.
-        var code: Int {
+        var code: Int64 {
             switch self {
             case .undeclared: 0
             case .satisfaction: 1
@@ -74,8 +70,7 @@ package struct RenewalExtension: Sendable, Hashable {
     }
 }
 
-/// What an app says of a purchase whose refund a customer asks for (Apple: "ConsumptionRequest", version 2). The customer
-/// has consented to it.
+/// What an app says, with a customer's consent, of a purchase to be refunded (Apple: "ConsumptionRequest", version 2).
 package struct ConsumptionReport: Sendable, Hashable {
     /// How much of a purchase can be consumed, in percent.
     package static let percents = 0...100
@@ -88,32 +83,16 @@ package struct ConsumptionReport: Sendable, Hashable {
         case serverOutage = "server_outage"
         case other
 
-        /// Apple's word.
-        var word: String {
-            switch self {
-            case .delivered: "DELIVERED"
-            case .qualityIssue: "UNDELIVERED_QUALITY_ISSUE"
-            case .wrongItem: "UNDELIVERED_WRONG_ITEM"
-            case .serverOutage: "UNDELIVERED_SERVER_OUTAGE"
-            case .other: "UNDELIVERED_OTHER"
-            }
-        }
+        /// Apple's word, such as `UNDELIVERED_QUALITY_ISSUE`.
+        var word: String { self == .delivered ? "DELIVERED" : "UNDELIVERED_\(rawValue.uppercased())" }
     }
 
     /// What the app would like Apple to decide.
     package enum Preference: String, Sendable, CaseIterable {
-        case decline
-        case full
-        case prorated
+        case decline, full, prorated
 
-        /// Apple's word.
-        var word: String {
-            switch self {
-            case .decline: "DECLINE"
-            case .full: "GRANT_FULL"
-            case .prorated: "GRANT_PRORATED"
-            }
-        }
+        /// Apple's word, such as `GRANT_FULL`.
+        var word: String { self == .decline ? "DECLINE" : "GRANT_\(rawValue.uppercased())" }
     }
 
     /// Whether the app delivered it.
@@ -127,15 +106,10 @@ package struct ConsumptionReport: Sendable, Hashable {
 
     /// Creates a report; nil for a percentage that Apple does not take: what was not delivered was not used.
     package init?(delivery: Delivery, sampled: Bool, consumedPercent: Int? = nil, preference: Preference? = nil) {
-        if let consumedPercent {
-            guard Self.percents.contains(consumedPercent), delivery == .delivered || consumedPercent == 0 else {
-                return nil
-            }
-        }
-        self.delivery = delivery
-        self.sampled = sampled
-        self.consumedPercent = consumedPercent
-        self.preference = preference
+        let percents = delivery == .delivered ? Self.percents : 0...0
+        guard consumedPercent.map(percents.contains) ?? true else { return nil }
+        (self.delivery, self.sampled) = (delivery, sampled)
+        (self.consumedPercent, self.preference) = (consumedPercent, preference)
     }
 }
 
@@ -143,21 +117,20 @@ extension SupportQuestion {
     /// The request that asks it; a history from a revision on.
     func call(from revision: String? = nil) -> ServerCall {
         switch self {
-        case .testNotification: ServerCall(method: .POST, path: "/inApps/v1/notifications/test")
-        case .testStatus(let token): Self.get("v1/notifications/test/\(ServerCall.encoded(token))")
-        case .transaction(let id): Self.get("v1/transactions/\(ServerCall.encoded(id))")
+        case .testNotification: ServerCall(method: .POST, path: "v1/notifications/test")
+        case .testStatus(let token): ServerCall(path: "v1/notifications/test/\(ServerCall.encoded(token))")
+        case .transaction(let id): .transaction(id)
         case .history(let id): .history(of: id, from: revision)
         case .refunds(let id):
-            Self.get(
-                "v2/refund/lookup/\(ServerCall.encoded(id))"
+            ServerCall(
+                path: "v2/refund/lookup/\(ServerCall.encoded(id))"
                     + (revision.map { "?revision=\(ServerCall.encoded($0))" } ?? ""))
         case .extensionStatus(let product, let request):
-            Self.get("v1/subscriptions/extend/mass/\(ServerCall.encoded(product))/\(ServerCall.encoded(request))")
+            ServerCall(
+                path: "v1/subscriptions/extend/mass/\(ServerCall.encoded(product))/\(ServerCall.encoded(request))")
         case .change(let change, let request): change.call(requestID: request)
         }
     }
-
-    private static func get(_ path: String) -> ServerCall { ServerCall(method: .GET, path: "/inApps/\(path)") }
 }
 
 extension SupportChange {
@@ -166,25 +139,15 @@ extension SupportChange {
 
     fileprivate func call(requestID: String) -> ServerCall {
         let id = ServerCall.encoded(subject)
-        switch self {
-        case .extend:
-            return ServerCall(
-                method: .PUT, path: "/inApps/v1/subscriptions/extend/\(id)", body: identified(by: requestID))
-        case .extendAll:
-            return ServerCall(
-                method: .POST, path: "/inApps/v1/subscriptions/extend/mass", body: identified(by: requestID))
-        case .consumption:
-            return ServerCall(
-                method: .PUT, path: "/inApps/v2/transactions/consumption/\(id)", body: JSONText(.object(members)).bytes)
-        case .accountToken:
-            return ServerCall(
-                method: .PUT, path: "/inApps/v1/transactions/\(id)/appAccountToken",
-                body: JSONText(.object(members)).bytes)
-        }
-    }
-
-    private func identified(by requestID: String) -> [UInt8] {
-        JSONText(.object(members.merging(["requestIdentifier": .string(requestID)]) { $1 })).bytes
+        let identified = members.merging(["requestIdentifier": .string(requestID)]) { $1 }
+        let (method, path, sent): (HTTPMethod, String, [String: JSONValue]) =
+            switch self {
+            case .extend: (.PUT, "v1/subscriptions/extend/\(id)", identified)
+            case .extendAll: (.POST, "v1/subscriptions/extend/mass", identified)
+            case .consumption: (.PUT, "v2/transactions/consumption/\(id)", members)
+            case .accountToken: (.PUT, "v1/transactions/\(id)/appAccountToken", members)
+            }
+        return ServerCall(method: method, path: path, body: JSONText(.object(sent)).bytes)
     }
 
     /// The members of its body by Apple's names.
@@ -204,7 +167,7 @@ extension SupportChange {
 
 extension RenewalExtension {
     fileprivate var members: [String: JSONValue] {
-        ["extendByDays": .integer(Int64(days)), "extendReasonCode": .integer(Int64(reason.code))]
+        ["extendByDays": .integer(Int64(days)), "extendReasonCode": .integer(reason.code)]
     }
 }
 

@@ -1,62 +1,50 @@
-import Foundation
 import JSON
 package import Subscriptions
 
 /// One support call, with all its pages, under one deadline.
 struct SupportRun: Sendable {
-    let options: ServerAPIOptions
     let caller: ServerCaller
     let verifier: SignedTextVerifier
     let request: SupportRequest
-
-    /// A call that ended the run.
-    private struct Ended: Error {
-        let answer: SupportAnswer
-
-        init(_ outcome: SupportAnswer.Outcome, retryAfterSeconds: Double? = nil) {
-            answer = SupportAnswer(outcome: outcome, retryAfterSeconds: retryAfterSeconds)
-        }
-    }
+    let end: ContinuousClock.Instant
 
     func run() async -> SupportAnswer {
-        let end = ContinuousClock.now + options.deadline
-        do throws(Ended) {
-            return SupportAnswer(outcome: .done(try await contents(until: end)))
+        do throws(SupportAnswer) {
+            return SupportAnswer(outcome: .done(try await contents()))
         } catch {
-            return error.answer
+            return error
         }
     }
 
-    private func contents(until end: ContinuousClock.Instant) async throws(Ended) -> SupportContents {
+    private func contents() async throws(SupportAnswer) -> SupportContents {
         let question = request.question
         switch question {
         case .testNotification:
-            let answer = try await document(of: question.call(), until: end)
-            guard let token = answer.text("testNotificationToken") else { throw Self.unreadable }
+            let answer = try await document(of: question.call())
+            guard let token = answer.text("testNotificationToken") else { throw .unreadable }
             return .test(token: token)
-        case .testStatus: return .testStatus(try await test(in: document(of: question.call(), until: end)))
+        case .testStatus: return .testStatus(try await test(in: document(of: question.call())))
         case .transaction(let id):
-            let answer = try await document(of: question.call(), until: end)
-            guard let text = answer.text("signedTransactionInfo") else { throw Self.unreadable }
-            guard let found = try await transaction(in: text) else { throw Self.unreadable }
+            let answer = try await document(of: question.call())
+            guard let text = answer.text("signedTransactionInfo"), let found = try await transaction(in: text) else {
+                throw .unreadable
+            }
             guard found.row.transactionID.text == id else {
-                throw Ended(.failed("Apple answered about another transaction than the one asked about.", code: nil))
+                throw .failed("Apple answered about another transaction than the one asked about.")
             }
             return .transactions([found], goesOn: false)
-        case .history, .refunds: return try await pages(until: end)
-        case .extensionStatus: return .extensionStatus(try await status(in: document(of: question.call(), until: end)))
-        case .change(let change, _): return try await contents(of: change, until: end)
+        case .history, .refunds: return try await pages()
+        case .extensionStatus: return .extensionStatus(try await status(in: document(of: question.call())))
+        case .change(let change, _): return try await contents(of: change)
         }
     }
 
-    private func contents(
-        of change: SupportChange, until end: ContinuousClock.Instant
-    ) async throws(Ended) -> SupportContents {
-        guard let answer = try await answer(to: request.question.call(), until: end) else { return .accepted }
+    private func contents(of change: SupportChange) async throws(SupportAnswer) -> SupportContents {
+        guard let answer = try await answer(to: request.question.call()) else { return .accepted }
         switch change {
         case .extend:
             guard answer.text("success") == "true" else {
-                throw Ended(.refused("Apple did not extend the subscription, and gave no reason.", code: nil))
+                throw .refused("Apple did not extend the subscription, and gave no reason.")
             }
             return .extended(until: answer.digits("effectiveDate"))
         case .extendAll, .consumption, .accountToken: return .accepted
@@ -64,29 +52,27 @@ struct SupportRun: Sendable {
     }
 
     /// Reads a history from its start, at most `pagesMax` pages.
-    private func pages(until end: ContinuousClock.Instant) async throws(Ended) -> SupportContents {
+    private func pages() async throws(SupportAnswer) -> SupportContents {
         var (found, revision): ([SignedTransaction], String?) = ([], nil)
         for page in 1... {
-            let answer = try await document(of: request.question.call(from: revision), until: end)
+            let answer = try await document(of: request.question.call(from: revision))
             try require(answer.text("bundleId"), answer.text("environment"), isWhole: false)
             for text in answer.texts("signedTransactions") {
                 if let transaction = try await transaction(in: text) { found.append(transaction) }
             }
             let next = answer.text("revision")
             guard answer.text("hasMore") == "true" else { return .transactions(found, goesOn: false) }
-            let isOver = page == options.pagesMax || ContinuousClock.now + ServerCheck.pageTime > end
+            let isOver = page == caller.options.pagesMax || ContinuousClock.now + ServerCheck.pageTime > end
             guard !isOver, let next, next != revision else { return .transactions(found, goesOn: true) }
             revision = next
         }
         return .transactions(found, goesOn: true)
     }
 
-    private func test(in answer: JSONObject) async throws(Ended) -> TestNotification {
-        guard let text = answer.text("signedPayload") else { throw Self.unreadable }
-        let payload = try await payload(of: text)
-        guard let said = SignedNotification(payload: payload, transaction: nil, renewal: nil) else {
-            throw Self.unreadable
-        }
+    private func test(in answer: JSONObject) async throws(SupportAnswer) -> TestNotification {
+        guard let text = answer.text("signedPayload"),
+            let said = SignedNotification(payload: try await payload(of: text), transaction: nil, renewal: nil)
+        else { throw .unreadable }
         try require(said.bundleID, said.environment, said.appleAppID.flatMap { Int64($0) })
         let attempts = answer.objects("sendAttempts").compactMap { attempt in
             attempt.digits("attemptDate").flatMap { at in
@@ -96,79 +82,82 @@ struct SupportRun: Sendable {
         return TestNotification(uuid: said.uuid, attempts: attempts)
     }
 
-    private func status(in answer: JSONObject) throws(Ended) -> ExtensionStatus {
-        guard let complete = answer.text("complete") else { throw Self.unreadable }
+    private func status(in answer: JSONObject) throws(SupportAnswer) -> ExtensionStatus {
+        guard let complete = answer.text("complete") else { throw .unreadable }
         return ExtensionStatus(
             isComplete: complete == "true", completedAt: answer.digits("completeDate"),
             succeeded: answer.digits("succeededCount") ?? 0, failed: answer.digits("failedCount") ?? 0)
     }
 
     /// Returns a transaction; nil where its row is ignored.
-    private func transaction(in text: String) async throws(Ended) -> SignedTransaction? {
+    private func transaction(in text: String) async throws(SupportAnswer) -> SignedTransaction? {
         let payload = try await payload(of: text)
-        guard let subject = SignedSubject(payload: payload) else { throw Self.unreadable }
+        guard let subject = SignedSubject(payload: payload) else { throw .unreadable }
         try require(subject.bundleID, subject.environment)
         return SignedTransaction(payload: payload)
     }
 
-    private func payload(of text: String) async throws(Ended) -> [UInt8] {
+    private func payload(of text: String) async throws(SupportAnswer) -> [UInt8] {
         do throws(SignedTextRefusal) {
             return try await verifier.verify(Array(text.utf8)).payload
         } catch {
-            throw Ended(.failed("A text in Apple's answer cannot be verified. \(error.sentence)", code: nil))
+            throw .failed("A text in Apple's answer cannot be verified. \(error.sentence)")
         }
     }
 
     /// Throws unless a text is about the app and the environment that were asked; a `isWhole` one says both.
     private func require(
         _ bundleID: String?, _ environment: String?, _ appleAppID: Int64? = nil, isWhole: Bool = true
-    ) throws(Ended) {
+    ) throws(SupportAnswer) {
         let asked = AskedSubject(
             bundleID: request.key.bundleID, environment: request.environment, appleAppID: request.appleAppID)
         if let sentence = asked.difference(bundleID, environment, appleAppID) {
-            throw Ended(.failed(sentence, code: nil))
+            throw .failed(sentence)
         }
         guard !isWhole || bundleID != nil && environment != nil else {
-            throw Ended(.failed("A text in Apple's answer does not name its app and environment.", code: nil))
+            throw .failed("A text in Apple's answer does not name its app and environment.")
         }
     }
 
-    private static let unreadable = Ended(.failed("Apple's answer cannot be read; ask again later.", code: nil))
-
-    private func document(
-        of call: ServerCall, until end: ContinuousClock.Instant
-    ) async throws(Ended) -> JSONObject {
-        guard let answer = try await answer(to: call, until: end) else {
-            throw Ended(.failed(ServerReply.noObject, code: nil))
-        }
+    private func document(of call: ServerCall) async throws(SupportAnswer) -> JSONObject {
+        guard let answer = try await answer(to: call) else { throw .failed(ServerReply.noObject) }
         return answer
     }
 
     /// Makes a call in its turn; returns nil where Apple took it without a word.
-    private func answer(
-        to call: ServerCall, until end: ContinuousClock.Instant
-    ) async throws(Ended) -> JSONObject? {
+    private func answer(to call: ServerCall) async throws(SupportAnswer) -> JSONObject? {
         guard await ServerCaller.awaits(request.turn, until: end) else {
-            throw Ended(.refused("\(ServerCaller.noTurn) Nothing was sent; try again later.", code: nil))
+            throw .refused("\(ServerCaller.noTurn) Nothing was sent; try again later.")
         }
         let (reply, result, _) = await caller.call(call, of: request.key, in: request.environment, until: end)
         switch reply {
         case .answered(let document): return JSONObject(document)
         case .accepted: return nil
-        case .unauthorized: throw Ended(.refused(ServerVerdict.keyRefused.sentence ?? "", code: nil))
-        case .failed(let sentence, _): throw Ended(.failed(sentence, code: nil))
+        case .unauthorized: throw .refused(ServerVerdict.keyRefused.sentence ?? "")
+        case .failed(let sentence): throw .failed(sentence)
         case .error(let code, let meaning):
-            let sentence = SupportRefusal.sentence(code, in: request.environment)
+            let sentence = "\(SupportRefusal.reason(code, in: request.environment)) (\(code))"
             switch meaning {
-            case .temporary: throw Ended(.failed(sentence, code: code))
+            case .temporary: throw .failed(sentence, code: code)
             case .tooMany:
-                throw Ended(
-                    .refused(sentence, code: code),
-                    retryAfterSeconds: RetryAfter.seconds(in: result.headers, now: Date()))
+                throw SupportAnswer(
+                    outcome: .refused(sentence, code: code), retryAfterSeconds: result.retryAfterSeconds)
             case .unknownHere, .accountGone, .appRefused, .placeLost, .idRefused, .ourFault:
-                throw Ended(.refused(sentence, code: code))
+                throw .refused(sentence, code: code)
             }
         }
+    }
+}
+
+extension SupportAnswer {
+    fileprivate static let unreadable = failed("Apple's answer cannot be read; ask again later.")
+
+    fileprivate static func failed(_ sentence: String, code: Int? = nil) -> SupportAnswer {
+        SupportAnswer(outcome: .failed(sentence, code: code))
+    }
+
+    fileprivate static func refused(_ sentence: String, code: Int? = nil) -> SupportAnswer {
+        SupportAnswer(outcome: .refused(sentence, code: code))
     }
 }
 
@@ -188,18 +177,15 @@ package struct SupportRequest: Sendable {
     /// Creates a request; the app's budget is `turn`.
     package init(
         key: ServerKey, appleAppID: Int64?, environment: StoreEnvironment, question: SupportQuestion,
-        turn: @escaping @Sendable () async -> Double? = { nil }
+        turn: @escaping @Sendable () async -> Double?
     ) {
-        self.key = key
-        self.appleAppID = appleAppID
-        self.environment = environment
-        self.question = question
-        self.turn = turn
+        (self.key, self.appleAppID, self.environment) = (key, appleAppID, environment)
+        (self.question, self.turn) = (question, turn)
     }
 }
 
-/// What became of a support call.
-package struct SupportAnswer: Sendable, Hashable {
+/// What became of a support call; thrown where a call ends all of it.
+package struct SupportAnswer: Error, Hashable {
     /// What Apple said.
     package enum Outcome: Sendable, Hashable {
         /// Apple answered, or did it; texts are verified.
@@ -262,12 +248,7 @@ package struct ExtensionStatus: Sendable, Hashable {
 
 /// Why Apple refuses a support call, by its code (Apple: "App Store Server API", error codes).
 enum SupportRefusal {
-    /// Returns one sentence that says what to do.
-    static func sentence(_ code: Int, in environment: StoreEnvironment) -> String {
-        "\(reason(code, in: environment)) (\(code))"
-    }
-
-    private static func reason(_ code: Int, in environment: StoreEnvironment) -> String {
+    static func reason(_ code: Int, in environment: StoreEnvironment) -> String {
         switch code {
         case 4_000_006, 4_000_008: "Apple does not take this id of a transaction"
         case 4_000_020: "This is no token of a test notification"

@@ -87,9 +87,10 @@ struct ServerStore {
             defer { into.finish() }
             try await options.withClient { client in
                 let base = options.productionURL.replacing("/production", with: "")
-                let server = ServerAPIClient.live(
-                    ServerAPIOptions(productionURL: base, sandboxURL: base + "/sandbox/", pagesMax: pagesMax),
-                    client: client, verifier: verifier)
+                var options = ServerAPIOptions(
+                    productionURL: base, sandboxURL: base + "/sandbox/", deadline: .seconds(30))
+                options.pagesMax = pagesMax
+                let server = ServerAPIClient.live(options, client: client, verifier: verifier)
                 for _ in 0..<times { into.yield(await server.read(request)) }
             }
         }

@@ -1,4 +1,3 @@
-import AppStore
 import AppStoreSimulator
 import Crypto
 import Foundation
@@ -8,6 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import AppStore
 @testable import Tracking
 
 /// The Server API as the verifier, against the simulator over HTTP.

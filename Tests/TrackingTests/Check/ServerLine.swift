@@ -1,4 +1,3 @@
-import AppStore
 import Crypto
 import Postgres
 import Subscriptions
@@ -6,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import AppStore
 @testable import Tracking
 
 /// A Server API in this process that answers by a script.
