@@ -4,17 +4,11 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial app`
 struct AppCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "app",
-        abstract: "Registers apps and changes their settings.",
-        discussion: """
-            Shared secrets are read from files, sealed with the master key and never printed.
-
-            Example:
-              perennial app add --bundle-id com.example.app --shared-secret-file secret
-            """,
+        "app", "Registers apps and changes their settings.",
+        notes: "Shared secrets are read from files, sealed with the master key and never printed.",
+        examples: "perennial app add --bundle-id com.example.app --shared-secret-file secret",
         subcommands: [
             AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
             AppRotateSecretCommand.self, AppServerKeyCommand.self, AppOfferKeyCommand.self,
@@ -56,17 +50,13 @@ struct BudgetFlags: ParsableArguments {
     }
 }
 
-/// `perennial app add`
 struct AppAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add",
-        abstract: "Registers an app.",
-        discussion: """
+        "add", "Registers an app.",
+        notes: """
             The shared secret is the app-specific one of App Store Connect. A trailing newline in its file is ignored.
-
-            Example:
-              pass show appstore | perennial app add --bundle-id com.example.app --shared-secret-file -
-            """)
+            """,
+        examples: "pass show appstore | perennial app add --bundle-id com.example.app --shared-secret-file -")
 
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleId: BundleID
@@ -105,15 +95,10 @@ struct AppAddCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial app list`
 struct AppListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists the registered apps.",
-        discussion: """
-            Example:
-              perennial app list --format json
-            """)
+        "list", "Lists the registered apps.",
+        examples: "perennial app list --format json")
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
@@ -123,15 +108,10 @@ struct AppListCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial app show`
 struct AppShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows one app's settings.",
-        discussion: """
-            Example:
-              perennial app show com.example.app
-            """)
+        "show", "Shows one app's settings.",
+        examples: "perennial app show com.example.app")
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
@@ -171,7 +151,6 @@ extension OwnershipPolicy: ExpressibleByArgument {}
 extension SweepFrequency: ExpressibleByArgument {}
 extension Verifier: ExpressibleByArgument {}
 
-/// `perennial app set`
 struct AppSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
@@ -299,21 +278,19 @@ struct ToleranceFlags: ParsableArguments {
     }
 }
 
-/// `perennial app remove`
 struct AppRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove",
-        abstract: "Removes an app, as if it was never registered.",
-        discussion: """
+        "remove", "Removes an app, as if it was never registered.",
+        notes: """
             Its secrets and its offer key go, its address of notifications ends, and so do the API keys that are for it \
             alone. Events, figures and the catalog stay, and `perennial app add` registers the app again.
 
             The command refuses an app whose receipts are stored. With --erase-receipts it erases all its customers \
             first, as `perennial customer erase` does. That cannot be undone. After an interruption, repeat the command.
-
-            Examples:
-              perennial app remove com.example.typo --reason "misspelt"
-              perennial app remove com.example.old --erase-receipts --yes --reason "no longer sold"
+            """,
+        examples: """
+            perennial app remove com.example.typo --reason "misspelt"
+            perennial app remove com.example.old --erase-receipts --yes --reason "no longer sold"
             """)
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))

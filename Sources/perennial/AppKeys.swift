@@ -4,20 +4,16 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial app rotate-secret`
 struct AppRotateSecretCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rotate-secret",
-        abstract: "Replaces an app's shared secret; the present one stays as the previous one.",
-        discussion: """
+        "rotate-secret", "Replaces an app's shared secret; the present one stays as the previous one.",
+        notes: """
             The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret \
             (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be \
             tried is put in place; the log says when Apple refuses it later. A pause because Apple refused the old \
             secret ends as soon as Apple accepts the new one about a stored receipt, which is tried at once.
-
-            Example:
-              perennial app rotate-secret com.example.app --shared-secret-file secret
-            """)
+            """,
+        examples: "perennial app rotate-secret com.example.app --shared-secret-file secret")
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
@@ -107,19 +103,17 @@ struct ConnectKeyFlags: ParsableArguments {
     }
 }
 
-/// `perennial app server-key`
 struct AppServerKeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "server-key",
-        abstract: "Stores the key that signs an app's requests to the App Store Server API, or takes it away.",
-        discussion: """
+        "server-key", "Stores the key that signs an app's requests to the App Store Server API, or takes it away.",
+        notes: """
             The key is the .p8 file of an In-App Purchase key of App Store Connect. It replaces an earlier one, is sealed \
             with the master key, and is never printed. The issuer id stands above the keys in App Store Connect. A pause \
             because Apple refused the earlier key ends.
-
-            Example:
-              perennial app server-key --app com.example.app --key-id 2X9R4HXF34 \\
-                  --issuer-id 57246542-96fe-1a63-e053-0824d011072a --key-file SubscriptionKey_2X9R4HXF34.p8
+            """,
+        examples: """
+            perennial app server-key --app com.example.app --key-id 2X9R4HXF34 \\
+                --issuer-id 57246542-96fe-1a63-e053-0824d011072a --key-file SubscriptionKey_2X9R4HXF34.p8
             """)
 
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
@@ -143,19 +137,16 @@ struct AppServerKeyCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial app offer-key`
 struct AppOfferKeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "offer-key",
-        abstract: "Stores the key that signs an app's promotional offers, or takes it away.",
-        discussion: """
+        "offer-key", "Stores the key that signs an app's promotional offers, or takes it away.",
+        notes: """
             The key is the .p8 file of a Subscription or In-App Purchase key of App Store Connect. It replaces an \
             earlier one, is sealed with the master key, and is never printed. The issuer id stands above the keys in \
             App Store Connect; the form jws needs it.
-
-            Example:
-              perennial app offer-key com.example.app --key-file SubscriptionKey_2X9R4HXF34.p8 --key-id 2X9R4HXF34
-            """)
+            """,
+        examples:
+            "perennial app offer-key com.example.app --key-file SubscriptionKey_2X9R4HXF34.p8 --key-id 2X9R4HXF34")
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
@@ -179,19 +170,15 @@ struct AppOfferKeyCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial app notifications`
 struct AppNotificationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "notifications",
-        abstract: "Makes the address that Apple sends an app's notifications to.",
-        discussion: """
+        "notifications", "Makes the address that Apple sends an app's notifications to.",
+        notes: """
             The command prints the path of the address, which cannot be shown again. An earlier address ends. Enter \
             the path after https:// and the name of your server in App Store Connect, under App Information, App Store \
             Server Notifications.
-
-            Example:
-              perennial app notifications com.example.app
-            """)
+            """,
+        examples: "perennial app notifications com.example.app")
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
@@ -211,20 +198,18 @@ struct AppNotificationsCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial app claims`
 struct AppClaimsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "claims",
-        abstract: "Lists what Apple's signed texts about an app state and this version does not read.",
-        discussion: """
+        "claims", "Lists what Apple's signed texts about an app state and this version does not read.",
+        notes: """
             Apple adds claims to its texts, and words to claims. What a version does not read stays in the stored texts, \
             decides nothing and is counted here: the kind of text with the place of the claim, and for a new word the \
             word. A claim that no text states for 30 days is forgotten. With a name the command prints one text that \
             states it.
-
-            Examples:
-              perennial app claims com.example.app
-              perennial app claims com.example.app transaction.newClaim | perennial explain --signed -
+            """,
+        examples: """
+            perennial app claims com.example.app
+            perennial app claims com.example.app transaction.newClaim | perennial explain --signed -
             """)
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))

@@ -5,7 +5,6 @@ import Subscriptions
 import Tracking
 import Yams
 
-/// `perennial catalog`
 struct CatalogCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "catalog",
@@ -23,18 +22,14 @@ struct CatalogCommand: AsyncParsableCommand {
         subcommands: [CatalogApplyCommand.self, CatalogShowCommand.self])
 }
 
-/// `perennial catalog apply`
 struct CatalogApplyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply",
-        abstract: "Makes a file the whole catalog of its app.",
-        discussion: """
+        "apply", "Makes a file the whole catalog of its app.",
+        notes: """
             Every mistake is reported with its line, and then nothing is changed. What products granted before now \
             stays true for the time before now.
-
-            Example:
-              perennial catalog apply catalog.yaml
-            """)
+            """,
+        examples: "perennial catalog apply catalog.yaml")
 
     @Argument(help: ArgumentHelp("The catalog, or - for standard input.", valueName: "FILE|-"))
     var file: String
@@ -63,17 +58,11 @@ struct CatalogApplyCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial catalog show`
 struct CatalogShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows an app's catalog.",
-        discussion: """
-            YAML and JSON can be applied again.
-
-            Example:
-              perennial catalog show --app com.example.app > catalog.yaml
-            """)
+        "show", "Shows an app's catalog.",
+        notes: "YAML and JSON can be applied again.",
+        examples: "perennial catalog show --app com.example.app > catalog.yaml")
 
     /// The formats of a catalog.
     enum Form: String, ExpressibleByArgument, CaseIterable {

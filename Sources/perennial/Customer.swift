@@ -4,15 +4,12 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial customer`
 struct CustomerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "customer",
-        abstract: "Shows, merges, splits and erases customers, and assigns purchases to them.",
-        discussion: """
-            Examples:
-              perennial customer show --app com.example.app --customer c1
-              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+        "customer", "Shows, merges, splits and erases customers, and assigns purchases to them.",
+        examples: """
+            perennial customer show --app com.example.app --customer c1
+            perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
             """,
         subcommands: [
             CustomerShowCommand.self, CustomerAssignCommand.self, CustomerMergeCommand.self, CustomerSplitCommand.self,
@@ -20,18 +17,16 @@ struct CustomerCommand: AsyncParsableCommand {
         ])
 }
 
-/// `perennial customer assign`
 struct CustomerAssignCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "assign",
-        abstract: "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
-        discussion: """
+        "assign", "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
+        notes: """
             The assignment does not count among the transfers that the app's policy allows. An upload can transfer the \
             purchase again.
-
-            Example:
-              perennial customer assign --app com.example.app --to c1 --original-transaction-id 1000000 \\
-                --reason "taken over on a shared device"
+            """,
+        examples: """
+            perennial customer assign --app com.example.app --to c1 --original-transaction-id 1000000 \\
+              --reason "taken over on a shared device"
             """)
 
     @Option(help: ArgumentHelp("Your own id of the new owner.", valueName: "C"))
@@ -53,18 +48,16 @@ struct CustomerAssignCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial customer merge`
 struct CustomerMergeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "merge",
-        abstract: "Merges a customer into another, with all purchases, uploads and manual grants.",
-        discussion: """
+        "merge", "Merges a customer into another, with all purchases, uploads and manual grants.",
+        notes: """
             Use it when an anonymous customer turns out to be a known one. From then on the old name stands for the \
             new one in lookups and uploads. Lookups of the time before answer as they did. A second run changes \
             nothing.
-
-            Example:
-              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+            """,
+        examples: """
+            perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
             """)
 
     @Option(help: ArgumentHelp("The customer to merge: the old name.", valueName: "C"))
@@ -89,17 +82,15 @@ struct CustomerMergeCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial customer split`
 struct CustomerSplitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "split",
-        abstract: "Undoes a merge: the name stands for its own customer again.",
-        discussion: """
+        "split", "Undoes a merge: the name stands for its own customer again.",
+        notes: """
             Subscriptions, purchases and uploads that moved with the merge go back. Those that came later stay with \
             the other customer, and so do manual grants.
-
-            Example:
-              perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
+            """,
+        examples: """
+            perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
             """)
 
     @Option(help: ArgumentHelp("The name that was merged.", valueName: "C"))
@@ -118,21 +109,19 @@ struct CustomerSplitCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial customer erase`
 struct CustomerEraseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "erase",
-        abstract: "Removes a customer's personal data; figures stay under a random name.",
-        discussion: """
+        "erase", "Removes a customer's personal data; figures stay under a random name.",
+        notes: """
             It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes \
             the customer's uploads, imported claims, account tokens, what is personal in orders, the reasons of manual \
             decisions about the customer, and the id itself with every name merged into it. Open orders are cancelled, \
             and due deliveries skipped. Periods, prices and events stay. The reason \
             given here stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs \
             keep their copies until they are deleted.
-
-            Example:
-              perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
+            """,
+        examples: """
+            perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
             """)
 
     @ArgumentParser.Flag(help: "Do it; without this flag the command changes nothing.")
@@ -158,18 +147,14 @@ struct CustomerEraseCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial customer show`
 struct CustomerShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows everything that is kept of a customer.",
-        discussion: """
+        "show", "Shows everything that is kept of a customer.",
+        notes: """
             It shows the customer's entitlements, present and past ownerships with their causes, manual grants, \
             receipts, orders with their log, deliveries, and balances of credits. `perennial explain` says why the customer has each entitlement.
-
-            Example:
-              perennial customer show --app com.example.app --customer c1
-            """)
+            """,
+        examples: "perennial customer show --app com.example.app --customer c1")
 
     @Option(help: "table for people, or json, which is stable.")
     var format = TableForm.table

@@ -8,29 +8,18 @@ import Tracking
 
 extension Delivery.State: ExpressibleByArgument {}
 
-/// `perennial delivery`
 struct DeliveryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delivery",
-        abstract: "Shows what purchases give, and says what was carried out.",
-        discussion: """
-            Example:
-              perennial delivery list --app com.example.app --state due
-            """,
+        "delivery", "Shows what purchases give, and says what was carried out.",
+        examples: "perennial delivery list --app com.example.app --state due",
         subcommands: [DeliveryListCommand.self, DeliveryAcknowledgeCommand.self, DeliverySkipCommand.self])
 }
 
-/// `perennial delivery list`
 struct DeliveryListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists deliveries in the order of the queue.",
-        discussion: """
-            Production alone, unless --sandbox is given.
-
-            Example:
-              perennial delivery list --app com.example.app --state due --customer c1
-            """)
+        "list", "Lists deliveries in the order of the queue.",
+        notes: "Production alone, unless --sandbox is given.",
+        examples: "perennial delivery list --app com.example.app --state due --customer c1")
 
     @Option(help: "Only deliveries in this state: due, acknowledged or skipped.")
     var state: Delivery.State?
@@ -64,17 +53,11 @@ struct DeliveryListCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial delivery ack`
 struct DeliveryAcknowledgeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ack",
-        abstract: "Says that deliveries were carried out.",
-        discussion: """
-            A repetition changes nothing. The exit status is 1 if one of them is unknown or was skipped.
-
-            Example:
-              perennial delivery ack --app com.example.app 17 18
-            """)
+        "ack", "Says that deliveries were carried out.",
+        notes: "A repetition changes nothing. The exit status is 1 if one of them is unknown or was skipped.",
+        examples: "perennial delivery ack --app com.example.app 17 18")
 
     @Argument(help: ArgumentHelp("The deliveries' ids.", valueName: "ID"))
     var ids: [Int64]
@@ -92,16 +75,12 @@ struct DeliveryAcknowledgeCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial delivery skip`
 struct DeliverySkipCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "skip",
-        abstract: "Says that nothing is to be done for a delivery.",
-        discussion: """
-            Nothing follows a skipped delivery: a refund of it takes nothing back.
-
-            Example:
-              perennial delivery skip --app com.example.app 17 --reason "given by hand on 20 November"
+        "skip", "Says that nothing is to be done for a delivery.",
+        notes: "Nothing follows a skipped delivery: a refund of it takes nothing back.",
+        examples: """
+            perennial delivery skip --app com.example.app 17 --reason "given by hand on 20 November"
             """)
 
     @Argument(help: ArgumentHelp("The delivery's id.", valueName: "ID"))

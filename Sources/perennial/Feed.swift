@@ -1,32 +1,25 @@
 import ArgumentParser
 import Tracking
 
-/// `perennial feed`
 struct FeedCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "feed",
-        abstract: "Gives the feed of events a new id.",
-        discussion: """
-            Example:
-              perennial feed renew --yes
-            """,
+        "feed", "Gives the feed of events a new id.",
+        examples: "perennial feed renew --yes",
         subcommands: [FeedRenewCommand.self])
 }
 
-/// `perennial feed renew`
 struct FeedRenewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "renew",
-        abstract: "Gives the feed a new id, after the database went back to an earlier time in its own place.",
-        discussion: """
+        "renew", "Gives the feed a new id, after the database went back to an earlier time in its own place.",
+        notes: """
             Run it after a recovery to a point in time or from a snapshot of the disk, before any worker starts. It is \
             not needed for a dump that was restored elsewhere, which has a new id by itself, nor for a promoted \
             standby. Cursors of the former id are refused from then on (409), so every consumer reads the feed again \
             from its start. A second run gives another new id, unless --instead-of names the former id.
-
-            Examples:
-              perennial feed renew --yes
-              perennial feed renew --instead-of 6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10 --yes
+            """,
+        examples: """
+            perennial feed renew --yes
+            perennial feed renew --instead-of 6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10 --yes
             """)
 
     @Option(help: ArgumentHelp("Renew the feed of this id only, and do nothing where it has another.", valueName: "ID"))

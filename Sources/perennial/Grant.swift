@@ -28,19 +28,17 @@ struct DecisionFlags: ParsableArguments {
     }
 }
 
-/// `perennial grant`
 struct GrantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "grant",
-        abstract: "Grants a customer an entitlement manually, from now until an instant.",
-        discussion: """
+        "grant", "Grants a customer an entitlement manually, from now until an instant.",
+        notes: """
             Lookups show `by_hand`, `explain` shows the author and the reason, and reports about money leave it out. A \
             new grant replaces the customer's manual grant of the same entitlement. Without --until it has no end. \
             Without --force, an entitlement that no product of the app grants is refused as misspelt.
-
-            Example:
-              perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
-                --reason "outage of 20 November"
+            """,
+        examples: """
+            perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
+              --reason "outage of 20 November"
             """)
 
     @OptionGroup var grant: GrantFlags
@@ -68,16 +66,12 @@ struct GrantCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial revoke-grant`
 struct RevokeGrantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke-grant",
-        abstract: "Ends a manual grant, from now.",
-        discussion: """
-            Lookups with --known-at still find the grant. Entitlements by Apple's answers do not change.
-
-            Example:
-              perennial revoke-grant --app com.example.app --customer c1 --entitlement pro --reason "given by mistake"
+        "revoke-grant", "Ends a manual grant, from now.",
+        notes: "Lookups with --known-at still find the grant. Entitlements by Apple's answers do not change.",
+        examples: """
+            perennial revoke-grant --app com.example.app --customer c1 --entitlement pro --reason "given by mistake"
             """)
 
     @OptionGroup var grant: GrantFlags

@@ -4,33 +4,21 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial key`
 struct KeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "key",
-        abstract: "Makes and ends keys of the HTTP API.",
-        discussion: """
-            Only a hash of a key is stored: it is shown once, when it is made.
-
-            Example:
-              perennial key create --scope write --app com.example.app
-            """,
+        "key", "Makes and ends keys of the HTTP API.",
+        notes: "Only a hash of a key is stored: it is shown once, when it is made.",
+        examples: "perennial key create --scope write --app com.example.app",
         subcommands: [KeyCreateCommand.self, KeyListCommand.self, KeyRevokeCommand.self])
 }
 
 extension Scope: ExpressibleByArgument {}
 
-/// `perennial key create`
 struct KeyCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "create",
-        abstract: "Makes a key and prints it, the only time it can be seen.",
-        discussion: """
-            The key is all that standard output gets; its number goes to standard error.
-
-            Example:
-              perennial key create --scope read > api-key
-            """)
+        "create", "Makes a key and prints it, the only time it can be seen.",
+        notes: "The key is all that standard output gets; its number goes to standard error.",
+        examples: "perennial key create --scope read > api-key")
 
     @Option(help: "read: look up; write: look up and send receipts; admin: everything.")
     var scope: Scope
@@ -54,15 +42,10 @@ struct KeyCreateCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial key list`
 struct KeyListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists every key that was ever made, without the keys themselves.",
-        discussion: """
-            Example:
-              perennial key list
-            """)
+        "list", "Lists every key that was ever made, without the keys themselves.",
+        examples: "perennial key list")
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
@@ -72,17 +55,11 @@ struct KeyListCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial key revoke`
 struct KeyRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke",
-        abstract: "Ends a key.",
-        discussion: """
-            Running servers notice within ten seconds.
-
-            Example:
-              perennial key revoke 3
-            """)
+        "revoke", "Ends a key.",
+        notes: "Running servers notice within ten seconds.",
+        examples: "perennial key revoke 3")
 
     @Argument(help: ArgumentHelp("The key's number; see `perennial key list`.", valueName: "ID"))
     var id: Int32

@@ -5,18 +5,14 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial entitlements`
 struct EntitlementsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "entitlements",
-        abstract: "Says what a customer may use, until when, why, and how fresh that is.",
-        discussion: """
+        "entitlements", "Says what a customer may use, until when, why, and how fresh that is.",
+        notes: """
             --at asks about another moment; --known-at asks what was known then. An unknown customer has no \
             entitlements.
-
-            Example:
-              perennial entitlements --app com.example.app --customer c1 --at 2026-01-31T12:00:00Z
-            """)
+            """,
+        examples: "perennial entitlements --app com.example.app --customer c1 --at 2026-01-31T12:00:00Z")
 
     @Option(help: ArgumentHelp("The moment asked about, in ISO 8601; now unless given.", valueName: "T"))
     var at: Instant?
@@ -48,28 +44,26 @@ struct EntitlementsCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial explain`
 struct ExplainCommand: AsyncParsableCommand {
     /// The most bytes of one answer from Apple.
     static let bytesMax = 64 << 20
 
     static let configuration = CommandConfiguration(
-        commandName: "explain",
-        abstract: "Says what a customer may use and why, or what one answer or signed text of Apple's means.",
-        discussion: """
+        "explain", "Says what a customer may use and why, or what one answer or signed text of Apple's means.",
+        notes: """
             With --app and --customer it explains from what is stored: every entitlement, what gives it, which of \
             Apple's answers decided, and which field there. With --response it reads one response body, without \
             database or network; any body gets an answer: what cannot be read is indeterminate. With --signed it verifies a signed text \
             of a notification, of the Server API or of a device, and shows its chain and claims. The JSON forms \
             are stable.
-
-            Examples:
-              perennial explain --app com.example.app --customer c1
-              perennial explain --app com.example.app --customer c1 --entitlement pro --at 2026-01-31T12:00:00Z
-              perennial explain --response answer.json
-              perennial explain --response - --bundle-id com.example.app --at 2026-01-31T12:00:00Z --format json
-              perennial explain --response new.json --previous old.json
-              perennial explain --signed notification.json
+            """,
+        examples: """
+            perennial explain --app com.example.app --customer c1
+            perennial explain --app com.example.app --customer c1 --entitlement pro --at 2026-01-31T12:00:00Z
+            perennial explain --response answer.json
+            perennial explain --response - --bundle-id com.example.app --at 2026-01-31T12:00:00Z --format json
+            perennial explain --response new.json --previous old.json
+            perennial explain --signed notification.json
             """)
 
     @Option(help: ArgumentHelp("Explain a stored customer of this app.", valueName: "B"))

@@ -8,27 +8,17 @@ import Tracking
 
 extension OrderState: ExpressibleByArgument {}
 
-/// `perennial order`
 struct OrderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "order",
-        abstract: "Shows what customers are about to buy, or bought, and cancels it.",
-        discussion: """
-            Example:
-              perennial order list --app com.example.app --customer c1
-            """,
+        "order", "Shows what customers are about to buy, or bought, and cancels it.",
+        examples: "perennial order list --app com.example.app --customer c1",
         subcommands: [OrderListCommand.self, OrderShowCommand.self, OrderCancelCommand.self])
 }
 
-/// `perennial order list`
 struct OrderListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists a customer's orders, the oldest first.",
-        discussion: """
-            Example:
-              perennial order list --app com.example.app --customer c1 --state paid
-            """)
+        "list", "Lists a customer's orders, the oldest first.",
+        examples: "perennial order list --app com.example.app --customer c1 --state paid")
 
     @Option(help: "Only orders in this state.")
     var state: OrderState?
@@ -51,17 +41,11 @@ struct OrderListCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial order show`
 struct OrderShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows an order, and where it is.",
-        discussion: """
-            perennial.order_log has every change of it.
-
-            Example:
-              perennial order show --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
-            """)
+        "show", "Shows an order, and where it is.",
+        notes: "perennial.order_log has every change of it.",
+        examples: "perennial order show --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11")
 
     @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
     var id: String
@@ -77,17 +61,11 @@ struct OrderShowCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial order cancel`
 struct OrderCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel",
-        abstract: "Cancels an order that is not paid.",
-        discussion: """
-            A payment that comes after all still pays it, by its token or a receipt that was sent for it.
-
-            Example:
-              perennial order cancel --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11
-            """)
+        "cancel", "Cancels an order that is not paid.",
+        notes: "A payment that comes after all still pays it, by its token or a receipt that was sent for it.",
+        examples: "perennial order cancel --app com.example.app 6f1f6a0e-5a51-4a43-9d35-1d3b7f4a1b11")
 
     @Argument(help: ArgumentHelp("The order's id.", valueName: "ID"))
     var id: String

@@ -63,3 +63,19 @@ struct Perennial: AsyncParsableCommand {
         }
     }
 }
+
+extension CommandConfiguration {
+    /// Creates the description of a command whose help ends with examples. Each example is a line, which lines that begin
+    /// with a space go on with.
+    init(
+        _ name: String, _ abstract: String, notes: String = "", examples: String,
+        subcommands: [any ParsableCommand.Type] = []
+    ) {
+        let lines = examples.split(separator: "\n")
+        let title = lines.count { !$0.hasPrefix(" ") } == 1 ? "Example:" : "Examples:"
+        let section = ([title] + lines.map { "  \($0)" }).joined(separator: "\n")
+        self.init(
+            commandName: name, abstract: abstract, discussion: notes.isEmpty ? section : "\(notes)\n\n\(section)",
+            subcommands: subcommands)
+    }
+}

@@ -5,7 +5,6 @@ import Tracking
 import struct Subscriptions.Instant
 import func Subscriptions.reconcile
 
-/// `perennial prune`
 struct PruneCommand: AsyncParsableCommand {
     /// The months for which the audit is kept by default: three years.
     static let auditMonthsUsual = 36
@@ -13,9 +12,8 @@ struct PruneCommand: AsyncParsableCommand {
     static let signedDaysUsual = 90
 
     static let configuration = CommandConfiguration(
-        commandName: "prune",
-        abstract: "Removes old answers of Apple's that are no longer needed, old rows of the audit, and signatures.",
-        discussion: """
+        "prune", "Removes old answers of Apple's that are no longer needed, old rows of the audit, and signatures.",
+        notes: """
             Every receipt keeps its newest answer, and each older answer that says something no newer one says. Before \
             the command removes an answer, it recomputes all that the receipt holds with the answer and without it. \
             The answer stays where the results differ, so `perennial rebuild` finds the same afterwards. An empty \
@@ -24,10 +22,8 @@ struct PruneCommand: AsyncParsableCommand {
 
             The command runs beside workers, and can run again after an interruption. It needs the settings of the \
             workers.
-
-            Example:
-              perennial prune --keep-months 12
-            """)
+            """,
+        examples: "perennial prune --keep-months 12")
 
     @Option(help: ArgumentHelp("Keep every answer of this month and of N months before it.", valueName: "N"))
     var keepMonths: Int

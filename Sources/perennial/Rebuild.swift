@@ -4,15 +4,13 @@ import Tracking
 import struct Subscriptions.BundleID
 import func Subscriptions.reconcile
 
-/// `perennial rebuild`
 struct RebuildCommand: AsyncParsableCommand {
     /// The exit status of a verifying command that found a difference.
     static let foundDifference = ExitCode(2)
 
     static let configuration = CommandConfiguration(
-        commandName: "rebuild",
-        abstract: "Recomputes facts, timelines and states from what Apple said, as it is stored.",
-        discussion: """
+        "rebuild", "Recomputes facts, timelines and states from what Apple said, as it is stored.",
+        notes: """
             The command reads the stored observations again by the present rules. It writes each difference as a new \
             version and a row of ledger.correction, but no event, because nothing happened at Apple. With --verify it \
             changes nothing: it lists the differences, and the exit status is 2 when there are any. Where the kept \
@@ -21,10 +19,10 @@ struct RebuildCommand: AsyncParsableCommand {
 
             The command runs beside workers, and can run again after an interruption. It needs the settings of the \
             workers.
-
-            Examples:
-              perennial rebuild --verify
-              perennial rebuild --app com.example.app --customer c1
+            """,
+        examples: """
+            perennial rebuild --verify
+            perennial rebuild --app com.example.app --customer c1
             """)
 
     @Flag(help: "Only compare: list what differs and exit with 2, changing nothing.")

@@ -5,19 +5,17 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial receipt add`
 struct ReceiptAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add",
-        abstract: "Stores one receipt and verifies it now.",
-        discussion: """
+        "add", "Stores one receipt and verifies it now.",
+        notes: """
             The file holds base64 as the app sent it, or the receipt file of a device. An app without receipts sends a \
             signed transaction of StoreKit 2 or the id of a transaction instead; both need `perennial app server-key`. \
             Exits 0 when Apple vouched for it; otherwise 1, and the receipt stays stored and is asked about again.
-
-            Examples:
-              perennial receipt add --app com.example.app --customer c1 receipt.txt
-              perennial receipt add --app com.example.app --customer c1 --transaction-id 2000000123456789
+            """,
+        examples: """
+            perennial receipt add --app com.example.app --customer c1 receipt.txt
+            perennial receipt add --app com.example.app --customer c1 --transaction-id 2000000123456789
             """)
 
     /// The most bytes of a signed transaction's file.
@@ -70,18 +68,15 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial receipt check`
 struct ReceiptCheckCommand: AsyncParsableCommand {
     /// The most receipts of one customer that are checked.
     static let receiptsMax = 100
 
     static let configuration = CommandConfiguration(
-        commandName: "check",
-        abstract: "Verifies a stored receipt now, or a customer's receipts, and prints what changed.",
-        discussion: """
-            Examples:
-              perennial receipt check --receipt 17
-              perennial receipt check --app com.example.app --customer c1
+        "check", "Verifies a stored receipt now, or a customer's receipts, and prints what changed.",
+        examples: """
+            perennial receipt check --receipt 17
+            perennial receipt check --app com.example.app --customer c1
             """)
 
     @Option(help: ArgumentHelp("The receipt's number; see `perennial receipt list`.", valueName: "ID"))
@@ -130,32 +125,22 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial receipt`
 struct ReceiptCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "receipt",
-        abstract: "Stores, checks and shows single receipts.",
-        discussion: """
-            Example:
-              perennial receipt add --app com.example.app --customer c1 receipt.txt
-            """,
+        "receipt", "Stores, checks and shows single receipts.",
+        examples: "perennial receipt add --app com.example.app --customer c1 receipt.txt",
         subcommands: [
             ReceiptAddCommand.self, ReceiptCheckCommand.self, ReceiptListCommand.self, ReceiptShowCommand.self,
         ])
 }
 
-/// `perennial receipt list`
 struct ReceiptListCommand: AsyncParsableCommand {
     /// The most receipts of one list.
     static let receiptsMax = 100_000
 
     static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists stored receipts, newest first.",
-        discussion: """
-            Example:
-              perennial receipt list --app com.example.app --customer c1
-            """)
+        "list", "Lists stored receipts, newest first.",
+        examples: "perennial receipt list --app com.example.app --customer c1")
 
     @Option(help: ArgumentHelp("Only this app's.", valueName: "B"))
     var app: BundleID?
@@ -184,15 +169,10 @@ struct ReceiptListCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial receipt show`
 struct ReceiptShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Shows one stored receipt: what it holds and when Apple is asked again.",
-        discussion: """
-            Example:
-              perennial receipt show 17
-            """)
+        "show", "Shows one stored receipt: what it holds and when Apple is asked again.",
+        examples: "perennial receipt show 17")
 
     @Argument(help: ArgumentHelp("The receipt's number.", valueName: "ID"))
     var id: Int64

@@ -9,7 +9,6 @@ import SQL
 import Subscriptions
 import Tracking
 
-/// `perennial report`
 struct ReportCommand: AsyncParsableCommand {
     /// The longest time a report may run, in minutes.
     static let minutesMax = 30
@@ -19,21 +18,20 @@ struct ReportCommand: AsyncParsableCommand {
     static let foundDifference = ExitCode(2)
 
     static let configuration = CommandConfiguration(
-        commandName: "report",
-        abstract: "Runs a report; `perennial report list` names them.",
-        discussion: """
+        "report", "Runs a report; `perennial report list` names them.",
+        notes: """
             Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the \
             report is a check and found something: its name ends in _check and it has rows, or a row of it counts something \
             as unexplained; 64 usage, 78 configuration. With --watch \
             it runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, \
             is shown and the next look follows.
-
-            Examples:
-              perennial report list
-              perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
-              perennial report mrr --app com.example.app --by product
-              perennial report stuck_work --watch --interval 10
-              perennial report summaries_check || echo 'the summaries are wrong'
+            """,
+        examples: """
+            perennial report list
+            perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
+            perennial report mrr --app com.example.app --by product
+            perennial report stuck_work --watch --interval 10
+            perennial report summaries_check || echo 'the summaries are wrong'
             """)
 
     @Argument(help: ArgumentHelp("The report's name, or list.", valueName: "NAME"))

@@ -6,7 +6,6 @@ import ServiceLifecycle
 
 import struct Subscriptions.Instant
 
-/// `perennial simulator`
 struct SimulatorCommand: AsyncParsableCommand {
     /// The most customers, more than fit into any machine's memory.
     static let customersMax = 10_000_000
@@ -14,20 +13,19 @@ struct SimulatorCommand: AsyncParsableCommand {
     static let monthSecondsMax = 31_622_400.0
 
     static let configuration = CommandConfiguration(
-        commandName: "simulator",
-        abstract: "Runs a pretend App Store whose months are short.",
-        discussion: """
+        "simulator", "Runs a pretend App Store whose months are short.",
+        notes: """
             Test any backend with it: send what it would send Apple to /verifyReceipt and /sandbox/verifyReceipt. \
             /simulator/receipts and /simulator/uploads?since=T give receipts as devices send them, as JSON or, with \
             format=ndjson, as `perennial import` reads them. /simulator/truth?at=T says what is true and what \
             happened. For Perennial set PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL to the two.
-
-            Examples:
-              perennial simulator --port 8090 --seed 7 --customers 200 --month-seconds 60
-              perennial simulator --fault-rate 0.05 --latency-ms 80
-              perennial simulator --customers 200000 --still --plain
-              perennial simulator --tls --tls-root-file root.pem
-              perennial simulator --signing-authority authority.pem --signing-root-file root.pem
+            """,
+        examples: """
+            perennial simulator --port 8090 --seed 7 --customers 200 --month-seconds 60
+            perennial simulator --fault-rate 0.05 --latency-ms 80
+            perennial simulator --customers 200000 --still --plain
+            perennial simulator --tls --tls-root-file root.pem
+            perennial simulator --signing-authority authority.pem --signing-root-file root.pem
             """)
 
     @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))

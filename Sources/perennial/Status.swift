@@ -4,18 +4,16 @@ import JSON
 import Server
 import Tracking
 
-/// `perennial status`
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status",
-        abstract: "Says what is due, overdue and in flight, what is paused, and where the feed stands.",
-        discussion: """
+        "status", "Says what is due, overdue and in flight, what is paused, and where the feed stands.",
+        notes: """
             Exit status: 0 healthy, 1 something needs attention, which standard error says in one line, or the status \
             could not be read. With --watch it runs until Ctrl-C, which is status 0.
-
-            Examples:
-              perennial status
-              perennial status --watch
+            """,
+        examples: """
+            perennial status
+            perennial status --watch
             """)
 
     /// The default number of seconds between two looks with `--watch`.

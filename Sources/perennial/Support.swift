@@ -6,20 +6,17 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial support`
 struct SupportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "support",
-        abstract: "Asks Apple what it knows of a customer, extends subscriptions, and answers refund requests.",
-        discussion: """
+        "support", "Asks Apple what it knows of a customer, extends subscriptions, and answers refund requests.",
+        notes: """
             The calls go to the App Store Server API, with the app's server key (`perennial app server-key`). Each one is \
             recorded in the audit log before it is made. What changes something at Apple's has an identifier: the same \
             command again is the same request, and what was done is not done twice. Apple's texts are verified before \
             they are shown.
-
-            Example:
-              perennial support extend --app com.example.app --original-transaction-id 1000000 --days 7 --reason outage
             """,
+        examples:
+            "perennial support extend --app com.example.app --original-transaction-id 1000000 --days 7 --reason outage",
         subcommands: [
             SupportTestCommand.self, SupportTransactionCommand.self, SupportHistoryCommand.self,
             SupportRefundsCommand.self, SupportExtendCommand.self, SupportExtendAllCommand.self,
@@ -87,17 +84,11 @@ struct TransactionArgument: ParsableArguments {
     var transactionId: String
 }
 
-/// `perennial support transaction`
 struct SupportTransactionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "transaction",
-        abstract: "Shows one transaction as Apple knows it now.",
-        discussion: """
-            Nothing of it is stored. An unknown transaction may be one of the sandbox: try --sandbox.
-
-            Example:
-              perennial support transaction --app com.example.app --transaction-id 2000000123456789
-            """)
+        "transaction", "Shows one transaction as Apple knows it now.",
+        notes: "Nothing of it is stored. An unknown transaction may be one of the sandbox: try --sandbox.",
+        examples: "perennial support transaction --app com.example.app --transaction-id 2000000123456789")
 
     @OptionGroup var transaction: TransactionArgument
     @OptionGroup var support: SupportFlags
@@ -107,17 +98,11 @@ struct SupportTransactionCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial support history`
 struct SupportHistoryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "history",
-        abstract: "Shows all transactions of the customer who has a transaction, those changed last at the end.",
-        discussion: """
-            Nothing of it is stored. A long history ends after 1,000 transactions, which standard error says.
-
-            Example:
-              perennial support history --app com.example.app --transaction-id 2000000123456789 --format csv
-            """)
+        "history", "Shows all transactions of the customer who has a transaction, those changed last at the end.",
+        notes: "Nothing of it is stored. A long history ends after 1,000 transactions, which standard error says.",
+        examples: "perennial support history --app com.example.app --transaction-id 2000000123456789 --format csv")
 
     @OptionGroup var transaction: TransactionArgument
     @OptionGroup var support: SupportFlags
@@ -127,17 +112,11 @@ struct SupportHistoryCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial support refunds`
 struct SupportRefundsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "refunds",
-        abstract: "Shows the refunded transactions of the customer who has a transaction, the oldest refund first.",
-        discussion: """
-            Nothing of it is stored. No row means that Apple refunded nothing to this customer in this app.
-
-            Example:
-              perennial support refunds --app com.example.app --transaction-id 2000000123456789
-            """)
+        "refunds", "Shows the refunded transactions of the customer who has a transaction, the oldest refund first.",
+        notes: "Nothing of it is stored. No row means that Apple refunded nothing to this customer in this app.",
+        examples: "perennial support refunds --app com.example.app --transaction-id 2000000123456789")
 
     @OptionGroup var transaction: TransactionArgument
     @OptionGroup var support: SupportFlags
@@ -185,7 +164,6 @@ extension Listing {
     private static func amount(_ milliunits: Int64) -> String { Milliunits(milliunits).decimal }
 }
 
-/// `perennial support test-notification`
 struct SupportTestCommand: AsyncParsableCommand {
     /// How long the command waits for Apple's first attempt, in seconds.
     private static let waitSeconds = 30.0
@@ -193,16 +171,15 @@ struct SupportTestCommand: AsyncParsableCommand {
     private static let restSeconds = 2.0
 
     static let configuration = CommandConfiguration(
-        commandName: "test-notification",
-        abstract: "Has Apple send a test notification, and says whether it arrived.",
-        discussion: """
+        "test-notification", "Has Apple send a test notification, and says whether it arrived.",
+        notes: """
             It shows Apple's attempts to deliver the notification, and when Perennial stored it. It waits up to 30 seconds \
             for the first attempt; --token asks about an earlier one. Exit status 1 means that the notification did not \
             arrive. The address is the one in App Store Connect (`perennial app notifications`).
-
-            Examples:
-              perennial support test-notification --app com.example.app
-              perennial support test-notification --app com.example.app --sandbox --token ce3af791-365e-4c60-841b_1
+            """,
+        examples: """
+            perennial support test-notification --app com.example.app
+            perennial support test-notification --app com.example.app --sandbox --token ce3af791-365e-4c60-841b_1
             """)
 
     @Option(help: ArgumentHelp("Ask what became of an earlier test notification.", valueName: "T"))
@@ -266,20 +243,18 @@ extension Listing {
     }
 }
 
-/// `perennial support account-token`
 struct SupportAccountTokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "account-token",
-        abstract:
-            "Sets the account token of a subscription or purchase at Apple's, for one that was bought without it.",
-        discussion: """
+        "account-token",
+        "Sets the account token of a subscription or purchase at Apple's, for one that was bought without it.",
+        notes: """
             The token is a UUID, as your app passes it to Apple with a purchase. It is in Apple's answers from then on, and \
             in those about renewals. The same value again is the same request. Workers ask Apple about the purchase at \
             once; an owner that is known does not change by it.
-
-            Example:
-              perennial support account-token --app com.example.app --original-transaction-id 1000000 \\
-                --token 3f2504e0-4f89-41d3-9a0c-0305e82c3301
+            """,
+        examples: """
+            perennial support account-token --app com.example.app --original-transaction-id 1000000 \\
+              --token 3f2504e0-4f89-41d3-9a0c-0305e82c3301
             """)
 
     @Option(help: ArgumentHelp("The id of the first transaction.", valueName: "ID"))

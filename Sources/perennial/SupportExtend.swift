@@ -32,19 +32,16 @@ struct ExtensionFlags: ParsableArguments {
     }
 }
 
-/// `perennial support extend`
 struct SupportExtendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "extend",
-        abstract: "Extends a running subscription by some days, which the customer does not pay for.",
-        discussion: """
+        "extend", "Extends a running subscription by some days, which the customer does not pay for.",
+        notes: """
             Apple tells the customer. It refuses a subscription that is in a trial, over, in a billing retry or shared by \
             Family Sharing. The same command again is the same request; --again is another one. Workers ask Apple about \
             the subscription at once.
-
-            Example:
-              perennial support extend --app com.example.app --original-transaction-id 1000000 --days 7 --reason outage
-            """)
+            """,
+        examples:
+            "perennial support extend --app com.example.app --original-transaction-id 1000000 --days 7 --reason outage")
 
     @Option(help: ArgumentHelp("The id of the subscription's first transaction.", valueName: "ID"))
     var originalTransactionId: String
@@ -58,19 +55,17 @@ struct SupportExtendCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial support extend-all`
 struct SupportExtendAllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "extend-all",
-        abstract: "Extends all running subscriptions of a product, such as after an outage.",
-        discussion: """
+        "extend-all", "Extends all running subscriptions of a product, such as after an outage.",
+        notes: """
             Apple works on it for minutes to hours, and `extend-status` says how far it is. The same command again is the \
             same request, also after a crash. Apple reports each extended subscription by a notification; without \
             notifications Perennial sees it at the next planned check.
-
-            Example:
-              perennial support extend-all --app com.example.app --product com.example.app.monthly --days 3 \\
-                --reason outage --country USA --country CAN
+            """,
+        examples: """
+            perennial support extend-all --app com.example.app --product com.example.app.monthly --days 3 \\
+              --reason outage --country USA --country CAN
             """)
 
     @Option(help: ArgumentHelp("Apple's id of the product.", valueName: "P"))
@@ -97,17 +92,11 @@ struct SupportExtendAllCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial support extend-status`
 struct SupportExtendStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "extend-status",
-        abstract: "Says how far the extension of all subscriptions of a product is.",
-        discussion: """
-            Without --request-id it is about the newest `extend-all` of the product.
-
-            Example:
-              perennial support extend-status --app com.example.app --product com.example.app.monthly
-            """)
+        "extend-status", "Says how far the extension of all subscriptions of a product is.",
+        notes: "Without --request-id it is about the newest `extend-all` of the product.",
+        examples: "perennial support extend-status --app com.example.app --product com.example.app.monthly")
 
     @Option(help: ArgumentHelp("Apple's id of the product.", valueName: "P"))
     var product: String
@@ -145,20 +134,18 @@ struct SupportExtendStatusCommand: AsyncParsableCommand {
 extension ConsumptionReport.Delivery: ExpressibleByArgument {}
 extension ConsumptionReport.Preference: ExpressibleByArgument {}
 
-/// `perennial support consumption`
 struct SupportConsumptionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "consumption",
-        abstract:
-            "Answers a refund request: tells Apple what the customer used of a purchase, if the customer consents.",
-        discussion: """
+        "consumption",
+        "Answers a refund request: tells Apple what the customer used of a purchase, if the customer consents.",
+        notes: """
             Apple asks by a notification CONSUMPTION_REQUEST and waits for 12 hours; `perennial status` names those that \
             wait for more than 10. Without the customer's consent nothing may be sent: --not-consented notes that, and \
             `status` does not name the request any more. What was sent is not sent again until Apple asks anew.
-
-            Example:
-              perennial support consumption --app com.example.app --transaction-id 2000000123456789 --customer-consented \\
-                --delivery delivered --consumed-percent 80 --prefer decline
+            """,
+        examples: """
+            perennial support consumption --app com.example.app --transaction-id 2000000123456789 --customer-consented \\
+              --delivery delivered --consumed-percent 80 --prefer decline
             """)
 
     @Option(help: ArgumentHelp("The transaction that Apple asked about.", valueName: "ID"))

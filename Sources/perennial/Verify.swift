@@ -4,21 +4,19 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial verify`
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify",
-        abstract: "Checks every invariant against the live database; 2 where one is violated.",
-        discussion: """
+        "verify", "Checks every invariant against the live database; 2 where one is violated.",
+        notes: """
             The command reads slice by slice, without a lock, beside workers and servers. It checks each suspected \
             violation again a moment later. Each violation has a line with the action to take. With --repair, the \
             command gives a subscription or purchase that no worker would check to a receipt that can vouch for it, \
             schedules the receipt and writes a row to the audit. The exit status is 0 when no violation is left.
-
-            Examples:
-              perennial verify
-              perennial verify --check coverage --check poller --repair
-              perennial verify --format json
+            """,
+        examples: """
+            perennial verify
+            perennial verify --check coverage --check poller --repair
+            perennial verify --format json
             """)
 
     @ArgumentParser.Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")

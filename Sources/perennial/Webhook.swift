@@ -6,17 +6,14 @@ import Tracking
 
 extension StoreEnvironment: ExpressibleByArgument {}
 
-/// `perennial webhook`
 struct WebhookCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "webhook", abstract: "Calls your services when something changes.",
-        discussion: """
+        "webhook", "Calls your services when something changes.",
+        notes: """
             A webhook gets every event until it answers 2xx, in the order of each subscription. docs/webhooks.md says what \
             it gets and how to check the signature.
-
-            Example:
-              perennial webhook add --url https://example.com/perennial --app com.example.app
             """,
+        examples: "perennial webhook add --url https://example.com/perennial --app com.example.app",
         subcommands: [
             WebhookAddCommand.self, WebhookListCommand.self, WebhookShowCommand.self, WebhookSetCommand.self,
             WebhookRemoveCommand.self, WebhookRotateSecretCommand.self, WebhookTestCommand.self,
@@ -26,14 +23,14 @@ struct WebhookCommand: AsyncParsableCommand {
 
 struct WebhookAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a webhook and prints its secret, the only time it can be seen.",
-        discussion: """
+        "add", "Adds a webhook and prints its secret, the only time it can be seen.",
+        notes: """
             The secret is all that standard output gets; the webhook's number goes to standard error. App, kinds and \
             environment never change: another filter is another webhook.
-
-            Examples:
-              perennial webhook add --url https://example.com/perennial --app com.example.app > webhook-secret
-              perennial webhook add --url http://10.0.0.7:9000/ --kinds subscription.started,refund.granted --from beginning
+            """,
+        examples: """
+            perennial webhook add --url https://example.com/perennial --app com.example.app > webhook-secret
+            perennial webhook add --url http://10.0.0.7:9000/ --kinds subscription.started,refund.granted --from beginning
             """)
 
     @Option(help: ArgumentHelp("Where to send: https, or http to a private address.", valueName: "U"))
@@ -75,11 +72,8 @@ struct WebhookAddCommand: AsyncParsableCommand {
 
 struct WebhookListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the webhooks.",
-        discussion: """
-            Example:
-              perennial webhook list
-            """)
+        "list", "Lists the webhooks.",
+        examples: "perennial webhook list")
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
@@ -95,14 +89,12 @@ struct WebhookListCommand: AsyncParsableCommand {
 
 struct WebhookShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Shows what waits for a webhook, and why.",
-        discussion: """
+        "show", "Shows what waits for a webhook, and why.",
+        notes: """
             One row for each stream (a subscription, a one-time purchase or a customer) whose first event waits; the \
             oldest first, at most 1000.
-
-            Example:
-              perennial webhook show 1
-            """)
+            """,
+        examples: "perennial webhook show 1")
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var webhook: WebhookFlags
@@ -124,13 +116,11 @@ struct WebhookShowCommand: AsyncParsableCommand {
 
 struct WebhookSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes a webhook's URL or concurrency, or turns it on or off.",
-        discussion: """
-            What a webhook missed while it was off is sent when it is on again.
-
-            Examples:
-              perennial webhook set 1 --off
-              perennial webhook set 1 --url https://example.com/new --on
+        "set", "Changes a webhook's URL or concurrency, or turns it on or off.",
+        notes: "What a webhook missed while it was off is sent when it is on again.",
+        examples: """
+            perennial webhook set 1 --off
+            perennial webhook set 1 --url https://example.com/new --on
             """)
 
     @Option(help: ArgumentHelp("Where to send.", valueName: "U"))
@@ -164,11 +154,8 @@ struct WebhookSetCommand: AsyncParsableCommand {
 
 struct WebhookRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes a webhook with everything that waits for it.",
-        discussion: """
-            Example:
-              perennial webhook remove 1
-            """)
+        "remove", "Removes a webhook with everything that waits for it.",
+        examples: "perennial webhook remove 1")
 
     @OptionGroup var webhook: WebhookFlags
 
@@ -180,14 +167,11 @@ struct WebhookRemoveCommand: AsyncParsableCommand {
 
 struct WebhookRotateSecretCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rotate-secret",
-        abstract: "Gives a webhook a new secret and prints it, the only time it can be seen.",
-        discussion: """
-            The secrets before it sign too, so that the receiver can change over. Then --finish ends them.
-
-            Examples:
-              perennial webhook rotate-secret 1 > webhook-secret
-              perennial webhook rotate-secret 1 --finish
+        "rotate-secret", "Gives a webhook a new secret and prints it, the only time it can be seen.",
+        notes: "The secrets before it sign too, so that the receiver can change over. Then --finish ends them.",
+        examples: """
+            perennial webhook rotate-secret 1 > webhook-secret
+            perennial webhook rotate-secret 1 --finish
             """)
 
     @Option(
@@ -214,11 +198,8 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
 
 struct WebhookTestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test", abstract: "Sends a message of the type webhook.test at once, and says what came back.",
-        discussion: """
-            Example:
-              perennial webhook test 1
-            """)
+        "test", "Sends a message of the type webhook.test at once, and says what came back.",
+        examples: "perennial webhook test 1")
 
     @OptionGroup var webhook: WebhookFlags
 
@@ -231,10 +212,9 @@ struct WebhookTestCommand: AsyncParsableCommand {
 
 struct WebhookSkipCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "skip", abstract: "Gives an event up that a receiver cannot take; its stream goes on.",
-        discussion: """
-            Example:
-              perennial webhook skip 1 --position 4711 --reason "the receiver knows no such customer"
+        "skip", "Gives an event up that a receiver cannot take; its stream goes on.",
+        examples: """
+            perennial webhook skip 1 --position 4711 --reason "the receiver knows no such customer"
             """)
 
     @Option(help: ArgumentHelp("The event's position; see `perennial webhook show`.", valueName: "N"))
@@ -253,14 +233,11 @@ struct WebhookSkipCommand: AsyncParsableCommand {
 
 struct WebhookReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "replay",
-        abstract: "Sends a part of the feed once more, such as for a mirror that was lost or after a new catalog.",
-        discussion: """
-            The ids of the messages are those of the first time.
-
-            Examples:
-              perennial webhook replay 1 --from beginning
-              perennial webhook replay 1 --from 2026-11-20T12:00:00Z
+        "replay", "Sends a part of the feed once more, such as for a mirror that was lost or after a new catalog.",
+        notes: "The ids of the messages are those of the first time.",
+        examples: """
+            perennial webhook replay 1 --from beginning
+            perennial webhook replay 1 --from 2026-11-20T12:00:00Z
             """)
 
     @Option(help: ArgumentHelp("beginning, a position, or an instant (a minute earlier).", valueName: "START"))

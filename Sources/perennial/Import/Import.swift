@@ -4,12 +4,10 @@ import Postgres
 import Subscriptions
 import Tracking
 
-/// `perennial import`
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import",
-        abstract: "Stores many receipts for the worker to verify.",
-        discussion: """
+        "import", "Stores many receipts for the worker to verify.",
+        notes: """
             One JSON object a line: {"app": …, "customer": …, "receipt": …} and, where known, "storefront", "price" \
             with "currency", "product", "expires" and "provisional_until" (ISO 8601). Until that instant, at most 90 \
             days, the customer has what the catalog says of the product, unless Apple is asked before; then Apple's \
@@ -21,10 +19,10 @@ struct ImportCommand: AsyncParsableCommand {
             expiry first.
 
             Exits 1 only when nothing could be stored, the file could not be read or the database went away.
-
-            Examples:
-              perennial import receipts.ndjson
-              zcat receipts.ndjson.gz | perennial import -
+            """,
+        examples: """
+            perennial import receipts.ndjson
+            zcat receipts.ndjson.gz | perennial import -
             """)
 
     @Argument(help: ArgumentHelp("The file of lines, or - for standard input.", valueName: "FILE|-"))

@@ -7,7 +7,6 @@ import Server
 import Subscriptions
 import Tracking
 
-/// `perennial doctor`
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",

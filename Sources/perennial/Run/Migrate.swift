@@ -5,21 +5,17 @@ import ServiceLifecycle
 import Synchronization
 import Tracking
 
-/// `perennial migrate`
 struct MigrateCommand: AsyncParsableCommand {
     /// The longest time that one statement of an upgrade may take: an upgrade may rewrite large tables.
     static let statementHoursMax = 6
 
     static let configuration = CommandConfiguration(
-        commandName: "migrate",
-        abstract: "Creates or upgrades the schema; safe to run from many machines at once.",
-        discussion: """
+        "migrate", "Creates or upgrades the schema; safe to run from many machines at once.",
+        notes: """
             Prints each migration it applied. Applied migrations never change: a database that knows others than this \
             program is refused and left as it is, unless they are later ones that this program works with.
-
-            Example:
-              DATABASE_URL=postgresql:///perennial perennial migrate
-            """)
+            """,
+        examples: "DATABASE_URL=postgresql:///perennial perennial migrate")
 
     @Flag(name: .customLong("no-roles"), help: "Do not make roles; print the SQL that does, for managed databases.")
     var withoutRoles = false

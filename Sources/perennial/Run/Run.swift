@@ -6,18 +6,14 @@ import ServiceLifecycle
 import Tracking
 import UnixSignals
 
-/// `perennial serve`
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "serve",
-        abstract: "Serves the HTTP API.",
-        discussion: """
+        "serve", "Serves the HTTP API.",
+        notes: """
             Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest. Under \
             /admin are pages for people; they sign in with a key of scope admin for every app.
-
-            Example:
-              perennial serve --http-port 8080
-            """)
+            """,
+        examples: "perennial serve --http-port 8080")
 
     @OptionGroup var http: HTTPFlags
     @OptionGroup var apple: AppleFlags
@@ -29,17 +25,11 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// `perennial all`
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "all",
-        abstract: "Runs worker and server in one process.",
-        discussion: """
-            The simplest way to run everything on one machine.
-
-            Example:
-              perennial all
-            """)
+        "all", "Runs worker and server in one process.",
+        notes: "The simplest way to run everything on one machine.",
+        examples: "perennial all")
 
     @OptionGroup var http: HTTPFlags
     @OptionGroup var apple: AppleFlags
@@ -113,21 +103,19 @@ private struct Listener: Service {
     }
 }
 
-/// `perennial worker`
 struct WorkerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "worker",
-        abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
-        discussion: """
+        "worker", "Asks Apple about every receipt when it is due; run as many as you like.",
+        notes: """
             The worker runs until SIGTERM or SIGINT. Then it waits up to five seconds for answers and hands the other \
             receipts back. With --once it checks the receipts that were due when it began, and exits: with 0 when \
             Apple was asked about all of them, with 1 when some are left, with the reasons. A receipt without a usable \
             answer counts as asked about; a later run checks it again.
-
-            Examples:
-              perennial worker
-              perennial worker --metrics-port 9464
-              */5 * * * * perennial worker --once --max-seconds 240
+            """,
+        examples: """
+            perennial worker
+            perennial worker --metrics-port 9464
+            */5 * * * * perennial worker --once --max-seconds 240
             """)
 
     @Flag(help: "Check what is due now, then exit.")
