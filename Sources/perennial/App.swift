@@ -65,10 +65,10 @@ struct AppAddCommand: AsyncParsableCommand {
     var name: String?
 
     @Option(help: ArgumentHelp("A file with the app's shared secret, or - for standard input.", valueName: "F|-"))
-    var sharedSecretFile: String?
+    var sharedSecretFile: InputFile?
 
     @Option(help: ArgumentHelp("A file with the secret before the last rotation.", valueName: "F"))
-    var previousSecretFile: String?
+    var previousSecretFile: InputFile?
 
     @Option(help: "Whether purchases of Apple's sandbox count.")
     var sandbox = SandboxChoice.allow
@@ -87,8 +87,7 @@ struct AppAddCommand: AsyncParsableCommand {
         let sealsSecret = sharedSecretFile != nil || previousSecretFile != nil
         let new = NewApp(
             bundleID: bundleId, name: name,
-            secret: try sharedSecretFile.map { try SecretFile(file: InputFile(path: $0)).secret() },
-            previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile(path: $0)).secret() },
+            secret: try sharedSecretFile?.secret(), previousSecret: try previousSecretFile?.secret(),
             sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
         try await flags.ledger(sealing: sealsSecret) { try await $0.apps.add(new) }
         printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
@@ -213,9 +212,7 @@ struct AppSetCommand: AsyncParsableCommand {
             throw ValidationError("--force and --reason TEXT go together, with --verifier.")
         }
         guard appleAppId.map({ $0 > 0 }) ?? true else { throw ValidationError("--apple-app-id is a number from 1 on.") }
-        guard preCheckMinutes.map((0...720).contains) ?? true else {
-            throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
-        }
+        try requireNumber(preCheckMinutes, in: 0...720, for: "--pre-check-minutes")
     }
 
     func run() async throws {
@@ -265,16 +262,9 @@ struct ToleranceFlags: ParsableArguments {
     var isGiven: Bool { leewayMinutes != nil || sandboxLeewayMinutes != nil || outageDays != nil }
 
     func validate() throws {
-        for (flag, minutes) in [
-            ("--leeway-minutes", leewayMinutes), ("--sandbox-leeway-minutes", sandboxLeewayMinutes),
-        ] {
-            guard minutes.map((0...Self.leewayMinutesMax).contains) ?? true else {
-                throw ValidationError("\(flag) is a number from 0 to \(Self.leewayMinutesMax).")
-            }
-        }
-        guard outageDays.map((0...Self.outageDaysMax).contains) ?? true else {
-            throw ValidationError("--outage-days is a number from 0 to \(Self.outageDaysMax).")
-        }
+        try requireNumber(leewayMinutes, in: 0...Self.leewayMinutesMax, for: "--leeway-minutes")
+        try requireNumber(sandboxLeewayMinutes, in: 0...Self.leewayMinutesMax, for: "--sandbox-leeway-minutes")
+        try requireNumber(outageDays, in: 0...Self.outageDaysMax, for: "--outage-days")
     }
 }
 

@@ -19,7 +19,7 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
     var bundleID: BundleID
 
     @Option(help: ArgumentHelp("A file with the new secret, or - for standard input.", valueName: "F|-"))
-    var sharedSecretFile: String
+    var sharedSecretFile: InputFile
 
     @ArgumentParser.Flag(help: "Put it in place even if Apple refuses it.")
     var force = false
@@ -28,7 +28,7 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let secret = try SecretFile(file: InputFile(path: sharedSecretFile)).secret()
+        let secret = try sharedSecretFile.secret()
         let trial = try await flags.tracker(apple) { tracker in
             let apps = tracker.ledger.apps
             let app = try await apps.app(bundleID)
@@ -74,7 +74,7 @@ struct ConnectKeyFlags: ParsableArguments {
     private static let bytesMax = 8_192
 
     @Option(help: ArgumentHelp("The .p8 file, or - for standard input.", valueName: "F|-"))
-    var keyFile: String?
+    var keyFile: InputFile?
 
     @Option(help: ArgumentHelp("The key's id in App Store Connect.", valueName: "K"))
     var keyId: String?
@@ -96,7 +96,7 @@ struct ConnectKeyFlags: ParsableArguments {
             try await flags.ledger { try await remove($0.apps) }
             return printLine("\(app) has no \(name) any more.")
         }
-        let text = String(decoding: try InputFile(path: keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
+        let text = String(decoding: try keyFile.contents(bytesMax: Self.bytesMax), as: UTF8.self)
         let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
         try await flags.ledger(sealing: true) { try await store(key, $0.apps) }
         printLine("Stored the \(name) \(keyId) of \(app)\(issuerId == nil ? ", without an issuer" : "").")
@@ -122,7 +122,7 @@ struct AppServerKeyCommand: AsyncParsableCommand {
     @OptionGroup var key: ConnectKeyFlags
 
     func validate() throws {
-        let given = [key.keyFile, key.keyId, key.issuerId].compactMap(\.self).count
+        let given = [key.keyFile != nil, key.keyId != nil, key.issuerId != nil].count(where: \.self)
         guard key.remove ? given == 0 : given == 3 else {
             throw ValidationError("Give --key-id, --issuer-id and --key-file, or --remove alone.")
         }
@@ -155,7 +155,7 @@ struct AppOfferKeyCommand: AsyncParsableCommand {
 
     func validate() throws {
         let isWhole = key.keyFile != nil && key.keyId != nil
-        let isGiven = [key.keyFile, key.keyId, key.issuerId].contains { $0 != nil }
+        let isGiven = key.keyFile != nil || key.keyId != nil || key.issuerId != nil
         guard key.remove ? !isGiven : isWhole else {
             throw ValidationError("Give --key-file and --key-id, or --remove alone.")
         }

@@ -32,12 +32,12 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         examples: "perennial catalog apply catalog.yaml")
 
     @Argument(help: ArgumentHelp("The catalog, or - for standard input.", valueName: "FILE|-"))
-    var file: String
+    var file: InputFile
 
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let catalog = try read(InputFile(path: file))
+        let catalog = try read()
         let hasWebhooks = try await flags.ledger { ledger in
             try await ledger.apps.applyCatalog(catalog.products, to: catalog.bundleID)
             return try await !ledger.webhooks.all().isEmpty
@@ -46,7 +46,7 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         if hasWebhooks { printError("No event reports a catalog; `perennial webhook replay` sends what it changed.") }
     }
 
-    private func read(_ file: InputFile) throws -> CatalogFile {
+    private func read() throws -> CatalogFile {
         let bytes = try file.contents(bytesMax: CatalogFile.bytesMax)
         do {
             return try CatalogFile(String(decoding: bytes, as: UTF8.self))

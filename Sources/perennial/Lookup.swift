@@ -76,12 +76,12 @@ struct ExplainCommand: AsyncParsableCommand {
     var entitlement: String?
 
     @Option(help: ArgumentHelp("An answer's file, or - for standard input.", valueName: "FILE|-"))
-    var response: String?
+    var response: InputFile?
 
     @Option(
         help: ArgumentHelp(
             "A signed text's file, or a notification's body, or - for standard input.", valueName: "FILE|-"))
-    var signed: String?
+    var signed: InputFile?
 
     @Option(help: ArgumentHelp("With --response: reject an answer about any other app.", valueName: "B"))
     var bundleId: BundleID?
@@ -96,7 +96,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("With --response: an earlier answer, to show what changed since.", valueName: "FILE"))
-    var previous: String?
+    var previous: InputFile?
 
     @OptionGroup var flags: SettingsFlags
 
@@ -108,7 +108,7 @@ struct ExplainCommand: AsyncParsableCommand {
         guard response != nil || (bundleId == nil && previous == nil) else {
             throw ValidationError("--bundle-id and --previous go with --response.")
         }
-        guard response != "-" || previous != "-" else {
+        guard response?.path != "-" || previous?.path != "-" else {
             throw ValidationError("Only one of --response and --previous can be standard input.")
         }
         guard signed == nil || at == nil else {
@@ -132,16 +132,15 @@ struct ExplainCommand: AsyncParsableCommand {
         show(text: explanation.text, json: explanation.json)
     }
 
-    private func explain(_ response: String) throws {
+    private func explain(_ response: InputFile) throws {
         let explanation = Explanation(
-            body: try InputFile(path: response).contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
-            previous: try previous.map { try InputFile(path: $0).contents(bytesMax: Self.bytesMax) },
-            now: .wallClock)
+            body: try response.contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
+            previous: try previous?.contents(bytesMax: Self.bytesMax), now: .wallClock)
         show(text: explanation.text, json: explanation.json)
     }
 
-    private func explain(signed file: String) async throws {
-        let body = try InputFile(path: file).contents(bytesMax: Self.bytesMax)
+    private func explain(signed file: InputFile) async throws {
+        let body = try file.contents(bytesMax: Self.bytesMax)
         let roots = try flags.settings(needing: []).appStoreRoots
         let verifier = SignedTextVerifier(trusting: try roots.map(SigningRoot.init) ?? .apple)
         let explanation = await SignedExplanation(body: body, by: verifier)

@@ -79,6 +79,8 @@ extension String {
 enum ExitStatus {
     /// The exit status of an invalid or missing setting, EX_CONFIG of sysexits(3).
     static let configuration: Int32 = 78
+    /// The exit status of a verifying command that found a difference.
+    static let foundDifference = ExitCode(2)
 
     /// Ends the process after an error, or after ArgumentParser's requests for help.
     static func end(with error: any Error) -> Never {
@@ -106,6 +108,13 @@ struct Failure: Error, CustomStringConvertible {
 
     init(_ description: String) {
         self.description = description
+    }
+}
+
+/// Throws a usage error unless the number of an option is within its limits, or not given.
+func requireNumber(_ number: Int?, in limits: ClosedRange<Int>, for option: String) throws {
+    guard number.map(limits.contains) ?? true else {
+        throw ValidationError("\(option) is a number from \(limits.lowerBound) to \(limits.upperBound).")
     }
 }
 

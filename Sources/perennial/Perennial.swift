@@ -65,8 +65,8 @@ struct Perennial: AsyncParsableCommand {
 }
 
 extension CommandConfiguration {
-    /// Creates the description of a command whose help ends with examples. Each example is a line, which lines that begin
-    /// with a space go on with.
+    /// Describes a command whose help ends with examples, one a line. A line that begins with a space continues the one
+    /// before it.
     init(
         _ name: String, _ abstract: String, notes: String = "", examples: String,
         subcommands: [any ParsableCommand.Type] = []

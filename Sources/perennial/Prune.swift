@@ -37,12 +37,9 @@ struct PruneCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        for (flag, months) in [("--keep-months", keepMonths), ("--audit-months", auditMonths)] {
-            guard (1...1_200).contains(months) else { throw ValidationError("\(flag) is a number from 1 to 1200.") }
-        }
-        guard (1...36_500).contains(keepSignedDays) else {
-            throw ValidationError("--keep-signed-days is a number from 1 to 36500.")
-        }
+        try requireNumber(keepMonths, in: 1...1_200, for: "--keep-months")
+        try requireNumber(auditMonths, in: 1...1_200, for: "--audit-months")
+        try requireNumber(keepSignedDays, in: 1...36_500, for: "--keep-signed-days")
     }
 
     /// The instant before which signed texts are reduced.

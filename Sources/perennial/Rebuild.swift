@@ -5,9 +5,6 @@ import struct Subscriptions.BundleID
 import func Subscriptions.reconcile
 
 struct RebuildCommand: AsyncParsableCommand {
-    /// The exit status of a verifying command that found a difference.
-    static let foundDifference = ExitCode(2)
-
     static let configuration = CommandConfiguration(
         "rebuild", "Recomputes facts, timelines and states from what Apple said, as it is stored.",
         notes: """
@@ -49,7 +46,7 @@ struct RebuildCommand: AsyncParsableCommand {
             return try await rebuild(scope, in: ledger)
         }
         printLine(sum.sentence(verifying: verify))
-        if verify, sum.differences > 0 { throw Self.foundDifference }
+        if verify, sum.differences > 0 { throw ExitStatus.foundDifference }
     }
 
     private func rebuild(_ scope: RebuildScope, in ledger: SubscriptionLedger) async throws -> RebuildSum {

@@ -22,10 +22,10 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     private static let signedBytesMax = 1 << 18
 
     @Argument(help: ArgumentHelp("The receipt's file, or - for standard input.", valueName: "FILE|-"))
-    var file: String?
+    var file: InputFile?
 
     @Option(help: ArgumentHelp("The file of a signed transaction, or - for standard input.", valueName: "FILE|-"))
-    var signedTransaction: String?
+    var signedTransaction: InputFile?
 
     @Option(help: ArgumentHelp("The id of a transaction.", valueName: "ID"))
     var transactionId: String?
@@ -34,7 +34,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
     @OptionGroup var flags: CustomerFlags
 
     func validate() throws {
-        guard [file, signedTransaction, transactionId].compactMap(\.self).count == 1 else {
+        guard [file != nil, signedTransaction != nil, transactionId != nil].count(where: \.self) == 1 else {
             throw ValidationError(
                 "Give the receipt's file, --signed-transaction or --transaction-id: exactly one of them.")
         }
@@ -58,12 +58,11 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         get throws {
             if let transactionId { return .transactionID(transactionId) }
             if let signedTransaction {
-                let text = String(
-                    decoding: try InputFile(path: signedTransaction).contents(bytesMax: Self.signedBytesMax),
-                    as: UTF8.self)
+                let bytes = try signedTransaction.contents(bytesMax: Self.signedBytesMax)
+                let text = String(decoding: bytes, as: UTF8.self)
                 return .signedTransaction(text.trimmingCharacters(in: .whitespacesAndNewlines))
             }
-            return .receipt(try ReceiptFile(file: InputFile(path: file ?? "-")).receipt())
+            return .receipt(try (file ?? InputFile(path: "-")).receipt())
         }
     }
 }
@@ -155,9 +154,7 @@ struct ReceiptListCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        guard (1...Self.receiptsMax).contains(limit) else {
-            throw ValidationError("--limit is a number from 1 to \(Self.receiptsMax).")
-        }
+        try requireNumber(limit, in: 1...Self.receiptsMax, for: "--limit")
     }
 
     func run() async throws {

@@ -14,8 +14,6 @@ struct ReportCommand: AsyncParsableCommand {
     static let minutesMax = 30
     /// The default number of seconds between two runs with `--watch`.
     static let intervalSeconds = 10
-    /// The exit status of a check that found something.
-    static let foundDifference = ExitCode(2)
 
     static let configuration = CommandConfiguration(
         "report", "Runs a report; `perennial report list` names them.",
@@ -65,9 +63,7 @@ struct ReportCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
-        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
-            throw ValidationError("--interval is a number from 1 to 86400.")
-        }
+        try requireNumber(interval, in: 1...86_400, for: "--interval")
         guard !(watch && name == "list") else { throw ValidationError("The list of reports does not change.") }
         if let odd = variables.first(where: { !$0.contains("=") }) {
             throw ValidationError("--set \(odd): write --set name=value.")
@@ -86,7 +82,7 @@ struct ReportCommand: AsyncParsableCommand {
             let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
             form.show(listing)
             if let emptiness { printError("perennial: \(emptiness)") }
-            if listing.isFinding(of: name) { throw Self.foundDifference }
+            if listing.isFinding(of: name) { throw ExitStatus.foundDifference }
             return
         }
         try await keepShowing(statement, values, settings)

@@ -83,7 +83,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "A file with the app's shared secret, or -; made from the seed unless given.", valueName: "F|-"))
-    var sharedSecretFile: String?
+    var sharedSecretFile: InputFile?
 
     @Option(
         help: ArgumentHelp(
@@ -103,7 +103,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @OptionGroup var signing: SimulatorSigningFlags
 
     func validate() throws {
-        guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
+        try requireNumber(port, in: 0...65_535, for: "--port")
         guard [customers, sandboxCustomers, calendarCustomers].allSatisfy((0...Self.customersMax).contains) else {
             throw ValidationError("Customers are 0 to \(Self.customersMax).")
         }
@@ -143,9 +143,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         if faultRate > 0 { options.faults = try Fault.mixed(rate: faultRate, kinds: faultKinds) }
         let epoch = epoch?.milliseconds ?? SimulatorClock.system.milliseconds()
         options.epochMilliseconds = epoch
-        if let sharedSecretFile {
-            options.sharedSecret = try SecretFile(file: InputFile(path: sharedSecretFile)).secret()
-        }
+        if let sharedSecretFile { options.sharedSecret = try sharedSecretFile.secret() }
         let logger = Logger(label: "perennial.simulator")
         let identity = try https.identity(ofStoreAt: host)
         let authority = try signing.authority()
@@ -242,13 +240,16 @@ struct SimulatorSigningFlags: ParsableArguments {
 
     /// Writes the certificate for the clients that trust it.
     func writeRoot(of authority: SigningAuthority) throws {
-        guard let path = signingRootFile else { return }
-        do {
-            try authority.rootPEM.write(toFile: path, atomically: true, encoding: .utf8)
-        } catch {
-            throw Failure(
-                "\(path) cannot be written: \(ExitStatus.sentence(for: error)); give another --signing-root-file.")
-        }
+        if let signingRootFile { try write(authority.rootPEM, to: signingRootFile, "--signing-root-file") }
+    }
+}
+
+/// Writes certificates into the file of an option.
+private func write(_ pem: String, to path: String, _ option: String) throws {
+    do {
+        try pem.write(toFile: path, atomically: true, encoding: .utf8)
+    } catch {
+        throw Failure("\(path) cannot be written: \(ExitStatus.sentence(for: error)); give another \(option).")
     }
 }
 
@@ -292,12 +293,7 @@ struct SimulatorTLSFlags: ParsableArguments {
         let path =
             tlsRootFile
             ?? folder.appending(path: "perennial-simulator-\(ProcessInfo.processInfo.processIdentifier).pem").path
-        do {
-            try (identity.rootPEM + authority.rootPEM).write(toFile: path, atomically: true, encoding: .utf8)
-        } catch {
-            throw Failure(
-                "\(path) cannot be written: \(ExitStatus.sentence(for: error)); give another --tls-root-file.")
-        }
+        try write(identity.rootPEM + authority.rootPEM, to: path, "--tls-root-file")
         return path
     }
 }

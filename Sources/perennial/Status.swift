@@ -33,9 +33,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
-        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
-            throw ValidationError("--interval is a number from 1 to 86400.")
-        }
+        try requireNumber(interval, in: 1...86_400, for: "--interval")
     }
 
     func run() async throws {

@@ -19,7 +19,7 @@ struct ExtensionFlags: ParsableArguments {
     var again = false
 
     func validate() throws {
-        guard RenewalExtension.days.contains(days) else { throw ValidationError("--days is a number from 1 to 90.") }
+        _ = try wanted
     }
 
     var wanted: RenewalExtension {

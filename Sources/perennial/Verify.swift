@@ -42,7 +42,7 @@ struct VerifyCommand: AsyncParsableCommand {
             printLine(sum.sentence)
         case .json: printLine(sum.json.rendered(pretty: true))
         }
-        if sum.left > 0 { throw RebuildCommand.foundDifference }
+        if sum.left > 0 { throw ExitStatus.foundDifference }
     }
 
     private func look(in ledger: SubscriptionLedger, _ terms: VerifyTerms) async throws -> VerifySum {

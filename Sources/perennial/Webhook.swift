@@ -53,13 +53,13 @@ struct WebhookAddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
-    var secretFile: String?
+    var secretFile: InputFile?
 
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
         let start = try WebhookStart(from)
-        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile(path: $0)).secret()) }
+        let own = try secretFile.map { try WebhookSecret($0.secret()) }
         let (webhook, secret) = try await flags.ledger(sealing: true) {
             try await $0.webhooks.add(
                 url: url, app: app, kinds: kinds.map { $0.split(separator: ",").map(String.init) },
@@ -176,7 +176,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
-    var secretFile: String?
+    var secretFile: InputFile?
 
     @ArgumentParser.Flag(help: "Make no new secret; end those before the newest.")
     var finish = false
@@ -188,7 +188,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let own = try secretFile.map { try WebhookSecret(SecretFile(file: InputFile(path: $0)).secret()) }
+        let own = try secretFile.map { try WebhookSecret($0.secret()) }
         let secret = try await webhook.ledger(sealing: true) {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }

@@ -4,15 +4,15 @@ import Testing
 
 @Suite("Commands read secrets and receipts from files") struct InputTests {
     @Test func `a secret loses its line's end and nothing else`() throws {
-        #expect(try SecretFile.secret(in: Array(" a b \r\n\n".utf8), name: "f") == " a b ")
+        #expect(try InputFile.secret(in: Array(" a b \r\n\n".utf8), name: "f") == " a b ")
         for bad in ["", "\n\r\n", "a\nb"] {
-            #expect(throws: Failure.self) { try SecretFile.secret(in: Array(bad.utf8), name: "f") }
+            #expect(throws: Failure.self) { try InputFile.secret(in: Array(bad.utf8), name: "f") }
         }
-        #expect(throws: Failure.self) { try SecretFile.secret(in: [0xFF, 0xFE], name: "f") }
+        #expect(throws: Failure.self) { try InputFile.secret(in: [0xFF, 0xFE], name: "f") }
     }
 
     @Test func `a device's receipt file is encoded, text stays`() {
-        #expect(ReceiptFile.receipt(in: [0x30, 0x82, 0x01]) == "MIIB")
-        #expect(ReceiptFile.receipt(in: Array("MIIB\n".utf8)) == "MIIB\n")
+        #expect(InputFile.receipt(in: [0x30, 0x82, 0x01]) == "MIIB")
+        #expect(InputFile.receipt(in: Array("MIIB\n".utf8)) == "MIIB\n")
     }
 }

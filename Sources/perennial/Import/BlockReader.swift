@@ -1,3 +1,4 @@
+import ArgumentParser
 import Dispatch
 import Foundation
 
@@ -177,17 +178,18 @@ struct InputFile: Sendable {
     }
 }
 
-/// A file with one secret: other users could read a secret on the command line.
-struct SecretFile: Sendable {
-    /// The most bytes of a secret; Apple's have 32.
-    static let bytesMax = 4_096
+extension InputFile: ExpressibleByArgument {
+    init?(argument: String) { self.init(path: argument) }
+}
 
-    let file: InputFile
+/// A file with one secret: other users could read a secret on the command line.
+extension InputFile {
+    /// The most bytes of a secret; Apple's have 32.
+    private static let secretBytesMax = 4_096
 
     /// Returns the secret without trailing newlines. Throws when it is then empty.
     func secret() throws -> String {
-        let bytes = try file.contents(bytesMax: Self.bytesMax)
-        return try Self.secret(in: bytes, name: file.name)
+        try Self.secret(in: try contents(bytesMax: Self.secretBytesMax), name: name)
     }
 
     static func secret(in bytes: [UInt8], name: String) throws -> String {
@@ -206,15 +208,13 @@ struct SecretFile: Sendable {
 }
 
 /// A file with one receipt: base64 as an app sends it, or a device's receipt file unchanged.
-struct ReceiptFile {
+extension InputFile {
     /// The most bytes of a receipt's file.
-    static let bytesMax = 12 << 20
-
-    let file: InputFile
+    private static let receiptBytesMax = 12 << 20
 
     /// Returns the receipt as text. Bytes that are not text are the receipt itself, and are encoded.
     func receipt() throws -> String {
-        Self.receipt(in: try file.contents(bytesMax: Self.bytesMax))
+        Self.receipt(in: try contents(bytesMax: Self.receiptBytesMax))
     }
 
     static func receipt(in bytes: [UInt8]) -> String {

@@ -26,7 +26,7 @@ struct ImportCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: ArgumentHelp("The file of lines, or - for standard input.", valueName: "FILE|-"))
-    var file: String
+    var file: InputFile
 
     @Option(help: ArgumentHelp("Skip the lines before this one, whatever earlier runs did.", valueName: "N"))
     var fromLine: Int?
@@ -47,7 +47,7 @@ struct ImportCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         try await withLedger(settings) { ledger in
             try await withTracker(settings, ledger: ledger) { tracker in
-                var run = ImportRun(tracker: tracker, input: InputFile(path: file), fromLine: fromLine, again: again)
+                var run = ImportRun(tracker: tracker, input: file, fromLine: fromLine, again: again)
                 try await run.run()
             }
         }

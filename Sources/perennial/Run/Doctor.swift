@@ -45,7 +45,7 @@ struct DoctorCommand: AsyncParsableCommand {
         case .text: printLine(diagnosis.sentence)
         case .json: printLine(diagnosis.json.rendered(pretty: true))
         }
-        if diagnosis.wrong > 0 { throw RebuildCommand.foundDifference }
+        if diagnosis.wrong > 0 { throw ExitStatus.foundDifference }
     }
 }
 

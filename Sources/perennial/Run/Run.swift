@@ -137,9 +137,7 @@ struct WorkerCommand: AsyncParsableCommand {
     func validate() throws {
         if let metricsPort {
             guard !once else { throw ValidationError("--metrics-port does not go with --once.") }
-            guard (0...65_535).contains(metricsPort) else {
-                throw ValidationError("--metrics-port is a number from 0 to 65535.")
-            }
+            try requireNumber(metricsPort, in: 0...65_535, for: "--metrics-port")
         }
         guard let maxSeconds else { return }
         guard once else { throw ValidationError("--max-seconds goes with --once.") }
