@@ -131,8 +131,8 @@ extension CatalogFile {
         }
         var reader = CatalogReader()
         let fields = reader.fields(of: root, at: "", known: ["app", "products"])
-        let app = reader.requiredText("app", in: fields, of: root, at: "")
-        products = reader.products(in: fields["products"], of: root)
+        let app = reader.requiredText("app", in: fields)
+        products = reader.products(in: fields)
         bundleID = BundleID(app ?? "")
         guard reader.mistakes.isEmpty else { throw CatalogMistakes(lines: reader.mistakes) }
     }

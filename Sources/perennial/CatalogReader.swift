@@ -4,6 +4,18 @@ import Yams
 
 /// A conversion of a catalog's nodes into products that collects the mistakes.
 struct CatalogReader {
+    /// A mapping of the file: its values by key, and its place for messages.
+    struct Fields {
+        let node: Node
+        /// Such as `products[0]`; empty for the whole file.
+        let place: String
+        fileprivate(set) var values: [String: Node] = [:]
+
+        subscript(key: String) -> Node? { values[key] }
+
+        func place(of key: String) -> String { place.isEmpty ? key : "\(place).\(key)" }
+    }
+
     private static let productKeys = [
         "id", "kind", "group", "level", "period", "credit", "units", "delivers_since", "slot", "price", "currency",
         "entitlements", "offers",
@@ -12,10 +24,10 @@ struct CatalogReader {
     /// One sentence for each mistake, with its line and place.
     private(set) var mistakes: [String] = []
 
-    /// Reads the products of the list `node`; each id may occur once.
-    mutating func products(in node: Node?, of parent: Node) -> [CatalogProduct] {
-        guard let node, let list = node.sequence else {
-            note("give a list of products; [] is an empty catalog", at: "products", node ?? parent)
+    /// Reads the products of a catalog; each id may occur once.
+    mutating func products(in catalog: Fields) -> [CatalogProduct] {
+        guard let list = catalog["products"]?.sequence else {
+            note("give a list of products; [] is an empty catalog", in: catalog, "products")
             return []
         }
         var ids: Set<String> = []
@@ -48,79 +60,60 @@ struct CatalogReader {
 
     private mutating func product(_ node: Node, at place: String) -> CatalogProduct? {
         let fields = fields(of: node, at: place, known: Self.productKeys)
-        let id = requiredText("id", in: fields, of: node, at: place)
-        let kind = kind(in: fields, at: place)
-        let group = text("group", in: fields, at: place)
-        let level = level(in: fields, hasGroup: group != nil, at: place)
-        let period = period(in: fields, at: place)
-        let price = price(in: fields, of: node, at: place)
+        let id = requiredText("id", in: fields)
+        let kinds = ProductKind.allCases.map(\.rawValue).joined(separator: ", ")
+        let kind = value("kind", in: fields, "kind; the kinds are \(kinds)") { ProductKind(rawValue: $0) }
+        let group = text("group", in: fields)
+        let level = level(in: fields, hasGroup: group != nil)
+        let period = value("period", in: fields, "period; write P7D, P1W, P1M or P1Y") { $0.isPeriod ? $0 : nil }
+        let price = price(in: fields)
         // What adds to a credit grants no entitlement, so its list may be left out.
         let isCredit = kind == .consumable && fields["credit"] != nil && fields["entitlements"] == nil
-        let entitlements =
-            isCredit ? [] : entitlements(in: fields["entitlements"], of: node, at: "\(place).entitlements")
+        let entitlements = isCredit ? [] : entitlements(in: fields)
         var product = CatalogProduct(
             id: ProductID(id ?? ""), kind: kind, group: group, level: level, period: period,
             priceMilliunits: price?.milliunits, currency: price?.currency, entitlements: entitlements)
-        readPurchaseTerms(of: &product, in: fields, of: node, at: place)
+        readPurchaseTerms(of: &product, in: fields)
         return id == nil ? nil : product
     }
 
-    private mutating func level(in fields: [String: Node], hasGroup: Bool, at place: String) -> Int32? {
-        guard let text = text("level", in: fields, at: place), let node = fields["level"] else { return nil }
-        if !hasGroup { note("a level needs a group", at: "\(place).level", node) }
+    private mutating func level(in fields: Fields, hasGroup: Bool) -> Int32? {
+        guard let text = text("level", in: fields) else { return nil }
+        if !hasGroup { note("a level needs a group", in: fields, "level") }
         guard let level = Int32(text), level >= 1 else {
-            note("'\(text)' is no level; 1 is the highest", at: "\(place).level", node)
+            note("'\(text)' is no level; 1 is the highest", in: fields, "level")
             return nil
         }
         return level
     }
 
-    private mutating func period(in fields: [String: Node], at place: String) -> String? {
-        guard let text = text("period", in: fields, at: place), let node = fields["period"] else { return nil }
-        guard text.first == "P", let unit = text.last, "DWMY".contains(unit),
-            let count = Int(text.dropFirst().dropLast()),
-            (1...1_000).contains(count), !text.contains("+")
-        else {
-            note("'\(text)' is no period; write P7D, P1W, P1M or P1Y", at: "\(place).period", node)
-            return nil
-        }
-        return text
-    }
-
-    private mutating func price(
-        in fields: [String: Node], of node: Node, at place: String
-    ) -> (milliunits: Int64, currency: String)? {
-        let price = text("price", in: fields, at: place)
-        let currency = text("currency", in: fields, at: place)
+    private mutating func price(in fields: Fields) -> (milliunits: Int64, currency: String)? {
+        let price = text("price", in: fields)
+        let currency = text("currency", in: fields)
         let milliunits = price.flatMap { Milliunits(decimal: $0)?.count }
         if let price, milliunits == nil {
-            note(
-                "'\(price)' is no price; write 4.99, with at most 3 decimals", at: "\(place).price",
-                fields["price"] ?? node)
+            note("'\(price)' is no price; write 4.99, with at most 3 decimals", in: fields, "price")
         }
         let isCurrency = currency.map { $0.isCurrency && $0 == $0.uppercased() } ?? true
-        if let currency, !isCurrency {
-            note("'\(currency)' is no currency; write USD", at: "\(place).currency", fields["currency"] ?? node)
-        }
-        if (price == nil) != (currency == nil) {
-            note("price and currency go together", at: place, node)
-        }
+        if let currency, !isCurrency { note("'\(currency)' is no currency; write USD", in: fields, "currency") }
+        if (price == nil) != (currency == nil) { note("price and currency go together", in: fields) }
         guard let milliunits, let currency, isCurrency else { return nil }
         return (milliunits, currency)
     }
 
-    private mutating func entitlements(in node: Node?, of parent: Node, at place: String) -> [String] {
-        guard let node, let list = node.sequence else {
-            note("list the entitlements that the product grants; [] grants none", at: place, node ?? parent)
+    private mutating func entitlements(in fields: Fields) -> [String] {
+        guard let list = fields["entitlements"]?.sequence else {
+            note("list the entitlements that the product grants; [] grants none", in: fields, "entitlements")
             return []
         }
         var rights: [String] = []
         for (index, node) in list.enumerated() {
+            let place = "\(fields.place).entitlements[\(index)]"
             guard let right = node.scalar?.string, !right.isEmpty, right.count <= 255, !right.contains(",") else {
-                note("an entitlement is a name of 1 to 255 characters without a comma", at: "\(place)[\(index)]", node)
+                note("an entitlement is a name of 1 to 255 characters without a comma", at: place, node)
                 continue
             }
-            if rights.contains(right) { note("\(right) is in the list twice", at: "\(place)[\(index)]", node) }
+            if rights.contains(right) { note("\(right) is in the list twice", at: place, node) }
             rights.append(right)
         }
         return rights
@@ -130,119 +123,118 @@ struct CatalogReader {
 extension CatalogReader {
     /// Returns the values of a mapping by key. Unknown keys are mistakes, because a misspelt one would be lost
     /// silently.
-    mutating func fields(of node: Node, at place: String, known: [String]) -> [String: Node] {
-        var fields: [String: Node] = [:]
+    mutating func fields(of node: Node, at place: String, known: [String]) -> Fields {
+        var fields = Fields(node: node, place: place)
         for (key, value) in node.mapping.map({ Array($0) }) ?? [] {
             guard let name = key.scalar?.string, known.contains(name) else {
                 let name = key.scalar?.string ?? "a key that is no text"
                 note("\(name) is unknown; known are \(known.joined(separator: ", "))", at: place, key)
                 continue
             }
-            if value.null == nil { fields[name] = value }
+            if value.null == nil { fields.values[name] = value }
         }
         return fields
     }
 
-    mutating func requiredText(_ key: String, in fields: [String: Node], of node: Node, at place: String) -> String? {
-        if fields[key] == nil { note("\(key) is missing", at: place, node) }
-        return text(key, in: fields, at: place)
+    mutating func requiredText(_ key: String, in fields: Fields) -> String? {
+        if fields[key] == nil { note("\(key) is missing", in: fields) }
+        return text(key, in: fields)
     }
 
     /// Returns the text of a scalar, exactly as written.
-    mutating func text(_ key: String, in fields: [String: Node], at place: String) -> String? {
+    private mutating func text(_ key: String, in fields: Fields) -> String? {
         guard let node = fields[key] else { return nil }
-        let here = place.isEmpty ? key : "\(place).\(key)"
         guard let text = node.scalar?.string, !text.isEmpty, text.count <= 255 else {
-            note("give a text of 1 to 255 characters", at: here, node)
+            note("give a text of 1 to 255 characters", in: fields, key)
             return nil
         }
         return text
     }
 
-    mutating func note(_ sentence: String, at place: String, _ node: Node) {
+    /// Returns the value of a scalar; a text that cannot be converted is no `what`.
+    private mutating func value<Value>(
+        _ key: String, in fields: Fields, _ what: String, _ convert: (String) -> Value?
+    ) -> Value? {
+        guard let text = text(key, in: fields) else { return nil }
+        let value = convert(text)
+        if value == nil { note("'\(text)' is no \(what)", in: fields, key) }
+        return value
+    }
+
+    /// Notes a mistake in the value of a key, or in the mapping itself.
+    private mutating func note(_ sentence: String, in fields: Fields, _ key: String? = nil) {
+        note(sentence, at: key.map(fields.place(of:)) ?? fields.place, key.flatMap { fields[$0] } ?? fields.node)
+    }
+
+    private mutating func note(_ sentence: String, at place: String, _ node: Node) {
         let line = node.mark.map { "line \($0.line), " } ?? ""
         mistakes.append("\(line)\(place.isEmpty ? "top" : place): \(sentence).")
     }
 }
 
-/// What a purchase of a product means: its kind, its credit, and where it is on offer.
+/// What a purchase of a product means: its credit, and where it is on offer.
 extension CatalogReader {
-    /// Reads the kind of a product.
-    mutating func kind(in fields: [String: Node], at place: String) -> ProductKind? {
-        guard let text = text("kind", in: fields, at: place), let node = fields["kind"] else { return nil }
-        guard let kind = ProductKind(rawValue: text) else {
-            let known = ProductKind.allCases.map(\.rawValue).joined(separator: ", ")
-            note("'\(text)' is no kind; the kinds are \(known)", at: "\(place).kind", node)
-            return nil
-        }
-        return kind
-    }
-
     /// Reads the fields that depend on the kind of a product.
-    mutating func readPurchaseTerms(
-        of product: inout CatalogProduct, in fields: [String: Node], of node: Node, at place: String
-    ) {
-        product.credit = credit(in: fields, of: product, node, at: place)
-        product.deliversSince = instant("delivers_since", in: fields, at: place)
-        product.slot = slot(in: fields["slot"], at: "\(place).slot")
-        product.offers = offers(in: fields["offers"], at: "\(place).offers")
+    private mutating func readPurchaseTerms(of product: inout CatalogProduct, in fields: Fields) {
+        product.credit = credit(in: fields, of: product)
+        product.deliversSince = instant("delivers_since", in: fields)
+        product.slot = slot(in: fields)
+        product.offers = offers(in: fields)
         if product.kind == .nonRenewing, product.period == nil, fields["period"] == nil {
-            note("a non-renewing subscription needs a period, which says how long it lasts", at: place, node)
+            note("a non-renewing subscription needs a period, which says how long it lasts", in: fields)
         }
-        if product.kind == nil, let since = fields["delivers_since"] {
-            note("delivers_since needs a kind", at: "\(place).delivers_since", since)
+        if product.kind == nil, fields["delivers_since"] != nil {
+            note("delivers_since needs a kind", in: fields, "delivers_since")
         }
         if product.slot != nil, product.kind == .autoRenewable, product.group == nil {
-            note("a subscription in a slot needs its group", at: place, node)
+            note("a subscription in a slot needs its group", in: fields)
         }
-        if let offers = fields["offers"], !product.offers.isEmpty, product.kind != .autoRenewable {
-            note("only a product of kind auto_renewable has promotional offers", at: "\(place).offers", offers)
+        if !product.offers.isEmpty, product.kind != .autoRenewable {
+            note("only a product of kind auto_renewable has promotional offers", in: fields, "offers")
         }
     }
 
-    private mutating func credit(
-        in fields: [String: Node], of product: CatalogProduct, _ node: Node, at place: String
-    ) -> CatalogProduct.Credit? {
-        let name = text("credit", in: fields, at: place)
-        let units = count("units", upTo: CatalogProduct.Credit.unitsMax, in: fields, at: place)
+    private mutating func credit(in fields: Fields, of product: CatalogProduct) -> CatalogProduct.Credit? {
+        let name = text("credit", in: fields)
+        let units = count("units", upTo: CatalogProduct.Credit.unitsMax, in: fields)
         guard product.kind == .consumable else {
             if let extra = fields["credit"] ?? fields["units"] {
-                note("credit and units belong to a product of kind consumable", at: place, extra)
+                note("credit and units belong to a product of kind consumable", at: fields.place, extra)
             }
             return nil
         }
         if fields["credit"] == nil || fields["units"] == nil {
-            note("a consumable needs credit and units, such as credit: coins, units: 100", at: place, node)
+            note("a consumable needs credit and units, such as credit: coins, units: 100", in: fields)
         }
         if !product.entitlements.isEmpty {
-            note("a consumable is used up, so it grants no entitlement; leave entitlements out", at: place, node)
+            note("a consumable is used up, so it grants no entitlement; leave entitlements out", in: fields)
         }
         guard let name, let units else { return nil }
         return CatalogProduct.Credit(name: name, units: units)
     }
 
-    private mutating func slot(in node: Node?, at place: String) -> CatalogProduct.Slot? {
-        guard let node else { return nil }
+    private mutating func slot(in product: Fields) -> CatalogProduct.Slot? {
+        guard let node = product["slot"] else { return nil }
         guard node.mapping != nil else {
-            note("a slot has a name and a place, such as {name: main, place: 1}", at: place, node)
+            note("a slot has a name and a place, such as {name: main, place: 1}", in: product, "slot")
             return nil
         }
-        let fields = fields(of: node, at: place, known: ["name", "place"])
-        let name = requiredText("name", in: fields, of: node, at: place)
-        if fields["place"] == nil { note("place is missing", at: place, node) }
-        guard let number = count("place", upTo: 1_000, in: fields, at: place), let name else { return nil }
+        let fields = fields(of: node, at: product.place(of: "slot"), known: ["name", "place"])
+        let name = requiredText("name", in: fields)
+        if fields["place"] == nil { note("place is missing", in: fields) }
+        guard let number = count("place", upTo: 1_000, in: fields), let name else { return nil }
         return CatalogProduct.Slot(name: name, place: number)
     }
 
-    private mutating func offers(in node: Node?, at place: String) -> [PromotionalOffer] {
-        guard let node else { return [] }
+    private mutating func offers(in product: Fields) -> [PromotionalOffer] {
+        guard let node = product["offers"] else { return [] }
         guard let list = node.sequence else {
-            note("give a list of offers", at: place, node)
+            note("give a list of offers", in: product, "offers")
             return []
         }
         var ids: Set<String> = []
         return list.enumerated().compactMap { index, node in
-            let place = "\(place)[\(index)]"
+            let place = "\(product.place).offers[\(index)]"
             guard node.mapping != nil else {
                 note("an offer has keys, such as id", at: place, node)
                 return nil
@@ -255,49 +247,43 @@ extension CatalogReader {
 
     private mutating func offer(_ node: Node, at place: String) -> PromotionalOffer? {
         let fields = fields(of: node, at: place, known: ["id", "audience", "from", "until", "once"])
-        let id = requiredText("id", in: fields, of: node, at: place)
-        let audience = audience(in: fields["audience"], of: node, at: "\(place).audience")
-        let (from, until) = (instant("from", in: fields, at: place), instant("until", in: fields, at: place))
-        if let from, let until, from >= until, let node = fields["until"] {
-            note("the offer ends before it begins", at: "\(place).until", node)
-        }
-        let once = fields["once"].map { node in
-            if node.bool == nil { note("write true or false", at: "\(place).once", node) }
-            return node.bool ?? false
-        }
+        let id = requiredText("id", in: fields)
+        let audience = audience(in: fields)
+        let (from, until) = (instant("from", in: fields), instant("until", in: fields))
+        if let from, let until, from >= until { note("the offer ends before it begins", in: fields, "until") }
+        let once = fields["once"]
+        if let once, once.bool == nil { note("write true or false", in: fields, "once") }
         guard let id, !audience.isEmpty else { return nil }
-        return PromotionalOffer(id: id, audience: audience, from: from, until: until, once: once ?? false)
+        return PromotionalOffer(id: id, audience: audience, from: from, until: until, once: once?.bool ?? false)
     }
 
-    private mutating func audience(
-        in node: Node?, of parent: Node, at place: String
-    ) -> [PromotionalOffer.Audience] {
-        let words = node?.sequence.map { $0.map { $0.scalar?.string ?? "" } } ?? []
+    private mutating func audience(in fields: Fields) -> [PromotionalOffer.Audience] {
+        let words = fields["audience"]?.sequence.map { $0.map { $0.scalar?.string ?? "" } } ?? []
         let audience = words.compactMap(PromotionalOffer.Audience.init(rawValue:))
         guard !audience.isEmpty, audience.count == words.count, Set(audience).count == audience.count else {
-            note("say who may have it: [current], [lapsed] or [current, lapsed]", at: place, node ?? parent)
+            note("say who may have it: [current], [lapsed] or [current, lapsed]", in: fields, "audience")
             return []
         }
         return audience
     }
 
-    private mutating func instant(_ key: String, in fields: [String: Node], at place: String) -> Instant? {
-        guard let text = text(key, in: fields, at: place), let node = fields[key] else { return nil }
-        guard let instant = Instant(iso8601: text) else {
-            note("'\(text)' is no instant; write 2026-11-20T12:00:00Z", at: "\(place).\(key)", node)
-            return nil
-        }
-        return instant
+    private mutating func instant(_ key: String, in fields: Fields) -> Instant? {
+        value(key, in: fields, "instant; write 2026-11-20T12:00:00Z") { Instant(iso8601: $0) }
     }
 
-    private mutating func count(
-        _ key: String, upTo most: Int32, in fields: [String: Node], at place: String
-    ) -> Int32? {
-        guard let text = text(key, in: fields, at: place), let node = fields[key] else { return nil }
-        guard let count = Int32(text), (1...most).contains(count), !text.contains("+") else {
-            note("'\(text)' is no whole number from 1 to \(most)", at: "\(place).\(key)", node)
-            return nil
+    private mutating func count(_ key: String, upTo most: Int32, in fields: Fields) -> Int32? {
+        value(key, in: fields, "whole number from 1 to \(most)") { text in
+            Int32(text).flatMap { (1...most).contains($0) && !text.contains("+") ? $0 : nil }
         }
-        return count
+    }
+}
+
+extension String {
+    /// Whether the text is a period of a catalog: 1 to 1,000 days, weeks, months or years.
+    fileprivate var isPeriod: Bool {
+        guard first == "P", let unit = last, "DWMY".contains(unit), let count = Int(dropFirst().dropLast()) else {
+            return false
+        }
+        return (1...1_000).contains(count) && !contains("+")
     }
 }

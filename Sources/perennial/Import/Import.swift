@@ -55,7 +55,7 @@ struct ImportCommand: AsyncParsableCommand {
 }
 
 /// One run of `perennial import`: its start, its reports on the way, its end.
-struct ImportRun {
+private struct ImportRun {
     let tracker: Tracker
     let input: InputFile
     /// The first line to store, if the operator gave one.
@@ -63,18 +63,14 @@ struct ImportRun {
     /// Whether to begin at the start although an earlier run stored some of the file.
     let again: Bool
 
-    private var progress = ImportProgress()
-    private var shown = ProgressLine()
-    private var badLines = BadLines()
-    private var waitingBefore: [WaitingReceipts] = []
-    private var lastForecast = 0.0
+    let start = ContinuousClock.now
+    var progress = ImportProgress()
+    var line = ProgressNote()
+    var badLines = BadLines()
+    var waitingBefore: [WaitingReceipts] = []
+    var lastForecast = 0.0
 
-    init(tracker: Tracker, input: InputFile, fromLine: Int?, again: Bool) {
-        self.tracker = tracker
-        self.input = input
-        self.fromLine = fromLine
-        self.again = again
-    }
+    var elapsedSeconds: Double { (ContinuousClock.now - start) / .seconds(1) }
 
     /// Imports the file and reports the result.
     mutating func run() async throws {
@@ -84,13 +80,13 @@ struct ImportRun {
         waitingBefore = try await tracker.ledger.intake.waiting()
         tell(waitingBefore)
         do {
-            defer { shown.clear() }
+            defer { line.clear() }
             try await Importer(tracker: tracker, ongoing: ongoing, fromLine: fromLine ?? 1)
                 .run(reader) { try await take($0) }
         } catch let error as DatabaseError {
             throw Failure(stopped(by: error, isResumable: ongoing != nil && fromLine == nil))
         }
-        printLine(progress.summary(elapsedSeconds: shown.elapsedSeconds))
+        printLine(progress.summary(elapsedSeconds: elapsedSeconds))
         try await tellEnd(of: ongoing)
         tell(try await tracker.ledger.intake.waiting())
         if progress.stored == 0, progress.bad > 0 {
@@ -121,22 +117,23 @@ struct ImportRun {
 
     private mutating func take(_ block: StoredBlock) async throws {
         progress.add(block)
-        for line in block.bad {
-            if let sentence = badLines.sentence(for: line) { shown.printLine(sentence) }
+        for bad in block.bad {
+            if let sentence = badLines.sentence(for: bad) { line.printLine(sentence) }
         }
-        shown.show(progress)
-        guard shown.elapsedSeconds - lastForecast >= Importer.forecastSeconds else { return }
-        lastForecast = shown.elapsedSeconds
+        let (progress, seconds) = (progress, elapsedSeconds)
+        line.show(progress.bar(elapsedSeconds: seconds), elsewhere: progress.note(elapsedSeconds: seconds))
+        guard seconds - lastForecast >= Importer.forecastSeconds else { return }
+        lastForecast = seconds
         tell(try await tracker.ledger.intake.waiting())
     }
 
     private func tell(_ waiting: [WaitingReceipts]) {
         var forecast = CheckForecast()
-        if shown.elapsedSeconds > 0, progress.line > 0 {
-            forecast.earlier = (waitingBefore, shown.elapsedSeconds)
+        if elapsedSeconds > 0, progress.line > 0 {
+            forecast.earlier = (waitingBefore, elapsedSeconds)
             forecast.storedSince = progress.new
         }
-        for sentence in forecast.sentences(for: waiting) { shown.printLine(sentence) }
+        for sentence in forecast.sentences(for: waiting) { line.printLine(sentence) }
     }
 
     private func tellEnd(of ongoing: Import?) async throws {

@@ -87,6 +87,11 @@ struct Diagnosis {
         ]
     }
 
+    /// Notes what a check found: `sentence`, or `wrong` with what to do.
+    private mutating func note(_ check: String, _ isFine: Bool, _ sentence: String, orElse wrong: String) {
+        note(check, isFine, isFine ? sentence : wrong)
+    }
+
     private mutating func note(_ check: String, _ isFine: Bool, _ sentence: String) {
         findings.append(DoctorFinding(check: check, isFine: isFine, sentence: sentence))
         guard shows else { return }
@@ -106,18 +111,14 @@ extension Diagnosis {
         if warnings.isEmpty { note("settings", true, "every name and value is known") }
         let files = OpenFiles.raised().count
         note(
-            "open_files", files >= Self.filesMin,
-            files >= Self.filesMin
-                ? "\(files) open files at most"
-                : "at most \(files) open files; allow \(OpenFiles.wanted) (`ulimit -n`, in a unit LimitNOFILE).")
+            "open_files", files >= Self.filesMin, "\(files) open files at most",
+            orElse: "at most \(files) open files; allow \(OpenFiles.wanted) (`ulimit -n`, in a unit LimitNOFILE).")
         lookAtTrust(settings)
         guard settings.pollSpeedup > 1 else { return }
         let isReal = [settings.appStoreURL, settings.appStoreServerURL].contains { $0.contains(".apple.com") }
         note(
-            "speedup", !isReal,
-            isReal
-                ? "PERENNIAL_POLL_SPEEDUP is \(settings.pollSpeedup) with Apple's own address; remove it."
-                : "the schedule is \(settings.pollSpeedup) times as fast, for a pretend App Store")
+            "speedup", !isReal, "the schedule is \(settings.pollSpeedup) times as fast, for a pretend App Store",
+            orElse: "PERENNIAL_POLL_SPEEDUP is \(settings.pollSpeedup) with Apple's own address; remove it.")
     }
 
     /// Looks at settings that let others in.
@@ -132,12 +133,10 @@ extension Diagnosis {
         // A mounted secret is often a symbolic link, which has no mode of its own.
         let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let mode = (try? FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]) as? Int ?? 0
-        let isShared = mode & 0o044 != 0
         note(
-            "key_file", !isShared,
-            isShared
-                ? "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); run `chmod 600 \(path)`."
-                : "only this account reads the master key in \(path)")
+            "key_file", mode & 0o044 == 0, "only this account reads the master key in \(path)",
+            orElse: "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); run `chmod 600 "
+                + "\(path)`.")
     }
 
     /// Looks at the database; returns the apps in it, none where they cannot be read.
@@ -179,10 +178,8 @@ extension Diagnosis {
 
     private mutating func lookAtServer(_ found: DatabaseExamination, begun: Instant, ended: Instant) {
         note(
-            "postgresql", found.version >= DatabaseExamination.versionMin,
-            found.version >= DatabaseExamination.versionMin
-                ? "PostgreSQL \(found.versionText)"
-                : "PostgreSQL \(found.versionText) is too old; Perennial needs 14 or newer.")
+            "postgresql", found.version >= DatabaseExamination.versionMin, "PostgreSQL \(found.versionText)",
+            orElse: "PostgreSQL \(found.versionText) is too old; Perennial needs 14 or newer.")
         switch (found.gistInstalled, found.gistAvailable) {
         case (let version?, _): note("btree_gist", true, "btree_gist \(version)")
         case (nil, .some) where found.mayCreate: note("btree_gist", true, "`perennial migrate` will install btree_gist")
@@ -194,10 +191,8 @@ extension Diagnosis {
         if found.isStandby { note("database", false, "it is a standby, which takes no writes; name the primary.") }
         let apart = max(begun.milliseconds - found.clock.milliseconds, found.clock.milliseconds - ended.milliseconds, 0)
         note(
-            "clock", apart <= Self.clockApartMax,
-            apart <= Self.clockApartMax
-                ? "the database's clock and this machine's agree"
-                : "the database's clock and this machine's differ by \(apart / 1_000) s; let both follow a time server."
+            "clock", apart <= Self.clockApartMax, "the database's clock and this machine's agree",
+            orElse: "the database's clock and this machine's differ by \(apart / 1_000) s; let both follow a time server."
         )
     }
 

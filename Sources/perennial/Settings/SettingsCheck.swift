@@ -295,23 +295,8 @@ enum LibpqVariable: String, CaseIterable, Sendable {
     case sslCertificate = "PGSSLCERT"
     case sslKey = "PGSSLKEY"
 
-    /// The keyword of a connection string.
-    var keyword: String {
-        switch self {
-        case .host: "host"
-        case .hostAddress: "hostaddr"
-        case .port: "port"
-        case .database: "dbname"
-        case .user: "user"
-        case .password: "password"
-        case .passwordFile: "passfile"
-        case .service: "service"
-        case .sslMode: "sslmode"
-        case .sslRootCertificate: "sslrootcert"
-        case .sslCertificate: "sslcert"
-        case .sslKey: "sslkey"
-        }
-    }
+    /// The keyword of a connection string: the variable's name without PG, except for the database.
+    var keyword: String { self == .database ? "dbname" : rawValue.dropFirst("PG".count).lowercased() }
 
     /// Returns the connection string of the variables that the file sets and the environment does not; empty when libpq
     /// finds everything itself.
