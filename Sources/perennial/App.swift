@@ -35,7 +35,6 @@ struct BudgetFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
     var burst: Double?
 
-    /// Whether any flag is given.
     var isGiven: Bool { rate != nil || burst != nil }
 
     func validate() throws {
@@ -187,8 +186,7 @@ struct AppSetCommand: AsyncParsableCommand {
     )
     var verifier: Verifier?
 
-    // `Subscriptions` has a type `Flag` too.
-    @ArgumentParser.Flag(help: "Leave both although the comparison is not complete; with --reason.")
+    @Flag(help: "Leave both although the comparison is not complete; with --reason.")
     var force = false
 
     @Option(help: ArgumentHelp("With --force: why, for the audit log.", valueName: "TEXT"))
@@ -230,8 +228,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.verifier = verifier
         change.forcedBecause = reason
         change.appleAppID = appleAppId
-        let final = change
-        try await flags.ledger { try await $0.apps.change(bundleID, final) }
+        try await flags.ledger { [change] in try await $0.apps.change(bundleID, change) }
         printLine("Changed \(bundleID).")
     }
 }
@@ -258,7 +255,6 @@ struct ToleranceFlags: ParsableArguments {
             valueName: "N"))
     var outageDays: Int?
 
-    /// Whether any was given.
     var isGiven: Bool { leewayMinutes != nil || sandboxLeewayMinutes != nil || outageDays != nil }
 
     func validate() throws {
@@ -286,10 +282,10 @@ struct AppRemoveCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
 
-    @ArgumentParser.Flag(help: "Erase all customers of the app and their receipts first.")
+    @Flag(help: "Erase all customers of the app and their receipts first.")
     var eraseReceipts = false
 
-    @ArgumentParser.Flag(help: "With --erase-receipts: do it; without this flag the command changes nothing.")
+    @Flag(help: "With --erase-receipts: do it; without this flag the command changes nothing.")
     var yes = false
 
     @OptionGroup var decision: DecisionFlags

@@ -21,7 +21,7 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A file with the new secret, or - for standard input.", valueName: "F|-"))
     var sharedSecretFile: InputFile
 
-    @ArgumentParser.Flag(help: "Put it in place even if Apple refuses it.")
+    @Flag(help: "Put it in place even if Apple refuses it.")
     var force = false
 
     @OptionGroup var apple: AppleFlags
@@ -55,7 +55,6 @@ extension SecretProbe {
         }
     }
 
-    /// The result of the trial, for human readers.
     var sentence: String {
         switch self {
         case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."
@@ -82,7 +81,7 @@ struct ConnectKeyFlags: ParsableArguments {
     @Option(help: ArgumentHelp("The issuer id of App Store Connect.", valueName: "I"))
     var issuerId: String?
 
-    @ArgumentParser.Flag(help: "Take the key away.")
+    @Flag(help: "Take the key away.")
     var remove = false
 
     @OptionGroup var flags: SettingsFlags
@@ -183,7 +182,7 @@ struct AppNotificationsCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var bundleID: BundleID
 
-    @ArgumentParser.Flag(help: "Take no notifications any more.")
+    @Flag(help: "Take no notifications any more.")
     var off = false
 
     @OptionGroup var flags: SettingsFlags

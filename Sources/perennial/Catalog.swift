@@ -64,7 +64,6 @@ struct CatalogShowCommand: AsyncParsableCommand {
         notes: "YAML and JSON can be applied again.",
         examples: "perennial catalog show --app com.example.app > catalog.yaml")
 
-    /// The formats of a catalog.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case yaml
         case json
@@ -111,7 +110,6 @@ struct CatalogFile {
     let products: [CatalogProduct]
 }
 
-/// All mistakes in a catalog.
 struct CatalogMistakes: Error {
     /// One sentence for each mistake, with its place.
     let lines: [String]
@@ -143,7 +141,7 @@ extension CatalogFile {
     var yaml: String {
         var lines = ["app: \(Self.quoted(bundleID.text))", products.isEmpty ? "products: []" : "products:"]
         for product in products {
-            let fields = Self.fields(of: product).map { "\($0.name): \(Self.flow($0.value))" }
+            let fields = Self.fields(of: product).map { name, value in "\(name): \(Self.flow(value))" }
             lines.append("  - {\(fields.joined(separator: ", "))}")
         }
         return lines.joined(separator: "\n")
@@ -153,28 +151,24 @@ extension CatalogFile {
     var json: JSONValue {
         [
             "app": .string(bundleID.text),
-            "products": .array(
-                products.map { product in
-                    .object(Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first })
-                }),
+            "products": .array(products.map { .object(Dictionary(uniqueKeysWithValues: Self.fields(of: $0))) }),
         ]
     }
 
-    /// The catalog for human readers.
     var listing: Listing {
         var listing = Listing(columns: [
             "id", "kind", "group", "level", "period", "credit", "units", "slot", "price", "currency", "entitlements",
         ])
         listing.rows = products.map { product in
-            let fields = Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first }
+            let fields = Dictionary(uniqueKeysWithValues: Self.fields(of: product))
             return listing.columns.map { fields[$0] ?? .null }
         }
         return listing
     }
 
     /// Returns the fields of a product, in the usual order. A price is text, so that no reader rounds it.
-    private static func fields(of product: CatalogProduct) -> [(name: String, value: JSONValue)] {
-        let fields: [(name: String, value: JSONValue)] = [
+    private static func fields(of product: CatalogProduct) -> [(String, JSONValue)] {
+        let fields: [(String, JSONValue)] = [
             ("id", .string(product.id.text)), ("kind", .optional(product.kind?.rawValue)),
             ("group", .optional(product.group)),
             ("level", product.level.map { .integer(Int64($0)) } ?? .null), ("period", .optional(product.period)),
@@ -186,7 +180,7 @@ extension CatalogFile {
             ("entitlements", .array(product.entitlements.map { .string($0) })),
             ("offers", product.offers.isEmpty ? .null : .array(product.offers.map(\.json))),
         ]
-        return fields.filter { $0.value != .null }
+        return fields.filter { _, value in value != .null }
     }
 
     /// Quotes a text as JSON does, which is valid YAML too.

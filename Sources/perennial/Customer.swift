@@ -124,7 +124,7 @@ struct CustomerEraseCommand: AsyncParsableCommand {
             perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
             """)
 
-    @ArgumentParser.Flag(help: "Do it; without this flag the command changes nothing.")
+    @Flag(help: "Do it; without this flag the command changes nothing.")
     var yes = false
 
     @OptionGroup var decision: DecisionFlags
@@ -171,7 +171,6 @@ struct CustomerShowCommand: AsyncParsableCommand {
 }
 
 extension CustomerExport {
-    /// The customer for human readers.
     var text: String {
         let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
         return ([names.visible] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
@@ -212,8 +211,7 @@ extension CustomerExport {
     private var owned: Listing {
         var listing = Listing(columns: [
             "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since",
-            "until",
-            "went_to",
+            "until", "went_to",
         ])
         listing.rows = ownerships.map { one in
             [

@@ -1,9 +1,7 @@
 import ArgumentParser
 import JSON
 import Server
-import struct Subscriptions.BundleID
-
-import enum Subscriptions.StoreEnvironment
+import Subscriptions
 import Tracking
 
 extension Delivery.State: ExpressibleByArgument {}
@@ -98,13 +96,11 @@ struct DeliverySkipCommand: AsyncParsableCommand {
 }
 
 extension Listing {
-    /// Deliveries, one a row.
     init(_ deliveries: [Delivery]) {
         self.init(columns: [
             "delivery_id", "position", "customer", "environment", "product_id", "kind", "credit", "units", "turn",
-            "reason",
-            "order_id", "transaction_id", "original_transaction_id", "state", "created_at", "settled_at", "settled_by",
-            "skip_reason",
+            "reason", "order_id", "transaction_id", "original_transaction_id", "state", "created_at", "settled_at",
+            "settled_by", "skip_reason",
         ])
         rows = deliveries.map { one in
             [

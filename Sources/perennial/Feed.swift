@@ -43,6 +43,5 @@ struct FeedRenewCommand: AsyncParsableCommand {
 }
 
 extension FeedRenewal {
-    /// The result, for human readers.
     var text: String { "The feed's id is \(feed) instead of \(former); consumers read anew what they mirror." }
 }

@@ -1,9 +1,7 @@
 import ArgumentParser
 import Foundation
+import Subscriptions
 import Tracking
-
-import struct Subscriptions.BundleID
-import struct Subscriptions.Instant
 
 /// The entitlement and customer of a command, the person who decides and the reason.
 struct GrantFlags: ParsableArguments {

@@ -73,7 +73,6 @@ struct KeyRevokeCommand: AsyncParsableCommand {
 }
 
 extension Listing {
-    /// API keys, one a row.
     init(keys: [ListedAPIKey]) {
         self.init(columns: ["key_id", "scope", "bundle_id", "rate", "burst", "created_at", "revoked_at"])
         rows = keys.map { listed in

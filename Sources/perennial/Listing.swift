@@ -7,8 +7,6 @@ import SQL
 import Subscriptions
 import Tracking
 
-extension ListingFormat: ExpressibleByArgument {}
-
 /// The flag of every command that prints a listing.
 struct FormatFlag: ParsableArguments {
     @Option(help: "table for people, csv, or json, which is stable.")
@@ -128,7 +126,7 @@ enum TextForm: String, ExpressibleByArgument, CaseIterable { case text, json }
 enum TableForm: String, ExpressibleByArgument, CaseIterable { case table, json }
 
 /// A format of a listing.
-enum ListingFormat: String {
+enum ListingFormat: String, ExpressibleByArgument {
     /// Aligned columns for human readers.
     case table
     /// Comma-separated values.

@@ -1,9 +1,7 @@
 import ArgumentParser
 import JSON
 import Server
-import struct Subscriptions.BundleID
-
-import enum Subscriptions.OrderState
+import Subscriptions
 import Tracking
 
 extension OrderState: ExpressibleByArgument {}
@@ -82,8 +80,7 @@ extension Listing {
     fileprivate init(_ orders: [Order]) {
         self.init(columns: [
             "order_id", "customer", "product_id", "quantity", "environment", "state", "cause", "created_at",
-            "expires_at",
-            "paid_at", "transaction_id", "delivery_ids",
+            "expires_at", "paid_at", "transaction_id", "delivery_ids",
         ])
         rows = orders.map { order in
             [

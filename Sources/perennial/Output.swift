@@ -141,7 +141,6 @@ extension Instant {
 }
 
 extension JSONValue {
-    /// Returns an instant in ISO 8601, or `null`.
     static func optional(_ instant: Instant?) -> JSONValue {
         .optional(instant?.iso8601)
     }
@@ -172,13 +171,11 @@ struct ProgressNote {
         printError(line)
     }
 
-    /// Removes the line.
     func clear() {
         if isTerminal { write("\r\u{1B}[K", to: .standardError) }
     }
 }
 
-/// The format of a log line.
 enum LogFormat: String, CaseIterable, Sendable {
     /// For human readers: time, level, logger, message, details.
     case text
@@ -242,7 +239,6 @@ func startLogging(level: Logger.Level, format: LogFormat) {
 }
 
 extension Settings {
-    /// A log of this process.
     var logger: Logger {
         var logger = Logger(label: "perennial")
         logger.logLevel = logLevel

@@ -64,6 +64,9 @@ struct Perennial: AsyncParsableCommand {
     }
 }
 
+/// `Subscriptions` has a type of this name too.
+typealias Flag = ArgumentParser.Flag
+
 extension CommandConfiguration {
     /// Describes a command whose help ends with examples, one a line. A line that begins with a space continues the one
     /// before it.

@@ -1,9 +1,7 @@
 import ArgumentParser
 import Foundation
+import Subscriptions
 import Tracking
-
-import struct Subscriptions.Instant
-import func Subscriptions.reconcile
 
 struct PruneCommand: AsyncParsableCommand {
     /// The months for which the audit is kept by default: three years.

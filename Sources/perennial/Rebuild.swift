@@ -1,8 +1,6 @@
 import ArgumentParser
+import Subscriptions
 import Tracking
-
-import struct Subscriptions.BundleID
-import func Subscriptions.reconcile
 
 struct RebuildCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -69,7 +67,6 @@ struct RebuildCommand: AsyncParsableCommand {
 }
 
 extension RebuildDifference {
-    /// The difference in one line.
     var sentence: String {
         "\(subject): \(fact) is \(stored ?? "nothing"), the observations give \(rebuilt ?? "nothing")"
     }

@@ -188,14 +188,13 @@ extension Listing {
     init(receipts: [StoredReceipt]) {
         self.init(columns: [
             "receipt_id", "bundle_id", "environment", "outcome", "customers", "subscriptions", "received_at",
-            "asked_at",
-            "verified_at", "next_check_at", "reason", "form", "vouching",
+            "asked_at", "verified_at", "next_check_at", "reason", "form", "vouching",
         ])
         rows = receipts.map { receipt in
             [
                 .string(receipt.id.description), .string(receipt.bundleID.text),
-                .optional(receipt.environment?.rawValue),
-                .optional(receipt.outcome), .array(receipt.customers.map { .string($0) }),
+                .optional(receipt.environment?.rawValue), .optional(receipt.outcome),
+                .array(receipt.customers.map { .string($0) }),
                 .array(receipt.subscriptions.map { .string($0.text) }), .string(receipt.receivedAt.iso8601),
                 .optional(receipt.askedAt), .optional(receipt.verifiedAt), .optional(receipt.nextCheckAt),
                 .optional(receipt.reason), .string(receipt.form.rawValue), .string(receipt.vouching.rawValue),
@@ -205,7 +204,6 @@ extension Listing {
 }
 
 extension Settled {
-    /// The result of a check, for human readers.
     var text: String {
         var parts = ["Receipt \(receiptID): \(outcome.rawValue)\(reason.map { ", \($0)" } ?? "")"]
         if !subscriptions.isEmpty { parts.append(Listing(subscriptions: subscriptions).table) }

@@ -50,8 +50,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
     var variables: [String] = []
 
-    // `Subscriptions` has a type `Flag` too.
-    @ArgumentParser.Flag(help: "Run it again and again until Ctrl-C.")
+    @Flag(help: "Run it again and again until Ctrl-C.")
     var watch = false
 
     @Option(
@@ -90,7 +89,7 @@ struct ReportCommand: AsyncParsableCommand {
 
     private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
         let format = form.format
-        let watching = Watching(everySeconds: interval ?? Self.intervalSeconds) {
+        let look: @Sendable () async -> Void = {
             do {
                 let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
                 if format == .table { Terminal.clear() }
@@ -99,6 +98,16 @@ struct ReportCommand: AsyncParsableCommand {
             } catch {
                 if format == .table { Terminal.clear() }
                 format.show(ExitStatus.sentence(for: error))
+            }
+        }
+        let seconds = interval ?? Self.intervalSeconds
+        // A signal lets the look under way finish.
+        let watching = Job {
+            await cancelWhenGracefulShutdown {
+                while !Task.isCancelled {
+                    await look()
+                    await pause(seconds: seconds)
+                }
             }
         }
         try await runServices([watching], untilDone: true, logger: settings.logger)
@@ -114,11 +123,8 @@ struct ReportCommand: AsyncParsableCommand {
             let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             given[String(parts[0])] = String(parts[1])
         }
-        if let from { given["from"] = from }
-        if let until { given["until"] = until }
-        if let app { given["bundle_id"] = app.text }
-        if let by { given["by"] = by }
-        return given
+        let flags = ["from": from, "until": until, "bundle_id": app?.text, "by": by]
+        return given.merging(flags.compactMapValues(\.self)) { _, flag in flag }
     }
 
     /// Runs a report, on a standby where there is one, and says why it has no rows.
@@ -155,21 +161,6 @@ struct ReportCommand: AsyncParsableCommand {
             A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \
             2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
             """)
-    }
-}
-
-/// A service that repeats a look until a signal asks to stop; the look under way is finished first.
-struct Watching: Service {
-    let everySeconds: Int
-    let look: @Sendable () async -> Void
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                await look()
-                await pause(seconds: everySeconds)
-            }
-        }
     }
 }
 

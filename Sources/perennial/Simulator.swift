@@ -3,8 +3,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import ServiceLifecycle
-
-import struct Subscriptions.Instant
+import Subscriptions
 
 struct SimulatorCommand: AsyncParsableCommand {
     /// The most customers, more than fit into any machine's memory.
@@ -155,30 +154,20 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
         let simulator = Simulator(options, identity: identity, signatory: signatory, beside: calendar)
         if let key = try signing.serverKey() { simulator.accept(key) }
+        let service = Job {
+            try await cancelWhenGracefulShutdown {
+                try await simulator.run { port in
+                    let scheme = simulator.identity == nil ? "http" : "https"
+                    logger.info("a pretend App Store listens on \(scheme)://\(simulator.options.host):\(port)")
+                    if let rootFile { logger.info("the certificate of its authority is in \(rootFile)") }
+                }
+            }
+        }
         do {
-            try await runServices(
-                [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)
+            try await runServices([service], logger: logger)
         } catch {
             throw Failure(
                 "The simulator stopped: \(ExitStatus.sentence(for: error)); is \(host):\(port) free? Try --port 0.")
-        }
-    }
-}
-
-/// The simulator as a service that a signal stops.
-struct SimulatorService: Service {
-    let simulator: Simulator
-    /// The path of the certificate of its authority; nil without TLS.
-    let rootFile: String?
-    let logger: Logger
-
-    func run() async throws {
-        let scheme = simulator.identity == nil ? "http" : "https"
-        try await cancelWhenGracefulShutdown {
-            try await simulator.run { port in
-                logger.info("a pretend App Store listens on \(scheme)://\(simulator.options.host):\(port)")
-                if let rootFile { logger.info("the certificate of its authority is in \(rootFile)") }
-            }
         }
     }
 }
@@ -240,12 +229,13 @@ struct SimulatorSigningFlags: ParsableArguments {
 
     /// Writes the certificate for the clients that trust it.
     func writeRoot(of authority: SigningAuthority) throws {
-        if let signingRootFile { try write(authority.rootPEM, to: signingRootFile, "--signing-root-file") }
+        guard let path = signingRootFile else { return }
+        try write(certificates: authority.rootPEM, to: path, "--signing-root-file")
     }
 }
 
-/// Writes certificates into the file of an option.
-private func write(_ pem: String, to path: String, _ option: String) throws {
+/// Writes certificates into the file of an option, for the clients that trust them.
+private func write(certificates pem: String, to path: String, _ option: String) throws {
     do {
         try pem.write(toFile: path, atomically: true, encoding: .utf8)
     } catch {
@@ -293,7 +283,7 @@ struct SimulatorTLSFlags: ParsableArguments {
         let path =
             tlsRootFile
             ?? folder.appending(path: "perennial-simulator-\(ProcessInfo.processInfo.processIdentifier).pem").path
-        try write(identity.rootPEM + authority.rootPEM, to: path, "--tls-root-file")
+        try write(certificates: identity.rootPEM + authority.rootPEM, to: path, "--tls-root-file")
         return path
     }
 }

@@ -26,23 +26,25 @@ struct SupportCommand: AsyncParsableCommand {
 
 /// What every support call needs: the app, the environment, a form of output and the settings.
 struct SupportFlags: ParsableArguments {
-    @ArgumentParser.Flag(help: "Ask Apple's sandbox instead of production.")
+    @Flag(help: "Ask Apple's sandbox instead of production.")
     var sandbox = false
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var apple: AppleFlags
     @OptionGroup var flags: AppFlags
 
-    /// Where Apple is asked.
     var environment: StoreEnvironment { sandbox ? .sandbox : .production }
 
     func run<Result: Sendable>(_ body: (Tracker, App) async throws -> Result) async throws -> Result {
         try await flags.tracker(apple) { try await body($0, try await $0.ledger.apps.app(flags.app)) }
     }
 
-    /// Asks a question and returns what Apple answered.
-    func ask(_ question: SupportQuestion) async throws -> SupportContents {
-        try await run { try await $0.support(question, about: $1, in: environment) }
+    /// Asks for transactions and shows those that Apple answered with.
+    func showTransactions(_ question: SupportQuestion) async throws {
+        let contents = try await run { try await $0.support(question, about: $1, in: environment) }
+        guard case .transactions(let found, let goesOn) = contents else { throw Failure.otherAnswer }
+        form.show(Listing(found))
+        if goesOn { printError("Apple knows more transactions than these \(found.count).") }
     }
 
     /// Makes a change and shows what came of it.
@@ -61,7 +63,6 @@ struct SupportFlags: ParsableArguments {
 }
 
 extension Listing {
-    /// A support call that changed something.
     init(_ made: MadeSupportCall) {
         self.init(columns: [
             "request_id", "outcome", "repeated", "attempts", "extended_until", "answered_at", "check_due",
@@ -94,7 +95,7 @@ struct SupportTransactionCommand: AsyncParsableCommand {
     @OptionGroup var support: SupportFlags
 
     func run() async throws {
-        try support.show(transactions: try await support.ask(.transaction(id: transaction.transactionId)))
+        try await support.showTransactions(.transaction(id: transaction.transactionId))
     }
 }
 
@@ -108,7 +109,7 @@ struct SupportHistoryCommand: AsyncParsableCommand {
     @OptionGroup var support: SupportFlags
 
     func run() async throws {
-        try support.show(transactions: try await support.ask(.history(id: transaction.transactionId)))
+        try await support.showTransactions(.history(id: transaction.transactionId))
     }
 }
 
@@ -122,16 +123,7 @@ struct SupportRefundsCommand: AsyncParsableCommand {
     @OptionGroup var support: SupportFlags
 
     func run() async throws {
-        try support.show(transactions: try await support.ask(.refunds(id: transaction.transactionId)))
-    }
-}
-
-extension SupportFlags {
-    /// Shows the transactions that Apple answered with.
-    fileprivate func show(transactions contents: SupportContents) throws {
-        guard case .transactions(let found, let goesOn) = contents else { throw Failure.otherAnswer }
-        form.show(Listing(found))
-        if goesOn { printError("Apple knows more transactions than these \(found.count).") }
+        try await support.showTransactions(.refunds(id: transaction.transactionId))
     }
 }
 
@@ -141,7 +133,6 @@ extension Failure {
 }
 
 extension Listing {
-    /// Transactions as Apple states them.
     init(_ transactions: [SignedTransaction]) {
         self.init(columns: [
             "transaction_id", "original_transaction_id", "product_id", "purchased_at", "expires_at", "revoked_at",
@@ -154,14 +145,12 @@ extension Listing {
                 .string(row.transactionID.text), .string(row.originalTransactionID.text), .string(row.productID.text),
                 .optional(row.purchasedAt), .optional(row.expiresAt), .optional(row.cancelledAt),
                 .optional(one.revocationReason), .optional(row.appAccountToken),
-                .optional(row.price?.milliunits.map { Self.amount($0) }), .optional(row.price?.currency),
+                .optional(row.price?.milliunits.map { Milliunits($0).decimal }), .optional(row.price?.currency),
                 .integer(Int64(row.quantity)), .optional(row.ownership?.raw), .optional(one.environment),
                 .optional(row.asOf),
             ]
         }
     }
-
-    private static func amount(_ milliunits: Int64) -> String { Milliunits(milliunits).decimal }
 }
 
 struct SupportTestCommand: AsyncParsableCommand {

@@ -15,7 +15,7 @@ struct ExtensionFlags: ParsableArguments {
     @Option(help: "What Apple is told as the reason: undeclared, satisfaction, outage or other.")
     var reason: RenewalExtension.Reason
 
-    @ArgumentParser.Flag(help: "Extend again, though the same extension was done before. Apple allows two in a year.")
+    @Flag(help: "Extend again, though the same extension was done before. Apple allows two in a year.")
     var again = false
 
     func validate() throws {
@@ -151,16 +151,16 @@ struct SupportConsumptionCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The transaction that Apple asked about.", valueName: "ID"))
     var transactionId: String
 
-    @ArgumentParser.Flag(help: "The customer has consented to Apple getting this.")
+    @Flag(help: "The customer has consented to Apple getting this.")
     var customerConsented = false
 
-    @ArgumentParser.Flag(help: "The customer did not consent: nothing is sent.")
+    @Flag(help: "The customer did not consent: nothing is sent.")
     var notConsented = false
 
     @Option(help: "delivered, quality_issue, wrong_item, server_outage or other.")
     var delivery = ConsumptionReport.Delivery.delivered
 
-    @ArgumentParser.Flag(help: "The customer could try it before the purchase.")
+    @Flag(help: "The customer could try it before the purchase.")
     var sampled = false
 
     @Option(

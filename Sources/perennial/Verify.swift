@@ -19,7 +19,7 @@ struct VerifyCommand: AsyncParsableCommand {
             perennial verify --format json
             """)
 
-    @ArgumentParser.Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")
+    @Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")
     var repair = false
 
     @Option(help: ArgumentHelp("Only this invariant; may be repeated.", valueName: "NAME"))
@@ -77,7 +77,6 @@ extension Invariant: ExpressibleByArgument {}
 
 /// The result of a verification so far.
 struct VerifySum {
-    /// The invariants that are verified.
     let invariants: Set<Invariant>
     private(set) var keys: Int64 = 0
     private(set) var found: [(violation: Violation, isRepaired: Bool)] = []
@@ -94,7 +93,6 @@ struct VerifySum {
     /// The progress.
     var note: String { "\(keys.of("row", "rows")) looked at, \(found.count.of("violation", "violations"))" }
 
-    /// The result in one line.
     var sentence: String {
         let looked = invariants.count.of("invariant", "invariants")
         guard !found.isEmpty else { return "No violation of \(looked)." }
@@ -133,7 +131,6 @@ struct VerifySum {
 }
 
 extension OrdersAwaitingRelease {
-    /// The reason, for people.
     var sentence: String {
         let paid = orders.of("paid order", "paid orders") + (orders == Int(Self.ordersMax) ? " or more" : "")
         return "\(bundleID): workers go through what the catalog released of \(productID); "

@@ -129,10 +129,10 @@ struct WebhookSetCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
     var concurrency: Int?
 
-    @ArgumentParser.Flag(help: "Send.")
+    @Flag(help: "Send.")
     var on = false
 
-    @ArgumentParser.Flag(help: "Send nothing.")
+    @Flag(help: "Send nothing.")
     var off = false
 
     @OptionGroup var webhook: WebhookFlags
@@ -178,7 +178,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
     var secretFile: InputFile?
 
-    @ArgumentParser.Flag(help: "Make no new secret; end those before the newest.")
+    @Flag(help: "Make no new secret; end those before the newest.")
     var finish = false
 
     @OptionGroup var webhook: WebhookFlags

@@ -259,7 +259,8 @@ struct UploadQueueTests {
     @Test("An upload is not sent again while the handler learns that the storage failed")
     func storageFailsSlowly() async throws {
         try await withFolder { folder in
-            let (isBroken, handled) = (Mutex(true), Mutex(0))
+            let isBroken = Mutex(true)
+            let handled = Mutex(0)
             var storage = UploadStorage.folder(folder)
             let remove = storage.remove
             storage.remove = { id in

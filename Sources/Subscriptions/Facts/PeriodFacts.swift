@@ -98,9 +98,9 @@ package struct PeriodDetails: Hashable, Sendable {
     /// The row by which it came here from another subscription; what is older was stated there.
     package var arrival: FactOrigin?
 
-}
+    /// Creates empty details.
+    package init() {}
 
-extension PeriodDetails {
     /// Creates the details that one row states.
     package init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)

@@ -123,15 +123,11 @@ struct LineBlock: Sendable {
     var numbers: Range<Int> { firstNumber..<(firstNumber + lines.count) }
 }
 
-/// The limits of one read.
 struct LineLimits: Sendable {
-    /// The longest line, in bytes.
     var lineBytesMax = 12 << 20
-    /// The most lines of a block.
     var blockLinesMax = 1_000
     /// A block takes no further line once it has this many bytes.
     var blockBytesEnough = 8 << 20
-    /// Bytes read at once.
     var chunkBytes = 1 << 20
 }
 

@@ -31,7 +31,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Skip the lines before this one, whatever earlier runs did.", valueName: "N"))
     var fromLine: Int?
 
-    @ArgumentParser.Flag(help: "Read the file from its start although an earlier run stored some of it.")
+    @Flag(help: "Read the file from its start although an earlier run stored some of it.")
     var again = false
 
     @OptionGroup var flags: SettingsFlags
@@ -72,7 +72,6 @@ private struct ImportRun {
 
     var elapsedSeconds: Double { (ContinuousClock.now - start) / .seconds(1) }
 
-    /// Imports the file and reports the result.
     mutating func run() async throws {
         let handle = try input.open()
         let ongoing = try await open(handle)

@@ -2,7 +2,6 @@ import Foundation
 import Subscriptions
 import Tracking
 
-/// The progress of an import.
 struct ImportProgress: Sendable, Hashable {
     /// Bytes of the file; nil when unknown.
     var bytesTotal: Int?
@@ -23,10 +22,8 @@ struct ImportProgress: Sendable, Hashable {
     /// Lines that promise access for longer than the limit.
     var cutShort = 0
 
-    /// Receipts stored.
     var stored: Int { new + known }
 
-    /// Adds the result of the next block.
     mutating func add(_ block: StoredBlock) {
         line = block.numbers.upperBound - 1
         bytesDone = block.endOffset

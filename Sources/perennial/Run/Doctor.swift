@@ -49,7 +49,6 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// What a check of the doctor found.
 struct DoctorFinding: Sendable, Hashable {
     /// What was looked at; a stable name.
     let check: String
@@ -69,7 +68,6 @@ struct Diagnosis {
     /// How many checks found something wrong.
     var wrong: Int { findings.count { !$0.isFine } }
 
-    /// The result in one line.
     var sentence: String {
         wrong == 0
             ? "Nothing is wrong (\(findings.count) checks)."
@@ -135,8 +133,8 @@ extension Diagnosis {
         let mode = (try? FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]) as? Int ?? 0
         note(
             "key_file", mode & 0o044 == 0, "only this account reads the master key in \(path)",
-            orElse: "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); run `chmod 600 "
-                + "\(path)`.")
+            orElse: "other accounts can read the master key in \(path) (mode \(String(mode, radix: 8))); "
+                + "run `chmod 600 \(path)`.")
     }
 
     /// Looks at the database; returns the apps in it, none where they cannot be read.
@@ -192,8 +190,8 @@ extension Diagnosis {
         let apart = max(begun.milliseconds - found.clock.milliseconds, found.clock.milliseconds - ended.milliseconds, 0)
         note(
             "clock", apart <= Self.clockApartMax, "the database's clock and this machine's agree",
-            orElse: "the database's clock and this machine's differ by \(apart / 1_000) s; let both follow a time server."
-        )
+            orElse: "the database's clock and this machine's differ by \(apart / 1_000) s; "
+                + "let both follow a time server.")
     }
 
     private mutating func lookAtStandby(_ ledger: SubscriptionLedger) async {

@@ -58,7 +58,7 @@ struct DatabaseWait: Service {
     func run() async throws {
         var waitSeconds = 1
         var said: String?
-        while !isShuttingDownGracefully, !Task.isCancelled {
+        while !Task.isShuttingDownGracefully, !Task.isCancelled {
             do {
                 try await ledger.operations.requireMigrated()
                 return try await service.run()
@@ -74,8 +74,6 @@ struct DatabaseWait: Service {
             waitSeconds = min(waitSeconds * 2, Self.waitSecondsMax)
         }
     }
-
-    private var isShuttingDownGracefully: Bool { Task.isShuttingDownGracefully }
 }
 
 /// Waits; returns early when the task is cancelled.

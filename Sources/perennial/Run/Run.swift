@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Server
 import ServiceLifecycle
+import Synchronization
 import Tracking
 import UnixSignals
 
@@ -154,9 +155,13 @@ struct WorkerCommand: AsyncParsableCommand {
         let report = try await withLedger(settings) { ledger in
             await Diagnosis.warn(of: ledger, settings)
             return try await withTracker(settings, ledger: ledger) { tracker in
-                let run = OnceRun(worker: Worker(tracker), maxSeconds: maxSeconds)
+                let result = Mutex<OnceReport?>(nil)
+                let run = Job { [maxSeconds] in
+                    let report = try await Worker(tracker).runOnce(maxSeconds: maxSeconds)
+                    result.withLock { $0 = report }
+                }
                 try await runServices([run], untilDone: true, logger: settings.logger)
-                guard let report = await run.result.report else { throw Failure("The run ended before it began.") }
+                guard let report = result.withLock(\.self) else { throw Failure("The run ended before it began.") }
                 return report
             }
         }
@@ -178,27 +183,7 @@ struct WorkerCommand: AsyncParsableCommand {
     }
 }
 
-/// One round of checking the due receipts, as a service that a signal stops early.
-private struct OnceRun: Service {
-    let worker: Worker
-    let maxSeconds: Int?
-    let result = Result()
-
-    actor Result {
-        private(set) var report: OnceReport?
-
-        func set(_ report: OnceReport) {
-            self.report = report
-        }
-    }
-
-    func run() async throws {
-        await result.set(try await worker.runOnce(maxSeconds: maxSeconds))
-    }
-}
-
 extension OnceReport {
-    /// The result of a run, for human readers.
     var text: String {
         let rest = left == 0 ? "none is left" : left.of("is left", "are left")
         var lines = ["Asked Apple about \(asked.of("receipt", "receipts")); \(rest)."]
@@ -218,6 +203,13 @@ extension OnceReport {
         let reasons = why.isEmpty ? "see the log" : why.joined(separator: "; ")
         return Failure("Apple was not asked about \(left.of("due receipt", "due receipts")): \(reasons)")
     }
+}
+
+/// Some work as a service, which a signal stops early.
+struct Job: Service {
+    let work: @Sendable () async throws -> Void
+
+    func run() async throws { try await work() }
 }
 
 /// The longest time that services may take to finish their work, in seconds. What is not finished then would not be, as

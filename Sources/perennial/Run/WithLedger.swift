@@ -58,7 +58,6 @@ func withLedger<Result: Sendable>(
 
 /// The flags of a one-shot command: its settings, and what it is about.
 protocol LedgerFlags: ParsableArguments {
-    /// The settings.
     var base: SettingsFlags { get }
 }
 

@@ -66,8 +66,8 @@ extension Settings {
             (.appStoreURL, appStoreURL), (.appStoreSandboxURL, appStoreSandboxURL),
             (.appStoreServerURL, appStoreServerURL), (.appStoreServerSandboxURL, appStoreServerSandboxURL),
         ])
-        logLevel = check.word(.logLevel, of: Logger.Level.allCases.map { ($0.rawValue, $0) }) ?? logLevel
-        logFormat = check.word(.logFormat, of: LogFormat.allCases.map { ($0.rawValue, $0) }) ?? logFormat
+        logLevel = check.word(.logLevel) ?? logLevel
+        logFormat = check.word(.logFormat) ?? logFormat
         leaseSeconds =
             check.number(.leaseSeconds, in: 1...3_600, of: "seconds").map(Double.init) ?? leaseSeconds
         pollSpeedup = check.number(.pollSpeedup, in: 1...10_000_000, of: "a factor") ?? pollSpeedup
@@ -135,7 +135,6 @@ enum SettingName: String, CaseIterable, Sendable {
 struct SettingsSources {
     /// Values that no other source overrides.
     var flags: [SettingName: String] = [:]
-    /// The process's environment.
     var environment: [String: String]
     /// The settings file's path; nil for the environment's PERENNIAL_CONFIG.
     var file: String?
@@ -217,7 +216,6 @@ struct SettingsValues {
     /// Reads a file as text.
     let read: @Sendable (String) throws -> String
 
-    /// The value of a setting, or nil.
     subscript(name: SettingName) -> String? {
         let components = name.rawValue.lowercased().split(separator: "_").map(String.init)
         return reader.string(forKey: ConfigKey(components), isSecret: name.isSecret)

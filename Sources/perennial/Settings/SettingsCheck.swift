@@ -4,8 +4,7 @@ import Foundation
 import Logging
 import Postgres
 import Server
-
-import struct Subscriptions.BundleID
+import Subscriptions
 
 /// A conversion of raw values into typed ones that collects the mistakes in them. Secrets never appear in a sentence.
 struct SettingsCheck {
@@ -78,19 +77,22 @@ struct SettingsCheck {
         return [UInt8](key)
     }
 
-    /// Returns a whole number within limits.
     mutating func number(_ name: SettingName, in limits: ClosedRange<Int>, of what: String) -> Int? {
-        guard let text = values[name] else { return nil }
-        guard let number = Int(text), limits.contains(number) else {
-            mistakes.append(
-                "\(name.rawValue) is '\(text)'; give \(what) as a whole number from \(limits.lowerBound) to "
-                    + "\(limits.upperBound).")
-            return nil
+        value(name, "\(what) as a whole number from \(limits.lowerBound) to \(limits.upperBound)") { text in
+            Int(text).flatMap { limits.contains($0) ? $0 : nil }
         }
-        return number
     }
 
-    /// Returns a list of addresses and ranges.
+    /// Returns the value of a setting; one that cannot be converted is a mistake with the advice to give `what`.
+    private mutating func value<Value>(
+        _ name: SettingName, _ what: String, _ convert: (String) -> Value?
+    ) -> Value? {
+        guard let text = values[name] else { return nil }
+        let value = convert(text)
+        if value == nil { mistakes.append("\(name.rawValue) is '\(text)'; give \(what).") }
+        return value
+    }
+
     mutating func trustedProxies(_ name: SettingName) -> TrustedProxies? {
         guard let text = values[name] else { return nil }
         do throws(TrustedProxies.UnknownRange) {
@@ -103,16 +105,12 @@ struct SettingsCheck {
         }
     }
 
-    /// Returns an HTTP or HTTPS address.
     mutating func url(_ name: SettingName) -> String? {
-        guard let text = values[name] else { return nil }
-        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
-            let host = url.host, !host.isEmpty
-        else {
-            mistakes.append("\(name.rawValue) is '\(text)'; give an address such as https://host/path.")
-            return nil
+        value(name, "an address such as https://host/path") { text in
+            let url = URL(string: text)
+            let isHTTP = ["http", "https"].contains(url?.scheme?.lowercased())
+            return isHTTP && url?.host?.isEmpty == false ? text : nil
         }
-        return text
     }
 
     /// Returns the authorities of a simulated App Store. A file of them is refused while one of the stores is Apple's:
@@ -141,14 +139,9 @@ struct SettingsCheck {
         return name == "apple.com" || name.hasSuffix(".apple.com")
     }
 
-    /// Returns the value of one of a few words.
-    mutating func word<Value>(_ name: SettingName, of words: [(String, Value)]) -> Value? {
-        guard let text = values[name] else { return nil }
-        guard let found = words.first(where: { $0.0 == text.lowercased() }) else {
-            mistakes.append("\(name.rawValue) is '\(text)'; give one of \(words.map(\.0).joined(separator: ", ")).")
-            return nil
-        }
-        return found.1
+    mutating func word<Word: CaseIterable & RawRepresentable<String>>(_ name: SettingName) -> Word? {
+        let words = Word.allCases.map(\.rawValue).joined(separator: ", ")
+        return value(name, "one of \(words)") { Word(rawValue: $0.lowercased()) }
     }
 }
 
@@ -157,20 +150,18 @@ struct SettingsMistakes: Error, CustomStringConvertible {
     /// One sentence for each invalid or missing value.
     let lines: [String]
 
-    /// The sentences, one per line.
     var description: String { lines.joined(separator: "\n") }
 }
 
 /// A requirement of a command.
 enum SettingsNeed: Hashable, Sendable {
-    /// A database.
     case database
     /// The master key, because secrets are sealed or opened.
     case masterKey
 }
 
 /// Flags of every command that reads settings. A flag is its setting's name in lower case.
-struct SettingsFlags: ParsableArguments {
+struct SettingsFlags: LedgerFlags {
     @Option(help: ArgumentHelp("A file of KEY=VALUE lines, instead of PERENNIAL_CONFIG.", valueName: "file"))
     var config: String?
 
@@ -186,6 +177,8 @@ struct SettingsFlags: ParsableArguments {
     @Option(help: ArgumentHelp("text (default) or json.", valueName: "format"))
     var logFormat: String?
 
+    var base: SettingsFlags { self }
+
     /// The flags that were given.
     var values: [SettingName: String?] {
         [.databaseURL: databaseUrl, .logLevel: logLevel, .logFormat: logFormat]
@@ -200,10 +193,6 @@ struct SettingsFlags: ParsableArguments {
         for warning in warnings { settings.logger.warning("\(warning)") }
         return settings
     }
-}
-
-extension SettingsFlags: LedgerFlags {
-    var base: SettingsFlags { self }
 }
 
 /// The app of a command, and its settings.
