@@ -1,6 +1,5 @@
 import ArgumentParser
 import JSON
-import Server
 import Subscriptions
 import Tracking
 

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import JSON
 import Postgres
-import Server
 import SQL
 import Subscriptions
 import Tracking

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import JSON
 import Logging
-import Server
 import Subscriptions
 import Tracking
 

@@ -3,11 +3,9 @@ import Foundation
 import JSON
 import Logging
 import Postgres
-import Server
 import ServiceLifecycle
 import SQL
 import Subscriptions
-import Tracking
 
 struct ReportCommand: AsyncParsableCommand {
     /// The longest time a report may run, in minutes.

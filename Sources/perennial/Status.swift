@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import JSON
-import Server
 import Tracking
 
 struct StatusCommand: AsyncParsableCommand {

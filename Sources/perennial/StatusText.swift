@@ -1,5 +1,4 @@
 import JSON
-import Server
 import Subscriptions
 import Tracking
 

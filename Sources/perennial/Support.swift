@@ -2,7 +2,6 @@ import AppStore
 import ArgumentParser
 import Foundation
 import JSON
-import Server
 import Subscriptions
 import Tracking
 

@@ -1,7 +1,6 @@
 import AppStore
 import ArgumentParser
 import JSON
-import Server
 import Subscriptions
 import Tracking
 

@@ -2,7 +2,6 @@ import AppStore
 import Configuration
 import Foundation
 import Logging
-import Postgres
 import Server
 import Tracking
 
