@@ -24,7 +24,6 @@ struct Listing {
     /// One value for each column.
     var rows: [[JSONValue]] = []
 
-    /// Returns the listing in the requested format.
     func rendered(as format: ListingFormat) -> String {
         switch format {
         case .table: table
@@ -42,7 +41,6 @@ struct Listing {
         }
     }
 
-    /// The listing as an array of objects.
     var json: JSONValue {
         .array(rows.map { row in .object(Dictionary(zip(columns, row)) { first, _ in first }) })
     }
@@ -57,7 +55,6 @@ struct Listing {
         [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
     }
 
-    /// The width of each column's longest cell.
     var naturalWidths: [Int] {
         let cells = cells
         return columns.indices.map { column in cells.reduce(0) { max($0, $1[column].count) } }
@@ -72,12 +69,11 @@ struct Listing {
                 let padding = String(repeating: " ", count: widths[column] - cell.count)
                 return areNumbers[column] ? padding + cell : cell + padding
             }
-            return String(padded.joined(separator: "  ").reversed().drop { $0 == " " }.reversed())
+            return String(padded.joined(separator: Self.gap).reversed().drop { $0 == " " }.reversed())
         }
     }
 
-    /// The listing as comma-separated values (RFC 4180) with a heading. An unknown value is an empty field, and no text
-    /// is a formula.
+    /// Comma-separated values (RFC 4180) with a heading. An unknown value is an empty field, and no text is a formula.
     var csv: String {
         let lines = [columns.map { JSONValue.string($0) }] + rows
         return lines.map { $0.map(Self.field).joined(separator: ",") }.joined(separator: "\r\n")
@@ -124,29 +120,13 @@ enum TextForm: String, ExpressibleByArgument, CaseIterable { case text, json }
 /// A form of what people read as a table.
 enum TableForm: String, ExpressibleByArgument, CaseIterable { case table, json }
 
-/// A format of a listing.
-enum ListingFormat: String, ExpressibleByArgument {
-    /// Aligned columns for human readers.
-    case table
-    /// Comma-separated values.
-    case csv
-    /// An array of objects; stable.
-    case json
-
-    /// Prints a listing that was rendered in this format.
-    func show(_ text: String) {
-        switch self {
-        case .table: printLine(text)
-        case .csv, .json: printExactly(text)
-        }
-    }
-}
+/// A format of a listing; its JSON is stable.
+enum ListingFormat: String, ExpressibleByArgument { case table, csv, json }
 
 /// How a table is shown on a terminal: in its width, with headings that stand out.
 struct TerminalStyle: Sendable, Hashable {
     /// Characters a line has room for.
     let width: Int
-    /// Whether headings are bold.
     let hasColour: Bool
 
     /// Bold text (ECMA-48), where colours are wanted.
@@ -158,7 +138,6 @@ struct TerminalStyle: Sendable, Hashable {
 extension Listing {
     /// The least characters that a shortened column keeps.
     private static let cellMin = 8
-    /// What stands between two columns.
     private static let gap = "  "
 
     /// The listing for a terminal: one row vertically, more rows as a table whose longest cells are shortened in their
@@ -257,8 +236,7 @@ extension Listing {
         }
     }
 
-    /// Whether a report is a check and found something: a report named so has rows, another one counts a row as
-    /// unexplained.
+    /// Whether a check found something: a report named so has rows, another one counts a row as unexplained.
     func isFinding(of report: String) -> Bool {
         if report.hasSuffix("_check") { return !rows.isEmpty }
         guard let column = columns.firstIndex(of: "unexplained") else { return false }

@@ -17,7 +17,6 @@ struct ReceiptAddCommand: AsyncParsableCommand {
             perennial receipt add --app com.example.app --customer c1 --transaction-id 2000000123456789
             """)
 
-    /// The most bytes of a signed transaction's file.
     private static let signedBytesMax = 1 << 18
 
     @Argument(help: ArgumentHelp("The receipt's file, or - for standard input.", valueName: "FILE|-"))
@@ -90,9 +89,7 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        switch (receipt, customer, app) {
-        case (.some, nil, nil), (nil, .some, .some): return
-        case (nil, nil, nil), (nil, nil, .some), (nil, .some, nil), (.some, .some, _), (.some, nil, .some):
+        guard receipt == nil ? customer != nil && app != nil : customer == nil && app == nil else {
             throw ValidationError("Give either --receipt, or --customer with --app.")
         }
     }
@@ -133,7 +130,6 @@ struct ReceiptCommand: AsyncParsableCommand {
 }
 
 struct ReceiptListCommand: AsyncParsableCommand {
-    /// The most receipts of one list.
     static let receiptsMax = 100_000
 
     static let configuration = CommandConfiguration(
@@ -157,11 +153,10 @@ struct ReceiptListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        form.show(
-            Listing(
-                receipts: try await flags.ledger {
-                    try await $0.customers.receipts(app: app, customer: customer, limit: limit)
-                }))
+        let receipts = try await flags.ledger {
+            try await $0.customers.receipts(app: app, customer: customer, limit: limit)
+        }
+        form.show(Listing(receipts: receipts))
     }
 }
 

@@ -10,7 +10,6 @@ import Subscriptions
 struct ReportCommand: AsyncParsableCommand {
     /// The longest time a report may run, in minutes.
     static let minutesMax = 30
-    /// The default number of seconds between two runs with `--watch`.
     static let intervalSeconds = 10
 
     static let configuration = CommandConfiguration(
@@ -94,12 +93,16 @@ struct ReportCommand: AsyncParsableCommand {
                 listing.show(as: format)
                 if let emptiness { printError("perennial: \(emptiness)") }
             } catch {
-                if format == .table { Terminal.clear() }
-                format.show(ExitStatus.sentence(for: error))
+                let sentence = ExitStatus.sentence(for: error)
+                switch format {
+                case .table:
+                    Terminal.clear()
+                    printLine(sentence)
+                case .csv, .json: printExactly(sentence)
+                }
             }
         }
         let seconds = interval ?? Self.intervalSeconds
-        // A signal lets the look under way finish.
         let watching = Job {
             await cancelWhenGracefulShutdown {
                 while !Task.isCancelled {
@@ -150,8 +153,7 @@ struct ReportCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns advice about a variable's value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other
-    /// error.
+    /// Returns advice about a value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other error.
     private static func unreadable(_ error: any Error) -> Failure? {
         guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
         return Failure(
@@ -162,12 +164,9 @@ struct ReportCommand: AsyncParsableCommand {
     }
 }
 
-/// A report's text as one statement.
-///
-/// Reports are written for psql, with its variables. This type supports the few psql features that reports use. Lines
-/// that begin with a backslash are dropped, but a `\set` in them gives a default. `:'name'` becomes the value as a
-/// literal, as in psql. A parameter would not do: the planner knows a literal, and a date is read once and not for each
-/// row.
+/// A report's text as one statement, with the few features of psql that reports use. Lines that begin with a backslash are
+/// dropped, but a `\set` in them gives a variable's default. `:'name'` becomes the value as a literal, as in psql. A
+/// parameter would not do: the planner knows a literal, and a date is read once and not for each row.
 struct ReportStatement: Sendable, Hashable {
     /// The text without psql's lines and comments, still with variables.
     private let text: String
@@ -211,8 +210,7 @@ struct ReportStatement: Sendable, Hashable {
         }
     }
 
-    /// Returns the variables' values in their order. Throws when a given value is not a variable of the report, or a
-    /// value is missing.
+    /// Returns the variables' values in their order. Throws when a given name is no variable, or a value is missing.
     func values(_ given: [String: String], report: String) throws -> [String] {
         if let stray = given.keys.sorted().first(where: { !variables.contains($0) }) {
             let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"

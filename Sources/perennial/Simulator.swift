@@ -146,7 +146,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         let logger = Logger(label: "perennial.simulator")
         let identity = try https.identity(ofStoreAt: host)
         let authority = try signing.authority()
-        try signing.writeRoot(of: authority)
+        if let path = signing.signingRootFile {
+            try write(certificates: authority.rootPEM, to: path, "--signing-root-file")
+        }
         let rootFile = try identity.map { try https.writeRoots(of: $0, and: authority) }
         let signatory = Signatory(authority)
         let calendar = calendarApp.map {
@@ -172,8 +174,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     }
 }
 
-/// Flags about the authority with which a simulator signs transactions, renewals and notifications, and about the key with
-/// which servers ask for them.
+/// Flags about the authority that signs transactions, renewals and notifications, and the key to ask for them.
 struct SimulatorSigningFlags: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -226,12 +227,6 @@ struct SimulatorSigningFlags: ParsableArguments {
             throw Failure("\(path) cannot be used: \(ExitStatus.sentence(for: error)); give another \(option).")
         }
     }
-
-    /// Writes the certificate for the clients that trust it.
-    func writeRoot(of authority: SigningAuthority) throws {
-        guard let path = signingRootFile else { return }
-        try write(certificates: authority.rootPEM, to: path, "--signing-root-file")
-    }
 }
 
 /// Writes certificates into the file of an option, for the clients that trust them.
@@ -243,7 +238,6 @@ private func write(certificates pem: String, to path: String, _ option: String) 
     }
 }
 
-/// Flags of a simulator that serves HTTPS.
 struct SimulatorTLSFlags: ParsableArguments {
     @Flag(help: "Speak HTTPS, with a certificate authority made at the start.")
     var tls = false

@@ -12,12 +12,12 @@ private struct StatusEntry {
 }
 
 extension LedgerStatus {
-    /// The status for human readers; its tables fit a terminal of this style. No part of it is text that a terminal
-    /// would obey.
+    /// The status for human readers, without text that a terminal would obey; its tables fit a terminal of this style.
     func text(in style: TerminalStyle? = nil) -> String {
         func table(_ listing: Listing) -> String { style.map { listing.table(in: $0) } ?? listing.table }
-        var totals = Listing(columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"])
-        totals.rows = [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }]
+        let totals = Listing(
+            columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"],
+            rows: [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }])
         var parts: [String] = []
         if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
         if lanes.isEmpty { parts.append("Nothing is scheduled.") }
@@ -29,14 +29,14 @@ extension LedgerStatus {
         }
         parts.append(
             (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
-        let tables = [table(totals)] + (lanes.isEmpty ? [] : [table(laneListing(\.shown))])
+        let tables = [table(totals)] + (lanes.isEmpty ? [] : [table(laneListing(forPeople: true))])
         return (tables + parts.map(\.visibleLines)).joined(separator: "\n\n")
     }
 
     /// The status as JSON with stable keys. A number of `lanes` that equals `counted_to` means that many or more.
     var json: JSONValue {
         var members: [String: JSONValue] = [
-            "lanes": laneListing { .integer($0.number) }.json,
+            "lanes": laneListing(forPeople: false).json,
             "counted_to": .integer(lanes.first?.countedTo ?? Self.laneReceiptsCounted),
             "estimated": .bool(isEstimated), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
@@ -80,13 +80,14 @@ extension LedgerStatus {
         return lines
     }
 
-    private func laneListing(_ shown: (CountedNumber) -> JSONValue) -> Listing {
+    /// The lanes. People read a number at which the count stopped with a plus, such as `10000+`.
+    private func laneListing(forPeople: Bool) -> Listing {
         var listing = Listing(columns: [
             "bundle_id", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at", "lag_s",
         ])
         listing.rows = lanes.map { lane in
-            let numbers = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map {
-                shown(CountedNumber(number: $0, countedTo: lane.countedTo))
+            let numbers: [JSONValue] = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map { number in
+                forPeople && number >= lane.countedTo ? .string("\(number)+") : .integer(number)
             }
             let lag = lane.lagSeconds.map { JSONValue.integer(Int64(max(0, $0))) } ?? .null
             return [.string(lane.bundleID.text), .string("\(lane.lane)")] + numbers + [.optional(lane.nextDueAt), lag]
@@ -98,15 +99,6 @@ extension LedgerStatus {
 extension Double {
     /// The number with one decimal, as rates are shown; a whole number has none.
     fileprivate var tenths: String { Int64(exactly: self).map { "\($0)" } ?? "\((self * 10).rounded() / 10)" }
-}
-
-/// A count that stopped at a limit: a number that reaches `countedTo` means that many or more.
-private struct CountedNumber {
-    let number: Int64
-    let countedTo: Int64
-
-    /// The number for human readers: `10000+` where the count stopped at 10,000.
-    var shown: JSONValue { number < countedTo ? .integer(number) : .string("\(number)+") }
 }
 
 /// The lists of the status by their names in JSON, in the order in which people read them.
@@ -171,8 +163,7 @@ extension LedgerStatus {
         }
         return [
             ("incidents", incidents.map(\.entry)), ("invariants", invariants.map(\.entry)),
-            ("late_deliveries", lateDeliveries.map(\.entry)),
-            ("products_without_kind", kindlessEntries),
+            ("late_deliveries", lateDeliveries.map(\.entry)), ("products_without_kind", kindlessEntries),
             ("unread_claims", unreadEntries), ("hidden_terms", terms), ("known_by_notification", unasked.map(\.entry)),
             ("late_consumption", lateConsumption.map(\.entry)), ("webhook_troubles", troubles),
         ]
@@ -352,7 +343,6 @@ extension TodaySoFar {
             + "\(moves); \(trials)."
     }
 
-    /// The day as JSON.
     fileprivate var json: JSONValue {
         [
             "bundle_id": .optional(bundleID?.text), "day": .string(figures.day), "complete": false,

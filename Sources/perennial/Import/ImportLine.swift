@@ -52,10 +52,8 @@ struct ImportLine: Sendable, Hashable {
 }
 
 /// A reader of ordinary lines in one pass: a flat object of plain strings, each key once. An import of millions of
-/// lines would otherwise spend its time in the decoder.
-///
-/// It returns nil for every unusual line, which `CarefulLine` then reads. For every line that this one reads, both give
-/// the same result.
+/// lines would otherwise spend its time in the decoder. It returns nil for every unusual line, which `CarefulLine` then
+/// reads. For every line that this one reads, both give the same result.
 struct QuickLine {
     private let bytes: UnsafeRawBufferPointer
     private var at = 0
@@ -145,37 +143,32 @@ struct QuickLine {
     /// The values of a line's keys. An unknown key is ignored; a key that comes twice needs `CarefulLine`.
     private struct Fields {
         private var seen: Set<String> = []
-        private var app: String?
-        private var customer: String?
-        private var receipt: String?
-        private var rest = ImportLine(app: "", customer: "", receipt: "")
+        private var read = ImportLine(app: "", customer: "")
 
+        /// The line; nil where it lacks what every ordinary line has.
         var line: ImportLine? {
-            guard let app, let customer, let receipt else { return nil }
-            var line = rest
-            (line.app, line.customer, line.receipt) = (app, customer, receipt)
-            return line
+            read.app.isEmpty || read.customer.isEmpty || read.receipt == nil ? nil : read
         }
 
         /// Stores a value; returns false when the line needs `CarefulLine`.
         mutating func take(_ key: String, _ value: Value) -> Bool {
             guard seen.insert(key).inserted else { return false }
             switch (key, value) {
-            case ("app", .text(let text)): app = text
-            case ("customer", .text(let text)): customer = text
-            case ("receipt", .text(let text)): receipt = text
-            case ("storefront", .text(let text)): rest.storefront = text
-            case ("currency", .text(let text)): rest.currency = text
-            case ("product", .text(let text)): rest.product = text
+            case ("app", .text(let text)): read.app = text
+            case ("customer", .text(let text)): read.customer = text
+            case ("receipt", .text(let text)): read.receipt = text
+            case ("storefront", .text(let text)): read.storefront = text
+            case ("currency", .text(let text)): read.currency = text
+            case ("product", .text(let text)): read.product = text
             case ("price", .text(let text)), ("price", .number(let text)):
-                rest.priceMilliunits = Milliunits(decimal: text)?.count
-                return rest.priceMilliunits != nil
+                read.priceMilliunits = Milliunits(decimal: text)?.count
+                return read.priceMilliunits != nil
             case ("expires", .text(let text)):
-                rest.expiresAt = Instant(iso8601: text)
-                return rest.expiresAt != nil
+                read.expiresAt = Instant(iso8601: text)
+                return read.expiresAt != nil
             case ("provisional_until", .text(let text)):
-                rest.provisionalUntil = Instant(iso8601: text)
-                return rest.provisionalUntil != nil
+                read.provisionalUntil = Instant(iso8601: text)
+                return read.provisionalUntil != nil
             case ("app", _), ("customer", _), ("receipt", _), ("signed_transaction", _), ("transaction_id", _):
                 return false
             case ("storefront", .number), ("currency", .number), ("product", .number), ("expires", .number),
@@ -193,8 +186,7 @@ extension UInt8 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether all bytes are printable ASCII. The loop has no early exit, so that the compiler processes many bytes at
-    /// a time.
+    /// Whether all bytes are printable ASCII. Without an early exit the compiler processes many bytes at a time.
     fileprivate var isPrintableASCII: Bool {
         var odd: UInt8 = 0
         for byte in self { odd |= (byte < 0x20 ? 1 : 0) | (byte & 0x80) }

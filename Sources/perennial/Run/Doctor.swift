@@ -49,23 +49,14 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-struct DoctorFinding: Sendable, Hashable {
-    /// What was looked at; a stable name.
-    let check: String
-    /// Whether it is as it should be.
-    let isFine: Bool
-    /// What was found, and what to do where it is wrong.
-    let sentence: String
-}
-
 /// The findings of one examination, in the order in which they were made.
 struct Diagnosis {
     let settings: Settings
     /// Whether each finding is printed at once.
     let shows: Bool
-    private(set) var findings: [DoctorFinding] = []
+    /// The checks by their stable names, and what to do where one found something wrong.
+    private(set) var findings: [(check: String, isFine: Bool, sentence: String)] = []
 
-    /// How many checks found something wrong.
     var wrong: Int { findings.count { !$0.isFine } }
 
     var sentence: String {
@@ -91,7 +82,7 @@ struct Diagnosis {
     }
 
     private mutating func note(_ check: String, _ isFine: Bool, _ sentence: String) {
-        findings.append(DoctorFinding(check: check, isFine: isFine, sentence: sentence))
+        findings.append((check, isFine, sentence))
         guard shows else { return }
         printLine(
             (isFine ? "ok     " : "WRONG  ") + check.padding(toLength: 16, withPad: " ", startingAt: 0) + sentence)
@@ -102,7 +93,6 @@ extension Diagnosis {
     /// The fewest open files with which a server takes a few hundred connections.
     private static let filesMin = 1_024
 
-    /// Looks at the process itself.
     mutating func look(at settings: Settings, _ warnings: [String]) {
         note("program", true, "perennial \(Perennial.version)")
         for warning in warnings { note("settings", false, warning) }

@@ -46,27 +46,25 @@ struct MigrateCommand: AsyncParsableCommand {
     }
 }
 
-/// A service that starts when the database answers and is migrated. Until then it retries and logs it.
+/// A worker that starts when the database answers and is migrated. Until then it retries and logs it.
 struct DatabaseWait: Service {
     /// The longest wait between two tries, in seconds.
     static let waitSecondsMax = 30
 
-    let ledger: SubscriptionLedger
-    let logger: Logger
-    let service: any Service
+    let tracker: Tracker
 
     func run() async throws {
         var waitSeconds = 1
         var said: String?
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             do {
-                try await ledger.operations.requireMigrated()
-                return try await service.run()
+                try await tracker.ledger.operations.requireMigrated()
+                return try await Worker(tracker).run()
             } catch let error as DatabaseError {
                 guard case .retry = error.disposition else { throw error }
                 // The database's connections log their loss; any other failure is logged here.
                 let level: Logger.Level = error.isLoss || error.message == said ? .debug : .error
-                logger.log(level: level, "\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
+                tracker.logger.log(level: level, "\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
                 said = error.message
             }
             let seconds = waitSeconds

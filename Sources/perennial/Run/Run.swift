@@ -39,7 +39,7 @@ struct AllCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
         try await start(settings) {
-            [CheckerHeartbeat($0), DatabaseWait(workerOf: $0), http.server(of: $0, counting: $1, settings)]
+            [CheckerHeartbeat($0), DatabaseWait(tracker: $0), http.server(of: $0, counting: $1, settings)]
         }
     }
 }
@@ -57,14 +57,7 @@ private func start(
     }
 }
 
-extension DatabaseWait {
-    fileprivate init(workerOf tracker: Tracker) {
-        self.init(ledger: tracker.ledger, logger: tracker.logger, service: Worker(tracker))
-    }
-}
-
 extension HTTPFlags {
-    /// The API on the address in the settings.
     fileprivate func server(of tracker: Tracker, counting metrics: MetricsRegistry, _ settings: Settings) -> Listener {
         let (host, port, logger) = (settings.httpHost, settings.httpPort, settings.logger)
         return Listener(
@@ -148,7 +141,7 @@ struct WorkerCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
         guard !once else { return try await checkWhatIsDue(settings) }
-        try await start(settings) { [DatabaseWait(workerOf: $0)] + serving($1, of: $0, logger: settings.logger) }
+        try await start(settings) { [DatabaseWait(tracker: $0)] + serving($1, of: $0, logger: settings.logger) }
     }
 
     private func checkWhatIsDue(_ settings: Settings) async throws {
@@ -217,10 +210,8 @@ struct Job: Service {
 private let stopSecondsMax = 30
 
 /// Runs services until they end, or until SIGTERM or SIGINT asks them to finish their work; a second signal, or half a
-/// minute, ends the process.
-///
-/// A service that ends by itself ends the group: as a failure, or as completed work with `untilDone`. When one fails,
-/// the others finish their work.
+/// minute, ends the process. A service that ends by itself ends the group: as a failure, or as completed work with
+/// `untilDone`. When one fails, the others finish their work.
 func runServices(_ services: [any Service], untilDone: Bool = false, logger: Logger) async throws {
     // The service must survive when the reader of its log goes away.
     signal(SIGPIPE, SIG_IGN)
