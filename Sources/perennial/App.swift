@@ -15,13 +15,8 @@ struct AppCommand: AsyncParsableCommand {
         ])
 }
 
-/// Whether purchases of Apple's sandbox are accepted.
-enum SandboxChoice: String, ExpressibleByArgument, CaseIterable {
-    case allow
-    case refuse
-}
+enum SandboxChoice: String, ExpressibleByArgument, CaseIterable { case allow, refuse }
 
-/// The budget of calls to Apple.
 struct BudgetFlags: ParsableArguments {
     /// The lowest rate except 0, in calls per second: one call in about a quarter of an hour.
     static let rateMin = 0.001
@@ -33,8 +28,6 @@ struct BudgetFlags: ParsableArguments {
 
     @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
     var burst: Double?
-
-    var isGiven: Bool { rate != nil || burst != nil }
 
     func validate() throws {
         guard rate.map({ $0 == 0 || (Self.rateMin...Self.callsMax).contains($0) }) ?? true else {
@@ -201,8 +194,9 @@ struct AppSetCommand: AsyncParsableCommand {
 
     func validate() throws {
         let isChanged = [
-            name != nil, sandbox != nil, ownership != nil, sweep != nil, budget.isGiven, preCheckMinutes != nil,
-            tolerance.isGiven, verifier != nil, appleAppId != nil,
+            name != nil, sandbox != nil, ownership != nil, sweep != nil, preCheckMinutes != nil, verifier != nil,
+            appleAppId != nil, tolerance.leewayMinutes != nil, tolerance.sandboxLeewayMinutes != nil,
+            tolerance.outageDays != nil, budget.rate != nil, budget.burst != nil,
         ]
         guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
         guard force == (reason != nil), reason?.isEmpty != true, !force || verifier != nil else {
@@ -232,8 +226,7 @@ struct AppSetCommand: AsyncParsableCommand {
     }
 }
 
-/// The tolerances of an app for late answers: flags of `app set`. Each applies to a subscription from its next answer
-/// on.
+/// The tolerances of an app for late answers. Each applies to a subscription from its next answer on.
 struct ToleranceFlags: ParsableArguments {
     /// The longest leeway, in minutes: a week. A subscription without a renewal for longer than that is not paid.
     static let leewayMinutesMax = 10_080
@@ -253,8 +246,6 @@ struct ToleranceFlags: ParsableArguments {
             "Days that access goes on while Apple cannot be asked about an expected renewal, 30 unless set.",
             valueName: "N"))
     var outageDays: Int?
-
-    var isGiven: Bool { leewayMinutes != nil || sandboxLeewayMinutes != nil || outageDays != nil }
 
     func validate() throws {
         try requireNumber(leewayMinutes, in: 0...Self.leewayMinutesMax, for: "--leeway-minutes")

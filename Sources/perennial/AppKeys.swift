@@ -221,11 +221,11 @@ struct AppClaimsCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard let claim else {
-            return form.show(
-                Listing(claims: try await flags.ledger { try await $0.intake.unreadClaims(of: bundleID) }))
+            let claims = try await flags.ledger { try await $0.intake.unreadClaims(of: bundleID) }
+            return form.show(Listing(claims: claims))
         }
-        let example = try await flags.ledger { try await $0.intake.unreadExample(of: claim, app: bundleID) }
-        guard let example else {
+        guard let example = try await flags.ledger({ try await $0.intake.unreadExample(of: claim, app: bundleID) })
+        else {
             throw Failure("No text that states \(claim) is kept; the next one will be.")
         }
         printLine(example)

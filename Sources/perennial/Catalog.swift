@@ -64,9 +64,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
         examples: "perennial catalog show --app com.example.app > catalog.yaml")
 
     enum Form: String, ExpressibleByArgument, CaseIterable {
-        case yaml
-        case json
-        case table
+        case yaml, json, table
     }
 
     @Option(help: ArgumentHelp("Apple's bundle id; may be left out while there is one app.", valueName: "B"))
@@ -101,11 +99,9 @@ struct CatalogShowCommand: AsyncParsableCommand {
 
 /// A catalog as an operator writes it: the products of one app, in YAML or JSON.
 struct CatalogFile {
-    /// The most bytes of a catalog.
     static let bytesMax = 8 << 20
 
     let bundleID: BundleID
-    /// Its products, in the order of the file.
     let products: [CatalogProduct]
 }
 
@@ -133,9 +129,7 @@ extension CatalogFile {
         bundleID = BundleID(app ?? "")
         guard reader.mistakes.isEmpty else { throw CatalogMistakes(lines: reader.mistakes) }
     }
-}
 
-extension CatalogFile {
     /// The catalog as YAML that `catalog apply` reads again.
     var yaml: String {
         var lines = ["app: \(Self.quoted(bundleID.text))", products.isEmpty ? "products: []" : "products:"]
@@ -146,7 +140,6 @@ extension CatalogFile {
         return lines.joined(separator: "\n")
     }
 
-    /// The catalog as JSON that `catalog apply` reads again.
     var json: JSONValue {
         [
             "app": .string(bundleID.text),
@@ -155,14 +148,14 @@ extension CatalogFile {
     }
 
     var listing: Listing {
-        var listing = Listing(columns: [
+        let columns = [
             "id", "kind", "group", "level", "period", "credit", "units", "slot", "price", "currency", "entitlements",
-        ])
-        listing.rows = products.map { product in
+        ]
+        let rows = products.map { product in
             let fields = Dictionary(uniqueKeysWithValues: Self.fields(of: product))
-            return listing.columns.map { fields[$0] ?? .null }
+            return columns.map { fields[$0] ?? .null }
         }
-        return listing
+        return Listing(columns: columns, rows: rows)
     }
 
     /// Returns the fields of a product, in the usual order. A price is text, so that no reader rounds it.

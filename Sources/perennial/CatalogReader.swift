@@ -121,8 +121,7 @@ struct CatalogReader {
 }
 
 extension CatalogReader {
-    /// Returns the values of a mapping by key. Unknown keys are mistakes, because a misspelt one would be lost
-    /// silently.
+    /// Returns the values of a mapping. Unknown keys are mistakes, because a misspelt one would be lost silently.
     mutating func fields(of node: Node, at place: String, known: [String]) -> Fields {
         var fields = Fields(node: node, place: place)
         for (key, value) in node.mapping.map({ Array($0) }) ?? [] {
@@ -174,7 +173,6 @@ extension CatalogReader {
 
 /// What a purchase of a product means: its credit, and where it is on offer.
 extension CatalogReader {
-    /// Reads the fields that depend on the kind of a product.
     private mutating func readPurchaseTerms(of product: inout CatalogProduct, in fields: Fields) {
         product.credit = credit(in: fields, of: product)
         product.deliversSince = instant("delivers_since", in: fields)

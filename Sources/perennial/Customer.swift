@@ -195,16 +195,14 @@ extension CustomerExport {
     }
 
     private var rights: Listing {
-        var listing = Listing(columns: [
-            "entitlement", "granted", "until", "product_id", "state", "reason", "basis", "ended_at",
-        ])
-        listing.rows = entitlements.map { right in
-            [
-                .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
-                .optional(right.state), .optional(right.reason), .string(right.basis), .optional(right.endedAt),
-            ]
-        }
-        return listing
+        Listing(
+            columns: ["entitlement", "granted", "until", "product_id", "state", "reason", "basis", "ended_at"],
+            rows: entitlements.map { right in
+                [
+                    .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
+                    .optional(right.state), .optional(right.reason), .string(right.basis), .optional(right.endedAt),
+                ]
+            })
     }
 
     private var owned: Listing {
@@ -224,29 +222,25 @@ extension CustomerExport {
     }
 
     private var given: Listing {
-        var listing = Listing(columns: [
-            "entitlement", "since", "until", "given_by", "reason", "ended_by", "end_reason",
-        ])
-        listing.rows = grants.map { grant in
-            [
-                .string(grant.entitlement), .string(grant.since.iso8601), .optional(grant.until),
-                .string(grant.givenBy), .string(grant.reason), .optional(grant.endedBy), .optional(grant.endReason),
-            ]
-        }
-        return listing
+        Listing(
+            columns: ["entitlement", "since", "until", "given_by", "reason", "ended_by", "end_reason"],
+            rows: grants.map { grant in
+                [
+                    .string(grant.entitlement), .string(grant.since.iso8601), .optional(grant.until),
+                    .string(grant.givenBy), .string(grant.reason), .optional(grant.endedBy), .optional(grant.endReason),
+                ]
+            })
     }
 
     private var uploaded: Listing {
-        var listing = Listing(columns: [
-            "receipt_id", "received_at", "verified_at", "outcome", "reason", "next_check_at",
-        ])
-        listing.rows = receipts.map { receipt in
-            [
-                .string(receipt.id.description), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
-                .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
-            ]
-        }
-        return listing
+        Listing(
+            columns: ["receipt_id", "received_at", "verified_at", "outcome", "reason", "next_check_at"],
+            rows: receipts.map { receipt in
+                [
+                    .string(receipt.id.description), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
+                    .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
+                ]
+            })
     }
 
     private var ordered: Listing {
@@ -267,23 +261,23 @@ extension CustomerExport {
     }
 
     private var changes: Listing {
-        var listing = Listing(columns: ["order_id", "state", "cause", "code", "at"])
-        listing.rows = purchases.orders.flatMap { one in
-            one.changes.map { change in
-                [
-                    .string(one.order.id), .string(change.state.rawValue), .string(change.cause),
-                    .optional(change.code), .string(change.at.iso8601),
-                ]
-            }
-        }
-        return listing
+        Listing(
+            columns: ["order_id", "state", "cause", "code", "at"],
+            rows: purchases.orders.flatMap { one in
+                one.changes.map { change in
+                    [
+                        .string(one.order.id), .string(change.state.rawValue), .string(change.cause),
+                        .optional(change.code), .string(change.at.iso8601),
+                    ]
+                }
+            })
     }
 
     private var balances: Listing {
-        var listing = Listing(columns: ["credit", "environment", "units"])
-        listing.rows = purchases.balances.map { one in
-            [.string(one.credit), .string(one.environment.rawValue), .integer(one.units)]
-        }
-        return listing
+        Listing(
+            columns: ["credit", "environment", "units"],
+            rows: purchases.balances.map { one in
+                [.string(one.credit), .string(one.environment.rawValue), .integer(one.units)]
+            })
     }
 }

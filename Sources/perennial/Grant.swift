@@ -3,7 +3,6 @@ import Foundation
 import Subscriptions
 import Tracking
 
-/// The entitlement and customer of a command, the person who decides and the reason.
 struct GrantFlags: ParsableArguments {
     @Option(help: ArgumentHelp("The entitlement, as the catalog names it.", valueName: "E"))
     var entitlement: String
@@ -12,7 +11,6 @@ struct GrantFlags: ParsableArguments {
     @OptionGroup var flags: CustomerFlags
 }
 
-/// The person who decides manually, and the reason.
 struct DecisionFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
     var reason: String

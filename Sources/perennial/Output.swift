@@ -54,16 +54,12 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Whether standard output is a terminal.
     static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
-    /// Whether standard error is a terminal.
     static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
 }
 
 extension String {
-    /// The text in a form that a spreadsheet displays: an apostrophe precedes a formula. A negative number is not a
-    /// formula.
-    ///
+    /// The text in a form that a spreadsheet displays: an apostrophe precedes a formula, which a negative number is not.
     /// OWASP, "CSV Injection": a formula begins with one of these characters, or with a tab or a return before it.
     var spreadsheetText: String {
         guard let first = unicodeScalars.first, "=+-@\t\r\n＝＋－＠".unicodeScalars.contains(first),
@@ -73,8 +69,7 @@ extension String {
     }
 }
 
-/// The exit status of the program: 0 done, 1 failed with one line on standard error, 2 a verifying command found a
-/// difference, 64 usage, 78 configuration.
+/// The exit status: 0 done, 1 failed with one line on standard error, 64 usage (of ArgumentParser), and those below.
 enum ExitStatus {
     /// The exit status of an invalid or missing setting, EX_CONFIG of sysexits(3).
     static let configuration: Int32 = 78
@@ -100,7 +95,6 @@ enum ExitStatus {
     }
 }
 
-/// A failure with a sentence about it.
 struct Failure: Error, CustomStringConvertible {
     /// What failed, where, what to do.
     let description: String

@@ -27,23 +27,18 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(
                 name: "Run",
                 subcommands: [
-                    DoctorCommand.self, MigrateCommand.self, WorkerCommand.self, ServeCommand.self,
-                    AllCommand.self,
+                    DoctorCommand.self, MigrateCommand.self, WorkerCommand.self, ServeCommand.self, AllCommand.self,
                 ]),
             CommandGroup(name: "Set up", subcommands: [AppCommand.self, CatalogCommand.self, KeyCommand.self]),
             CommandGroup(
                 name: "Customers",
-                subcommands: [
-                    CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self, SupportCommand.self,
-                ]),
+                subcommands: [CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self, SupportCommand.self]),
             CommandGroup(name: "Events out", subcommands: [WebhookCommand.self]),
             CommandGroup(name: "Purchases", subcommands: [OrderCommand.self, DeliveryCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(
                 name: "Inspect",
-                subcommands: [
-                    EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
-                ]),
+                subcommands: [EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self]),
             CommandGroup(
                 name: "Repair",
                 subcommands: [VerifyCommand.self, RebuildCommand.self, PruneCommand.self, FeedCommand.self]),

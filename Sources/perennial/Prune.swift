@@ -40,20 +40,16 @@ struct PruneCommand: AsyncParsableCommand {
         try requireNumber(keepSignedDays, in: 1...36_500, for: "--keep-signed-days")
     }
 
-    /// The instant before which signed texts are reduced.
-    private func signedCutoff(at now: Instant) -> Instant {
-        Instant(milliseconds: now.milliseconds - 86_400_000 * Int64(keepSignedDays))
-    }
-
     func run() async throws {
         try await flags.ledger { ledger in
             let now = try await ledger.now()
             let cutoff = try Self.start(ofMonth: keepMonths, before: now)
+            let signedCutoff = now - .days(Int64(keepSignedDays))
             // Recorded before it begins, so that an interrupted one is known too; `ledger.pruned_receipt` counts the
             // removed answers.
             try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601])
             let sum = try await pruneAnswers(in: ledger, before: cutoff)
-            let signed = try await reduceSigned(in: ledger, before: signedCutoff(at: now))
+            let signed = try await reduceSigned(in: ledger, before: signedCutoff)
             let months = try await ledger.operations.dropEmptyMonths(before: cutoff)
             let audit = try await ledger.operations.pruneAudit(
                 before: try Self.start(ofMonth: auditMonths, before: now))
@@ -62,7 +58,7 @@ struct PruneCommand: AsyncParsableCommand {
                     + "are, because they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
                     + "audit removed: \(audit).")
             printLine(
-                "Signed texts from before \(signedCutoff(at: now).iso8601): reduced \(signed.reduced), from "
+                "Signed texts from before \(signedCutoff.iso8601): reduced \(signed.reduced), from "
                     + "\(signed.bytes.before) to \(signed.bytes.after) bytes; left as they are \(signed.untouched).")
         }
     }

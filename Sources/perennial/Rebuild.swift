@@ -72,7 +72,6 @@ extension RebuildDifference {
     }
 }
 
-/// The result of a rebuild so far.
 struct RebuildSum {
     /// Subscriptions and purchases to examine.
     let total: Int
@@ -91,7 +90,6 @@ struct RebuildSum {
     /// The progress.
     var note: String { "\(examined) of \(total), \(differences.of("difference", "differences"))" }
 
-    /// Returns the result in one line.
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions, purchases and customers looked at: \(examined)"
         let found =

@@ -15,7 +15,6 @@ struct StatusCommand: AsyncParsableCommand {
             perennial status --watch
             """)
 
-    /// The default number of seconds between two looks with `--watch`.
     private static let intervalSeconds = 2
 
     @Flag(help: "Show it again and again until Ctrl-C; an outage of the database is shown too.")

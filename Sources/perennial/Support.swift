@@ -77,7 +77,6 @@ extension Listing {
     }
 }
 
-/// The transaction that a reading call is about.
 struct TransactionArgument: ParsableArguments {
     @Option(
         help: ArgumentHelp("A transaction id, such as the one in the customer's email from Apple.", valueName: "ID"))
@@ -191,10 +190,8 @@ struct SupportTestCommand: AsyncParsableCommand {
 
     private func sentToken(by tracker: Tracker, about app: App) async throws -> String {
         if let token { return token }
-        guard
-            case .test(let token) = try await tracker.support(
-                .testNotification, about: app, in: support.environment)
-        else { throw Failure.otherAnswer }
+        let answer = try await tracker.support(.testNotification, about: app, in: support.environment)
+        guard case .test(let token) = answer else { throw Failure.otherAnswer }
         return token
     }
 
@@ -204,10 +201,8 @@ struct SupportTestCommand: AsyncParsableCommand {
         var last: TestNotification?
         while true {
             do {
-                guard
-                    case .testStatus(let test) = try await tracker.support(
-                        .testStatus(token: sent), about: app, in: support.environment)
-                else { throw Failure.otherAnswer }
+                let answer = try await tracker.support(.testStatus(token: sent), about: app, in: support.environment)
+                guard case .testStatus(let test) = answer else { throw Failure.otherAnswer }
                 last = test
                 if !test.attempts.isEmpty { return test }
             } catch let failure as SupportFailure where token == nil && failure.isRefusal && ContinuousClock.now < end {

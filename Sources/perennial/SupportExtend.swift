@@ -118,15 +118,13 @@ struct SupportExtendStatusCommand: AsyncParsableCommand {
             return (request, try await tracker.support(question, about: app, in: environment))
         }
         guard case .extensionStatus(let status) = contents else { throw Failure.otherAnswer }
-        var listing = Listing(columns: ["request_id", "complete", "completed_at", "succeeded", "failed"])
-        listing.rows = [
-            [
-                .string(request), .bool(status.isComplete),
-                .optional(status.completedAt.map { Instant(milliseconds: $0) }), .integer(status.succeeded),
-                .integer(status.failed),
-            ]
+        let row: [JSONValue] = [
+            .string(request), .bool(status.isComplete),
+            .optional(status.completedAt.map { Instant(milliseconds: $0) }), .integer(status.succeeded),
+            .integer(status.failed),
         ]
-        support.form.show(listing)
+        let columns = ["request_id", "complete", "completed_at", "succeeded", "failed"]
+        support.form.show(Listing(columns: columns, rows: [row]))
     }
 }
 

@@ -74,7 +74,6 @@ struct VerifyCommand: AsyncParsableCommand {
 
 extension Invariant: ExpressibleByArgument {}
 
-/// The result of a verification so far.
 struct VerifySum {
     let invariants: Set<Invariant>
     private(set) var keys: Int64 = 0

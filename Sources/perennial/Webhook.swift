@@ -252,7 +252,6 @@ struct WebhookReplayCommand: AsyncParsableCommand {
     }
 }
 
-/// The webhook of a command, and its settings.
 struct WebhookFlags: LedgerFlags {
     @Argument(help: ArgumentHelp("The webhook's number; see `perennial webhook list`.", valueName: "ID"))
     var id: Int32

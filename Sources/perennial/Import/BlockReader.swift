@@ -2,9 +2,8 @@ import ArgumentParser
 import Dispatch
 import Foundation
 
-/// A reader of a file in blocks of lines, which never has more of it in memory than a block and a chunk.
-///
-/// Reading blocks the thread, so it happens on a queue of its own and never on the cooperative pool.
+/// A reader of a file in blocks of lines, which never has more of it in memory than a block and a chunk. Reading blocks
+/// the thread, so it happens on a queue of its own and never on the cooperative pool.
 struct BlockReader {
     private let handle: FileHandle
     private let limits: LineLimits
@@ -103,7 +102,6 @@ struct BlockReader {
 
 /// Consecutive lines of a file, which are read, parsed and stored together.
 struct LineBlock: Sendable {
-    /// One line of a block.
     enum Line: Sendable, Hashable {
         /// The place of its bytes in the block, without the line end.
         case bytes(Range<Int>)
@@ -115,7 +113,6 @@ struct LineBlock: Sendable {
     let firstNumber: Int
     /// Its start and end in the file, in bytes.
     let offsets: Range<Int>
-    /// The bytes of its lines.
     let bytes: [UInt8]
     /// Its lines, at least one.
     let lines: [Line]
@@ -135,7 +132,6 @@ struct LineLimits: Sendable {
 struct InputFile: Sendable {
     let path: String
 
-    /// The name for messages.
     var name: String { path == "-" ? "standard input" : path }
 
     /// Opens the file. Throws one sentence when it cannot be opened.
@@ -205,7 +201,6 @@ extension InputFile {
 
 /// A file with one receipt: base64 as an app sends it, or a device's receipt file unchanged.
 extension InputFile {
-    /// The most bytes of a receipt's file.
     private static let receiptBytesMax = 12 << 20
 
     /// Returns the receipt as text. Bytes that are not text are the receipt itself, and are encoded.

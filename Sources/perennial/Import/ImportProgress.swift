@@ -47,7 +47,6 @@ struct ImportProgress: Sendable, Hashable {
         return "line \(line)\(percent): \(numbers(elapsedSeconds))"
     }
 
-    /// Returns the result of an import.
     func summary(elapsedSeconds: Double) -> String {
         let before = linesBefore > 0 ? " after line \(linesBefore)" : ""
         return
@@ -109,7 +108,7 @@ struct BadLines {
     }
 }
 
-/// The result of one block of lines.
+/// The result of one block of lines, counted as in `ImportProgress`.
 struct StoredBlock: Sendable {
     /// A line that could not be stored.
     struct BadLine: Sendable, Hashable {
@@ -121,19 +120,14 @@ struct StoredBlock: Sendable {
     let numbers: Range<Int>
     /// Bytes of the file up to its end.
     let endOffset: Int
-    /// Receipts stored that were not known before.
     private(set) var new = 0
-    /// Receipts stored that were known already.
     private(set) var known = 0
-    /// Lines that promise access for longer than the limit.
     private(set) var cutShort = 0
     /// Lines that could not be stored, in the order of the file.
     private(set) var bad: [BadLine] = []
 
     /// Combines the results of the stored lines with the lines that could not be parsed.
-    init(
-        _ block: LineBlock, _ understood: ParsedBlock, _ stored: [Result<StoredUpload, any Error>]
-    ) {
+    init(_ block: LineBlock, _ understood: ParsedBlock, _ stored: [Result<StoredUpload, any Error>]) {
         numbers = block.numbers
         endOffset = block.offsets.upperBound
         cutShort = understood.cutShort
@@ -151,11 +145,9 @@ struct StoredBlock: Sendable {
 
 /// A block whose lines were parsed: pure work, on as many blocks at a time as there are cores.
 struct ParsedBlock: Sendable {
-    /// The submissions to store.
     private(set) var submissions: [Submission] = []
     /// The line of each submission.
     private(set) var numbers: [Int] = []
-    /// Lines that cannot be parsed.
     private(set) var bad: [StoredBlock.BadLine] = []
     /// Lines that promise access for longer than the limit, by the clock of this machine.
     private(set) var cutShort = 0

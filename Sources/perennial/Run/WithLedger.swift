@@ -9,10 +9,8 @@ import Postgres
 import Server
 import Tracking
 
-/// Opens the database for `body` and always closes it. The schema may be missing.
-///
-/// The loss of the database and its return are logged once each. With `isBrief`, for a command that ends by itself,
-/// only the command's own failure is reported.
+/// Opens the database for `body` and always closes it. The schema may be missing. The loss of the database and its return
+/// are logged once each; with `isBrief`, for a command that ends by itself, only the command's own failure is reported.
 func withUncheckedLedger<Result: Sendable>(
     _ settings: Settings, statementTimeoutMilliseconds: Int = 30_000, isBrief: Bool = false,
     _ body: (SubscriptionLedger) async throws -> Result
@@ -83,10 +81,8 @@ private func close(_ database: Database, _ reads: Database?) async {
     await reads?.close()
 }
 
-/// Creates the tracker for `body`, which counts in `metrics`.
-///
-/// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
-/// for PostgreSQL and for lookups.
+/// Creates the tracker for `body`, which counts in `metrics`. Calls and checks share one thread: a check wakes no other
+/// thread on its way, and the other processors remain free for PostgreSQL and for lookups.
 func withTracker<Result: Sendable>(
     _ settings: Settings, ledger: SubscriptionLedger, metrics: any MetricsFactory = NOOPMetricsHandler.instance,
     _ body: (Tracker) async throws -> Result

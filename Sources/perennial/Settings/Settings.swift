@@ -78,8 +78,7 @@ extension Settings {
 }
 
 extension Settings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// A description without any values: they include the master key and connection strings, and a log may describe a
-    /// type that contains settings.
+    /// Values stay out of logs of any type that contains settings: they include the master key and connection strings.
     var description: String { "Settings" }
     var debugDescription: String { description }
     var customMirror: Mirror { Mirror(self, children: []) }
@@ -156,8 +155,7 @@ struct SettingsSources {
         let values = SettingsValues(
             reader: ConfigReader(providers: [
                 provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
-                provider(of: environment),
-                provider(of: file.values),
+                provider(of: environment), provider(of: file.values),
             ]),
             libpq: LibpqVariable.connectionString(environment: environment, file: file.values),
             databaseSource: databaseSource(environment: environment, file: file.values), read: read)
@@ -198,7 +196,6 @@ struct SettingsSources {
             secretsSpecifier: .specific(secrets))
     }
 
-    /// Returns the text of a small file.
     @Sendable static func textOfFile(_ path: String) throws -> String {
         let bytes = try InputFile(path: path).contents(bytesMax: SettingsFile.bytesMax)
         return String(decoding: bytes, as: UTF8.self)
@@ -212,7 +209,6 @@ struct SettingsValues {
     let libpq: String?
     /// What gives the location of the database, by name: a flag, a setting, or the `PG*` variables that are set.
     let databaseSource: String
-    /// Reads a file as text.
     let read: @Sendable (String) throws -> String
 
     subscript(name: SettingName) -> String? {
@@ -223,7 +219,6 @@ struct SettingsValues {
 
 /// The `KEY=VALUE` lines of a settings file.
 struct SettingsFile: Sendable {
-    /// The most bytes of a settings file.
     static let bytesMax = 1 << 20
 
     /// Values by key; of equal keys the last counts.
@@ -233,10 +228,8 @@ struct SettingsFile: Sendable {
     /// Keys that are not read, one sentence each.
     private(set) var warnings: [String] = []
 
-    /// Reads the text of the file called `name`.
-    ///
-    /// Empty lines and lines that start with `#` are skipped. `export` before a key and quotes around a value are
-    /// dropped, so that a shell can read the same file.
+    /// Reads the text of the file called `name`. Empty lines and lines that start with `#` are skipped. `export` before a
+    /// key and quotes around a value are dropped, so that a shell can read the same file.
     init(_ text: String, name: String) {
         let known = Set(SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue))
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {

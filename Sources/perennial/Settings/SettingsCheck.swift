@@ -146,14 +146,11 @@ struct SettingsCheck {
 }
 
 /// All mistakes in the settings, so that one run is enough to correct them all.
-struct SettingsMistakes: Error, CustomStringConvertible {
+struct SettingsMistakes: Error {
     /// One sentence for each invalid or missing value.
     let lines: [String]
-
-    var description: String { lines.joined(separator: "\n") }
 }
 
-/// A requirement of a command.
 enum SettingsNeed: Hashable, Sendable {
     case database
     /// The master key, because secrets are sealed or opened.
@@ -179,7 +176,6 @@ struct SettingsFlags: LedgerFlags {
 
     var base: SettingsFlags { self }
 
-    /// The flags that were given.
     var values: [SettingName: String?] {
         [.databaseURL: databaseUrl, .logLevel: logLevel, .logFormat: logFormat]
     }
@@ -195,7 +191,6 @@ struct SettingsFlags: LedgerFlags {
     }
 }
 
-/// The app of a command, and its settings.
 struct AppFlags: LedgerFlags {
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
@@ -203,7 +198,6 @@ struct AppFlags: LedgerFlags {
     @OptionGroup var base: SettingsFlags
 }
 
-/// The customer of a command, and its settings.
 struct CustomerFlags: LedgerFlags {
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
@@ -237,7 +231,6 @@ struct AppleFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_POLL_SPEEDUP (1).", valueName: "factor"))
     var pollSpeedup: String?
 
-    /// The flags that were given.
     var values: [SettingName: String?] {
         [
             .appStoreURL: appstoreUrl, .appStoreSandboxURL: appstoreSandboxUrl,
@@ -261,15 +254,13 @@ struct HTTPFlags: ParsableArguments {
     @Flag(help: "Serve no pages under /admin.")
     var noAdmin = false
 
-    /// The flags that were given.
     var values: [SettingName: String?] {
         [.httpHost: httpHost, .httpPort: httpPort, .trustedProxies: trustedProxies]
     }
 }
 
-/// The variables of libpq with the location of the database (PostgreSQL documentation, "Environment Variables").
-///
-/// libpq itself reads them from the environment; in the settings file they become a keyword string.
+/// The variables of libpq with the location of the database (PostgreSQL documentation, "Environment Variables"). libpq
+/// itself reads them from the environment; in the settings file they become a keyword string.
 enum LibpqVariable: String, CaseIterable, Sendable {
     case host = "PGHOST"
     case hostAddress = "PGHOSTADDR"
@@ -287,10 +278,8 @@ enum LibpqVariable: String, CaseIterable, Sendable {
     /// The keyword of a connection string: the variable's name without PG, except for the database.
     var keyword: String { self == .database ? "dbname" : rawValue.dropFirst("PG".count).lowercased() }
 
-    /// Returns the connection string of the variables that the file sets and the environment does not; empty when libpq
-    /// finds everything itself.
-    ///
-    /// Nil when neither sets any, so that the program connects to no database by accident.
+    /// Returns the connection string of the variables that the file sets and the environment does not. It is empty when
+    /// libpq finds everything itself, and nil when neither sets any, so that no database is met by accident.
     static func connectionString(environment: [String: String], file: [String: String]) -> String? {
         guard allCases.contains(where: { environment[$0.rawValue] != nil || file[$0.rawValue] != nil }) else {
             return nil
