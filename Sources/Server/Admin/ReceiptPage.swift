@@ -10,7 +10,7 @@ struct ReceiptPage {
     /// The shortest time between two manual checks of a receipt, in seconds.
     static let askedAgainSeconds = 60.0
 
-    /// The result of a manual check, as the query names it. Of several results the first one is told.
+    /// The result of a manual check, as the query names it.
     enum CheckResult: String, CaseIterable {
         case checked, lately, busy, nothing
 

@@ -1,4 +1,5 @@
 package import AppStore
+import JSON
 package import Subscriptions
 
 /// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
@@ -174,10 +175,10 @@ extension AppStoreAnswer {
     init(body: [UInt8], from environment: StoreEnvironment) {
         var response: VerifyReceiptResponse?
         var failure: String?
-        do {
+        do throws(NotJSON) {
             response = try VerifyReceiptResponse(parsing: body)
         } catch {
-            failure = "\(error)"
+            failure = "Not an App Store answer: \(error.reason)."
         }
         self.init(
             environment: environment, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,

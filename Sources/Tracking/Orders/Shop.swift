@@ -104,8 +104,9 @@ struct Shop: Sendable {
         return present == product.id ? nil : present
     }
 
-    /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes there.
-    /// So what the customer's receipts show counts, whoever owns it; what a family member shares does not.
+    /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes
+    /// there. A receipt of the customer counts here, whichever customer owns what it shows. What a family member shares
+    /// does not count.
     private func isIntroductoryEligible(for product: CatalogProduct) -> Bool? {
         guard product.kind == .autoRenewable else { return false }
         guard product.group != nil else { return nil }

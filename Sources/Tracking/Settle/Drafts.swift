@@ -241,8 +241,8 @@ struct LoadedSubscriptions {
         }
         let periods = try read(Queries.readPeriods, [ids], PeriodRecord.init(row:))
         let spans = try read(Queries.readSpans, [ids], StoredSpan.init(row:))
-        let owners = try !lockingOwners ? [:] : read(Queries.readOwners, [ids, .int8s([])], Owner.init(row:))
-        let omissions = try !lockingOwners ? [:] : read(Queries.readOmissions, [ids], PollingDraft.Omission.init(row:))
+        let owners = lockingOwners ? try read(Queries.readOwners, [ids, .int8s([])], Owner.init(row:)) : [:]
+        let omissions = lockingOwners ? try read(Queries.readOmissions, [ids], PollingDraft.Omission.init(row:)) : [:]
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
             var draft = try SubscriptionDraft(

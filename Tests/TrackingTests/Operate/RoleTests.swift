@@ -106,7 +106,8 @@ struct RoleTests {
                 #expect(try await endAllowances(ledger) == 1)
                 try await own.check(old, rejected())
                 try await ledger.operations.watchCanaries()
-                #expect(try #require(try await ledger.feed.sequence()) > 0)
+                let placed = try await ledger.feed.sequence() ?? 0
+                #expect(placed > 0)
                 try await ledger.operations.addObservationMonths()
                 try await ledger.claims.heartbeat(own.worker, stopped: true)
                 _ = try await ledger.operations.status()
