@@ -5664,7 +5664,10 @@ UPDATE ledger.app_budget
 SET slowed_to = $2::float8, slowed_at = $3::timestamptz, failures = $4::smallint,
     tokens = CASE WHEN $3::timestamptz IS DISTINCT FROM slowed_at THEN LEAST(tokens, 1) ELSE tokens END,
     paused_until = GREATEST(paused_until, clock_timestamp() + make_interval(secs => $5::float8)),
-    paused_because = CASE WHEN $5::float8 > 0 THEN $6::text ELSE paused_because END
+    -- A shorter pause leaves the reason of the longer one.
+    paused_because = CASE
+        WHEN $5::float8 > 0 AND clock_timestamp() + make_interval(secs => $5::float8) >= COALESCE(paused_until, 'epoch')
+        THEN $6::text ELSE paused_because END
 WHERE app_id = $1::int
 
 """#)
@@ -5681,7 +5684,10 @@ SELECT g.failures, GREATEST(g.paused_until, 'epoch') AS paused_until, clock_time
 UPDATE ledger.apple_breaker
 SET failures = $1::smallint,
     paused_until = GREATEST(paused_until, clock_timestamp() + make_interval(secs => $2::float8)),
-    paused_because = CASE WHEN $2::float8 > 0 THEN $3::text ELSE paused_because END
+    -- A shorter pause leaves the reason of the longer one.
+    paused_because = CASE
+        WHEN $2::float8 > 0 AND clock_timestamp() + make_interval(secs => $2::float8) >= COALESCE(paused_until, 'epoch')
+        THEN $3::text ELSE paused_because END
 
 """#)
     /// Settlement: stops the checks' calls of the Server API about app $1 in environment $2 for $3 seconds, because Apple refuses its key
@@ -6258,8 +6264,8 @@ SELECT pg_try_advisory_xact_lock(hashtext('ledger.summarise')) AS locked, set_co
     /// Returns the subscriptions of the next $1 events of the feed, of the next $2 of the round through all, and at most $3
     package static let findUnsummarised = SQLFile("find_unsummarised", #"""
 -- Returns the subscriptions of the next $1 events of the feed, of the next $2 of the round through all, and at most $3
--- of those written since then; also the new positions. If the prices differ from those of the round, the round starts
--- again.
+-- of those written since then; also the new positions, and whether more is waiting. If the prices differ from those of
+-- the round, the round starts again.
 WITH done AS (
     SELECT p.position, mark.price_mark,
            CASE WHEN p.price_mark = mark.price_mark THEN p.round_at ELSE 0 END AS round_at,
@@ -6279,16 +6285,18 @@ WITH done AS (
     WHERE s.subscription_id > (SELECT round_at FROM done) ORDER BY s.subscription_id LIMIT $2::int
 ), written AS (
     SELECT u.stream_id AS subscription_id FROM perennial.unsummarised u LIMIT $3::int
+), feed AS (
+    SELECT COALESCE(max(position), 0) AS last FROM ledger.event_feed
 )
 SELECT ARRAY(SELECT subscription_id FROM news WHERE subscription_id IS NOT NULL
              UNION SELECT subscription_id FROM round
              UNION SELECT subscription_id FROM written) AS subscriptions,
-       GREATEST(done.position, LEAST(
-           done.position + $1::int, (SELECT COALESCE(max(position), 0) FROM ledger.event_feed))) AS position,
+       GREATEST(done.position, LEAST(done.position + $1::int, feed.last)) AS position,
        CASE WHEN (SELECT count(*) FROM round) < $2::int THEN 0
             ELSE (SELECT max(subscription_id) FROM round) END AS round_at,
-       done.rounds + ((SELECT count(*) FROM round) < $2::int)::int AS rounds, done.price_mark::text AS price_mark
-FROM done
+       done.rounds + ((SELECT count(*) FROM round) < $2::int)::int AS rounds, done.price_mark::text AS price_mark,
+       feed.last > done.position + $1::int OR $3::int > 0 AND (SELECT count(*) FROM written) >= $3::int AS is_behind
+FROM done CROSS JOIN feed
 
 """#)
     /// Marks the subscriptions $1 as summarised in their present version. Their rows follow in the same transaction, so that

@@ -335,7 +335,10 @@ UPDATE ledger.app_budget
 SET slowed_to = $2::float8, slowed_at = $3::timestamptz, failures = $4::smallint,
     tokens = CASE WHEN $3::timestamptz IS DISTINCT FROM slowed_at THEN LEAST(tokens, 1) ELSE tokens END,
     paused_until = GREATEST(paused_until, clock_timestamp() + make_interval(secs => $5::float8)),
-    paused_because = CASE WHEN $5::float8 > 0 THEN $6::text ELSE paused_because END
+    -- A shorter pause leaves the reason of the longer one.
+    paused_because = CASE
+        WHEN $5::float8 > 0 AND clock_timestamp() + make_interval(secs => $5::float8) >= COALESCE(paused_until, 'epoch')
+        THEN $6::text ELSE paused_because END
 WHERE app_id = $1::int
 
 -- name: lock_apple_breaker
@@ -348,7 +351,10 @@ SELECT g.failures, GREATEST(g.paused_until, 'epoch') AS paused_until, clock_time
 UPDATE ledger.apple_breaker
 SET failures = $1::smallint,
     paused_until = GREATEST(paused_until, clock_timestamp() + make_interval(secs => $2::float8)),
-    paused_because = CASE WHEN $2::float8 > 0 THEN $3::text ELSE paused_because END
+    -- A shorter pause leaves the reason of the longer one.
+    paused_because = CASE
+        WHEN $2::float8 > 0 AND clock_timestamp() + make_interval(secs => $2::float8) >= COALESCE(paused_until, 'epoch')
+        THEN $3::text ELSE paused_because END
 
 -- name: pause_refused_calls
 -- Settlement: stops the checks' calls of the Server API about app $1 in environment $2 for $3 seconds, because Apple refuses its key

@@ -22,8 +22,8 @@ SELECT pg_try_advisory_xact_lock(hashtext('ledger.summarise')) AS locked, set_co
 
 -- name: find_unsummarised
 -- Returns the subscriptions of the next $1 events of the feed, of the next $2 of the round through all, and at most $3
--- of those written since then; also the new positions. If the prices differ from those of the round, the round starts
--- again.
+-- of those written since then; also the new positions, and whether more is waiting. If the prices differ from those of
+-- the round, the round starts again.
 WITH done AS (
     SELECT p.position, mark.price_mark,
            CASE WHEN p.price_mark = mark.price_mark THEN p.round_at ELSE 0 END AS round_at,
@@ -43,16 +43,18 @@ WITH done AS (
     WHERE s.subscription_id > (SELECT round_at FROM done) ORDER BY s.subscription_id LIMIT $2::int
 ), written AS (
     SELECT u.stream_id AS subscription_id FROM perennial.unsummarised u LIMIT $3::int
+), feed AS (
+    SELECT COALESCE(max(position), 0) AS last FROM ledger.event_feed
 )
 SELECT ARRAY(SELECT subscription_id FROM news WHERE subscription_id IS NOT NULL
              UNION SELECT subscription_id FROM round
              UNION SELECT subscription_id FROM written) AS subscriptions,
-       GREATEST(done.position, LEAST(
-           done.position + $1::int, (SELECT COALESCE(max(position), 0) FROM ledger.event_feed))) AS position,
+       GREATEST(done.position, LEAST(done.position + $1::int, feed.last)) AS position,
        CASE WHEN (SELECT count(*) FROM round) < $2::int THEN 0
             ELSE (SELECT max(subscription_id) FROM round) END AS round_at,
-       done.rounds + ((SELECT count(*) FROM round) < $2::int)::int AS rounds, done.price_mark::text AS price_mark
-FROM done
+       done.rounds + ((SELECT count(*) FROM round) < $2::int)::int AS rounds, done.price_mark::text AS price_mark,
+       feed.last > done.position + $1::int OR $3::int > 0 AND (SELECT count(*) FROM written) >= $3::int AS is_behind
+FROM done CROSS JOIN feed
 
 -- name: mark_summarised
 -- Marks the subscriptions $1 as summarised in their present version. Their rows follow in the same transaction, so that

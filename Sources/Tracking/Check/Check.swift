@@ -251,7 +251,7 @@ struct CheckedBatch: Sendable {
     let receipts: Int
     /// Answers that were read in full; the others repeated the previous answer.
     let settled: [Settled]
-    /// Receipts that Apple could not be asked about, with the reason, such as an app secret that cannot be opened here.
+    /// Settled receipts that Apple could not be asked about, with the reason, such as a secret that cannot be opened.
     private(set) var unasked: [ReceiptID: String] = [:]
     /// The reasons why answers could not be written. The log has them too.
     let failures: [SettledBatch.Failure]
@@ -260,7 +260,8 @@ struct CheckedBatch: Sendable {
         receipts = batch.confirmed.count + batch.settled.count
         settled = batch.settled
         failures = batch.failures
-        for answer in answers where answer.answer.calls == 0 {
+        let failed = Set(failures.map(\.receiptID))
+        for answer in answers where answer.answer.calls == 0 && !failed.contains(answer.claim.receiptID) {
             unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
         }
     }

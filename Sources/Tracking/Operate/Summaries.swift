@@ -51,7 +51,7 @@ extension LedgerOperations {
                 ])
             return SummaryStep(
                 subscriptions: subscriptions.count,
-                isBehind: try row.int8("rounds") == 0 || subscriptions.count >= Self.summaryEventsMax)
+                isBehind: try row.int8("rounds") == 0 || row.bool("is_behind"))
         }
     }
 }

@@ -82,6 +82,22 @@ import Testing
         }
     }
 
+    @Test("A long stretch of the feed is read without rests, however few subscriptions its events are about")
+    func behind() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await summariseAll(test)
+            let end = try await test.text("SELECT position::text FROM ledger.summary_progress")
+            try await test.database.transaction {
+                try $0.script("UPDATE ledger.summary_progress SET position = position - 4500")
+            }
+            var steps: [Bool?] = []
+            for _ in 0..<3 { steps.append(try await test.ledger.operations.summarise()?.isBehind) }
+            #expect(steps == [true, true, false])
+            #expect(try await test.text("SELECT position::text FROM ledger.summary_progress") == end)
+        }
+    }
+
     /// How many subscriptions reports read from the history.
     private func untold(_ test: TestLedger) async throws -> String {
         try await test.text("SELECT count(*)::text FROM perennial.unsummarised")

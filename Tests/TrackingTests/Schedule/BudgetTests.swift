@@ -66,6 +66,21 @@ struct BudgetTests {
         }
     }
 
+    @Test("A shorter pause leaves a longer one its reason")
+    func reasonOfThePause() async throws {
+        try await withLedger { test in
+            for owner in [RateLimitOwner.app(test.app.id), .everyone] {
+                let table = owner == .everyone ? "apple_breaker" : "app_budget"
+                for (seconds, reason, shown) in [(600.0, "long", "long"), (5, "short", "long"), (900, "last", "last")] {
+                    try await test.ledger.apps.changeRateLimit(of: owner) { limit, _ in
+                        RateLimitChange(rateLimit: limit, pauseSeconds: seconds, reason: reason)
+                    }
+                    #expect(try await test.text("SELECT paused_because FROM ledger.\(table)") == shown)
+                }
+            }
+        }
+    }
+
     @Test("Apple's wish for fewer calls slows all workers down, and a minute later all is as before")
     func slowed() async throws {
         try await withLedger { test in
