@@ -6,8 +6,8 @@ extension SettlementRun {
     /// How many calls about a receipt may bring no usable answer before another receipt takes over what it polls.
     static let fruitlessAttemptsMax = 5
 
-    /// Decides which receipt is asked about each subscription and purchase from now on, and when. `writePolling` moves
-    /// the schedules of the chosen receipts.
+    /// Decides which receipt is asked about each subscription and purchase from now on, and when. Everything that a
+    /// transaction changes keeps a poller where one exists. `writePolling` moves the schedules of the chosen receipts.
     mutating func planPolling() throws(PollersChanged) {
         try choosePollers()
         planNextChecks()
@@ -213,8 +213,9 @@ struct PollingDraft: Sendable {
     /// Chooses the newest receipt that can vouch, of those with the best sender. The present poller goes on until a
     /// newer one comes, unless the answer about it, now or the last time, leaves the subscription out.
     ///
-    /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
-    /// also leave it out is chosen only when the poller is refused or silent.
+    /// A receipt that no customer sent polls only what no customer's receipt holds. A poller that cannot go on stays
+    /// where no other receipt can take over: it may recover. A successor whose answers also leave it out is chosen only
+    /// when the poller is refused or silent.
     mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
         let isLeftOut = isOmitted || ((omission?.isByPoller ?? false) && !(poller.map(offers.contains) ?? false))
