@@ -3,7 +3,6 @@ import Foundation
 import JSON
 import Logging
 import Postgres
-import ServiceLifecycle
 import SQL
 import Subscriptions
 
@@ -76,42 +75,20 @@ struct ReportCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         guard watch else {
             let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
-            form.show(listing)
-            if let emptiness { printError("perennial: \(emptiness)") }
+            show(listing, emptiness)
             if listing.isFinding(of: name) { throw ExitStatus.foundDifference }
             return
         }
-        try await keepShowing(statement, values, settings)
+        await keepLooking(everySeconds: interval ?? Self.intervalSeconds, isTable: form.format == .table) {
+            try await Self.listing(of: statement, values, settings)
+        } show: { listing, emptiness in
+            show(listing, emptiness)
+        }
     }
 
-    private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
-        let format = form.format
-        let look: @Sendable () async -> Void = {
-            do {
-                let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
-                if format == .table { Terminal.clear() }
-                listing.show(as: format)
-                if let emptiness { printError("perennial: \(emptiness)") }
-            } catch {
-                let sentence = ExitStatus.sentence(for: error)
-                switch format {
-                case .table:
-                    Terminal.clear()
-                    printLine(sentence)
-                case .csv, .json: printExactly(sentence)
-                }
-            }
-        }
-        let seconds = interval ?? Self.intervalSeconds
-        let watching = Job {
-            await cancelWhenGracefulShutdown {
-                while !Task.isCancelled {
-                    await look()
-                    await pause(seconds: seconds)
-                }
-            }
-        }
-        try await runServices([watching], untilDone: true, logger: settings.logger)
+    private func show(_ listing: Listing, _ emptiness: String?) {
+        form.show(listing)
+        if let emptiness { printError("perennial: \(emptiness)") }
     }
 
     private static var list: Listing {

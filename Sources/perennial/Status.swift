@@ -8,7 +8,7 @@ struct StatusCommand: AsyncParsableCommand {
         "status", "Says what is due, overdue and in flight, what is paused, and where the feed stands.",
         notes: """
             Exit status: 0 healthy, 1 something needs attention, which standard error says in one line, or the status \
-            could not be read. With --watch it runs until Ctrl-C, which is status 0.
+            could not be read. With --watch it runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0.
             """,
         examples: """
             perennial status
@@ -44,16 +44,10 @@ struct StatusCommand: AsyncParsableCommand {
             return
         }
         try await withUncheckedLedger(settings, isBrief: true) { ledger in
-            while !Task.isCancelled {
-                let text: String
-                do {
-                    text = rendered(try await ledger.operations.status())
-                } catch {
-                    text = ExitStatus.sentence(for: error).visibleLines
-                }
-                if format == .table { Terminal.clear() }
-                show(text)
-                await pause(seconds: interval ?? Self.intervalSeconds)
+            await keepLooking(everySeconds: interval ?? Self.intervalSeconds, isTable: format == .table) {
+                try await ledger.operations.status()
+            } show: {
+                show(rendered($0))
             }
         }
     }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Tracking
 
-@Suite("Reports give scripts their result as a status, and stop on a signal")
+@Suite("Reports give scripts their result as a status")
 struct ReportProcessTests {
     private static let reports = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "sql/reports")
@@ -55,24 +55,6 @@ struct ReportProcessTests {
                 #expect(psql.status == 3)
                 #expect(psql.text.contains(sentence) && !psql.text.contains("rows)"), "\(psql.text)")
             }
-        }
-    }
-
-    @Test("--watch looks again and again until a signal, which ends it well", arguments: [SIGINT, SIGTERM])
-    func watch(signal: Int32) async throws {
-        try await withReports { _, connectionString in
-            let (process, output) = try start(
-                ["stuck_work", "--watch", "--interval", "1", "--format", "csv"], connectionString)
-            var text = ""
-            while text.components(separatedBy: "no worker,").count < 3 {
-                let bytes = await onAThread { output.fileHandleForReading.availableData }
-                try #require(!bytes.isEmpty, "it ended by itself: \(text)")
-                text += String(decoding: bytes, as: UTF8.self)
-            }
-            kill(process.processIdentifier, signal)
-            _ = await output.fileHandleForReading.textToEnd()
-            #expect(await process.ended() == 0)
-            #expect(process.terminationReason == .exit)
         }
     }
 
