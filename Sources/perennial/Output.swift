@@ -90,8 +90,19 @@ enum ExitStatus {
 
     /// Returns one line for the operator: what failed, where, what to do.
     static func sentence(for error: any Error) -> String {
-        let text = (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+        let text = (error as? any LocalizedError)?.errorDescription ?? fileReason(error) ?? "\(error)"
         return text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    /// Returns why a file could not be read or written, in the system's words where it said why; nil for an error that is
+    /// not Foundation's. On Linux Foundation's errors are no `LocalizedError`, and their description is a dump.
+    private static func fileReason(_ error: any Error) -> String? {
+        let error = error as NSError
+        let cause = (error.userInfo[NSUnderlyingErrorKey] as? any Error).map { $0 as NSError } ?? error
+        if cause.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(cause.code))) }
+        guard error.domain == NSCocoaErrorDomain else { return nil }
+        let reason = error.localizedFailureReason ?? error.localizedDescription
+        return reason.hasSuffix(".") ? String(reason.dropLast()) : reason
     }
 }
 

@@ -219,9 +219,10 @@ struct SimulatorSigningFlags: ParsableArguments {
                 return try read(String(contentsOfFile: path, encoding: .utf8))
             }
             let made = try make()
-            let isWritten = FileManager.default.createFile(
-                atPath: path, contents: Data(made[keyPath: text].utf8), attributes: [.posixPermissions: 0o600])
-            guard isWritten else { throw CocoaError(.fileWriteNoPermission) }
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+            guard descriptor >= 0 else { throw NSError(domain: NSPOSIXErrorDomain, code: Int(errno)) }
+            try FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+                .write(contentsOf: Data(made[keyPath: text].utf8))
             return made
         } catch {
             throw Failure("\(path) cannot be used: \(ExitStatus.sentence(for: error)); give another \(option).")

@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import Logging
 import Server
@@ -53,6 +54,15 @@ import Tracking
             Self.listing.json.rendered()
                 == #"[{"count":7,"name":"a,\"b\"","ok":true},{"count":1234,"name":null,"ok":false},{"count":null,"name":"c","ok":null}]"#
         )
+    }
+
+    @Test func `an error of Foundation becomes its reason`() {
+        let missing = URL(filePath: "/nonexistent/x")
+        let lost = #expect(throws: (any Error).self) { try Data().write(to: missing) }
+        #expect(lost.map(ExitStatus.sentence) == "No such file or directory")
+        let odd = ExitStatus.sentence(for: CocoaError(.fileReadInapplicableStringEncoding))
+        #expect(!odd.isEmpty && !odd.contains("Domain") && !odd.hasSuffix("."), "\(odd)")
+        #expect(ExitStatus.sentence(for: Failure("one\ntwo")) == "one two")
     }
 
     @Test func `a log line is one line, whatever the message holds`() {

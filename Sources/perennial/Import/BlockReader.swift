@@ -6,6 +6,7 @@ import Foundation
 /// the thread, so it happens on a queue of its own and never on the cooperative pool.
 struct BlockReader {
     private let handle: FileHandle
+    private let name: String
     private let limits: LineLimits
     private let queue = DispatchQueue(label: "perennial.imported.read")
     private var buffer: [UInt8] = []
@@ -20,9 +21,14 @@ struct BlockReader {
     private var blockOffset: Int
     private var offset: Int
 
-    /// Creates a reader of an open file. A regular file is read from `offset`, where line `number` begins.
-    init(_ handle: FileHandle, from offset: Int = 0, line number: Int = 1, limits: LineLimits = LineLimits()) throws {
+    /// Creates a reader of an open file, which failures call `name`. A regular file is read from `offset`, where line
+    /// `number` begins.
+    init(
+        _ handle: FileHandle, name: String, from offset: Int = 0, line number: Int = 1,
+        limits: LineLimits = LineLimits()
+    ) throws {
         self.handle = handle
+        self.name = name
         self.limits = limits
         self.number = number
         self.offset = offset
@@ -91,10 +97,10 @@ struct BlockReader {
     }
 
     private func read() async throws -> [UInt8] {
-        let (handle, count) = (handle, limits.chunkBytes)
+        let (handle, name, count) = (handle, name, limits.chunkBytes)
         return try await withCheckedThrowingContinuation { continuation in
             queue.async {
-                continuation.resume(with: Result { try handle.read(upToCount: count).map { [UInt8]($0) } ?? [] })
+                continuation.resume(with: Result { [UInt8](try handle.read(atMost: count, of: name)) })
             }
         }
     }
@@ -152,13 +158,14 @@ struct InputFile: Sendable {
     func contents(bytesMax: Int) throws -> [UInt8] {
         let handle = try open()
         var bytes: [UInt8] = []
-        while let chunk = try handle.read(upToCount: 1 << 16), !chunk.isEmpty {
+        while true {
+            let chunk = try handle.read(atMost: 1 << 16, of: name)
+            guard !chunk.isEmpty else { return bytes }
             bytes += chunk
             guard bytes.count <= bytesMax else {
                 throw Failure("\(name) has more than \(bytesMax) bytes; give the right file.")
             }
         }
-        return bytes
     }
 
     /// The size of a regular file in bytes; nil for standard input, pipes and devices.
@@ -167,6 +174,17 @@ struct InputFile: Sendable {
             attributes[.type] as? FileAttributeType == .typeRegular
         else { return nil }
         return (attributes[.size] as? NSNumber)?.intValue
+    }
+}
+
+extension FileHandle {
+    /// Reads up to `count` bytes; none at the end. Throws one sentence with the file's name when it cannot be read.
+    func read(atMost count: Int, of name: String) throws -> Data {
+        do {
+            return try read(upToCount: count) ?? Data()
+        } catch {
+            throw Failure("\(name) cannot be read: \(ExitStatus.sentence(for: error)); give another file.")
+        }
     }
 }
 

@@ -101,7 +101,9 @@ private struct ImportRun {
 
     private mutating func reader(of handle: FileHandle, _ ongoing: Import?) throws -> BlockReader {
         progress.bytesTotal = input.byteCount
-        guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else { return try BlockReader(handle) }
+        guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else {
+            return try BlockReader(handle, name: input.name)
+        }
         progress.line = Int(ongoing.nextLine) - 1
         progress.linesBefore = progress.line
         progress.bytesDone = Int(ongoing.nextByte)
@@ -111,7 +113,7 @@ private struct ImportRun {
             isAll
                 ? "\(progress.line.of("line", "lines")) of \(input.name), all there are, were stored before; --again reads them again."
                 : "Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
-        return try BlockReader(handle, from: progress.bytesDone, line: progress.line + 1)
+        return try BlockReader(handle, name: input.name, from: progress.bytesDone, line: progress.line + 1)
     }
 
     private mutating func take(_ block: StoredBlock) async throws {

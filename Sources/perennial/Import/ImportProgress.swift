@@ -189,9 +189,9 @@ extension InputFile {
     /// Returns the file's identity; nil for standard input, pipes and devices. Leaves the handle at the file's start.
     func identity(_ handle: FileHandle) throws -> ImportedFile? {
         guard let byteCount else { return nil }
-        let first = try handle.read(upToCount: Self.edgeBytes) ?? Data()
+        let first = try handle.read(atMost: Self.edgeBytes, of: name)
         try handle.seek(toOffset: UInt64(max(0, byteCount - Self.edgeBytes)))
-        let last = try handle.read(upToCount: Self.edgeBytes) ?? Data()
+        let last = try handle.read(atMost: Self.edgeBytes, of: name)
         try handle.seek(toOffset: 0)
         return ImportedFile(
             name: URL(fileURLWithPath: path).lastPathComponent, byteCount: Int64(byteCount), firstBytes: Array(first),

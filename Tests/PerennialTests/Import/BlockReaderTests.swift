@@ -11,7 +11,8 @@ import Testing
         let url = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID()).lines")
         try Data(text.utf8).write(to: url)
         defer { try? FileManager.default.removeItem(at: url) }
-        var reader = try BlockReader(try FileHandle(forReadingFrom: url), from: offset, line: line, limits: limits)
+        var reader = try BlockReader(
+            FileHandle(forReadingFrom: url), name: "f", from: offset, line: line, limits: limits)
         var found: [LineBlock] = []
         while let block = try await reader.next() { found.append(block) }
         return found

@@ -55,4 +55,19 @@ struct SigningRootProcessTests {
         #expect(simulator.said.contains("\(file.path) cannot be used: it does not hold one private key"))
         try simulator.forget()
     }
+
+    @Test(
+        "A file that cannot be written is named with the reason of the system",
+        arguments: [
+            ["--signing-authority"], ["--signing-root-file"], ["--server-key-file"], ["--tls", "--tls-root-file"],
+        ])
+    func unwritable(options: [String]) async throws {
+        let simulator = try PerennialProcess(
+            ["simulator", "--port", "0"] + options + ["/nonexistent/x"], environment: [:])
+        #expect(await simulator.end() == 1)
+        let said = simulator.said.split(separator: "\n").last ?? ""
+        #expect(said.hasPrefix("perennial: /nonexistent/x cannot be "), "\(said)")
+        #expect(said.contains(": No such file or directory; give another \(options.last ?? "")."), "\(said)")
+        try simulator.forget()
+    }
 }
