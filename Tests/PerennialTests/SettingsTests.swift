@@ -129,6 +129,17 @@ import Testing
         #expect(settings.database == "host='h' dbname='it\\'s'")
     }
 
+    @Test func `an empty value counts as absent, whatever gives it`() throws {
+        let names = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+        let files = ["f": names.map { "\($0)=" }.joined(separator: "\n"), "g": "PGHOST=''\nPGDATABASE=d"]
+        let lines = Self.mistakes(["PERENNIAL_CONFIG": "f"], files: files, needing: [.database, .masterKey])
+        #expect(lines.count == 2 && lines.first?.hasPrefix("DATABASE_URL is not set; ") == true, "\(lines)")
+        let (named, warnings) = try Self.settings(["PERENNIAL_CONFIG": "g", "DATABASE_URL": ""], files: files)
+        #expect(named.database == "dbname='d'" && named.databaseSource == "PGDATABASE" && warnings.isEmpty)
+        let (flagged, _) = try Self.settings(["PGHOST": "h"], flags: [.databaseURL: ""])
+        #expect(flagged.databaseSource == "PGHOST")
+    }
+
     @Test func `the master key comes from the variable or the file`() throws {
         #expect(try Self.settings(["PERENNIAL_MASTER_KEY": Self.key]).0.masterKey?.count == 32)
         let (settings, _) = try Self.settings(["PERENNIAL_MASTER_KEY_FILE": "k"], files: ["k": Self.key + "\n"])

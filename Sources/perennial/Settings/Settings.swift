@@ -142,6 +142,7 @@ struct SettingsSources {
     /// Returns the settings a command needs, with warnings for the log. Throws all mistakes at once.
     func settings(needing needs: Set<SettingsNeed>) throws(SettingsMistakes) -> (Settings, warnings: [String]) {
         var mistakes: [String] = []
+        let flags = flags.filter { !$0.value.isEmpty }
         let environment = environment.filter { !$0.value.isEmpty }
         var file = SettingsFile("", name: "")
         if let path = self.file ?? environment[SettingName.fileVariable] {
@@ -152,23 +153,26 @@ struct SettingsSources {
                 mistakes.append("\(SettingName.fileVariable): cannot read \(path): \(ExitStatus.sentence(for: error))")
             }
         }
+        let inFile = file.values.filter { !$0.value.isEmpty }
         let values = SettingsValues(
             reader: ConfigReader(providers: [
                 provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
-                provider(of: environment), provider(of: file.values),
+                provider(of: environment), provider(of: inFile),
             ]),
-            libpq: LibpqVariable.connectionString(environment: environment, file: file.values),
-            databaseSource: databaseSource(environment: environment, file: file.values), read: read)
+            libpq: LibpqVariable.connectionString(environment: environment, file: inFile),
+            databaseSource: Self.databaseSource(flags: flags, environment: environment, file: inFile), read: read)
         let settings = Settings(values, needing: needs, mistakes: &mistakes)
         guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
         return (settings, Self.warnings(about: environment) + file.warnings)
     }
 
-    private func databaseSource(environment: [String: String], file: [String: String]) -> String {
+    private static func databaseSource(
+        flags: [SettingName: String], environment: [String: String], file: [String: String]
+    ) -> String {
         if flags[.databaseURL] != nil { return "--database-url" }
         let name = SettingName.databaseURL.rawValue
         let given = LibpqVariable.allCases.map(\.rawValue).filter { environment[$0] != nil || file[$0] != nil }
-        guard environment[name] == nil, file[name]?.isEmpty ?? true, !given.isEmpty else { return name }
+        guard environment[name] == nil, file[name] == nil, !given.isEmpty else { return name }
         return given.joined(separator: ", ")
     }
 
@@ -192,7 +196,7 @@ struct SettingsSources {
         let names = Set(SettingName.allCases.map(\.rawValue))
         let secrets = Set(SettingName.allCases.filter(\.isSecret).map(\.rawValue))
         return EnvironmentVariablesProvider(
-            environmentVariables: values.filter { names.contains($0.key) && !$0.value.isEmpty },
+            environmentVariables: values.filter { names.contains($0.key) },
             secretsSpecifier: .specific(secrets))
     }
 
