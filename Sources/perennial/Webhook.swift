@@ -59,7 +59,7 @@ struct WebhookAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let start = try WebhookStart(from)
-        let own = try secretFile.map { try WebhookSecret($0.secret()) }
+        let own = try secretFile?.webhookSecret()
         let (webhook, secret) = try await flags.ledger(sealing: true) {
             try await $0.webhooks.add(
                 url: url, app: app, kinds: kinds.map { $0.split(separator: ",").map(String.init) },
@@ -188,7 +188,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let own = try secretFile.map { try WebhookSecret($0.secret()) }
+        let own = try secretFile?.webhookSecret()
         let secret = try await webhook.ledger(sealing: true) {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }
@@ -257,6 +257,13 @@ struct WebhookFlags: LedgerFlags {
     var id: Int32
 
     @OptionGroup var base: SettingsFlags
+}
+
+extension InputFile {
+    /// Returns a receiver's own secret. Throws when the file holds none.
+    func webhookSecret() throws -> WebhookSecret {
+        try WebhookSecret(secret("the webhook's secret (whsec_…)"))
+    }
 }
 
 extension Listing {

@@ -1,14 +1,25 @@
+import Foundation
 import Testing
 
 @testable import perennial
 
 @Suite("Commands read secrets and receipts from files") struct InputTests {
     @Test func `a secret loses its line's end and nothing else`() throws {
-        #expect(try InputFile.secret(in: Array(" a b \r\n\n".utf8), name: "f") == " a b ")
+        #expect(try InputFile.secret(in: Array(" a b \r\n\n".utf8), name: "f", "it") == " a b ")
         for bad in ["", "\n\r\n", "a\nb"] {
-            #expect(throws: Failure.self) { try InputFile.secret(in: Array(bad.utf8), name: "f") }
+            #expect(throws: Failure.self) { try InputFile.secret(in: Array(bad.utf8), name: "f", "it") }
         }
-        #expect(throws: Failure.self) { try InputFile.secret(in: [0xFF, 0xFE], name: "f") }
+        #expect(throws: Failure.self) { try InputFile.secret(in: [0xFF, 0xFE], name: "f", "it") }
+    }
+
+    @Test(arguments: [[], Array("\n".utf8), Array("whsec_a\nwhsec_b".utf8), [0xFF, 0xFE]])
+    func `a file without a webhook's secret is refused by naming that secret`(bytes: [UInt8]) throws {
+        let url = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID()).secret")
+        try Data(bytes).write(to: url)
+        defer { try? FileManager.default.removeItem(at: url) }
+        let error = #expect(throws: Failure.self) { try InputFile(path: url.path).webhookSecret() }
+        let said = error?.description ?? ""
+        #expect(said.hasPrefix(url.path) && said.contains("whsec_") && !said.contains("App Store"), "\(said)")
     }
 
     @Test func `a file that cannot be read is named with the reason of the system`() {

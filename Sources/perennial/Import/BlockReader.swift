@@ -197,21 +197,19 @@ extension InputFile {
     /// The most bytes of a secret; Apple's have 32.
     private static let secretBytesMax = 4_096
 
-    /// Returns the secret without trailing newlines. Throws when it is then empty.
-    func secret() throws -> String {
-        try Self.secret(in: try contents(bytesMax: Self.secretBytesMax), name: name)
+    /// Returns the secret without trailing newlines. Throws when it is then empty, and says which secret is meant.
+    func secret(_ meant: String = "the shared secret of App Store Connect") throws -> String {
+        try Self.secret(in: try contents(bytesMax: Self.secretBytesMax), name: name, meant)
     }
 
-    static func secret(in bytes: [UInt8], name: String) throws -> String {
+    static func secret(in bytes: [UInt8], name: String, _ meant: String) throws -> String {
         guard var text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure("\(name) holds no text; write the shared secret of App Store Connect into it.")
+            throw Failure("\(name) holds no text; write \(meant) into it.")
         }
         while text.last?.isNewline == true { text.removeLast() }
-        guard !text.isEmpty else {
-            throw Failure("\(name) is empty; write the shared secret of App Store Connect into it.")
-        }
+        guard !text.isEmpty else { throw Failure("\(name) is empty; write \(meant) into it.") }
         guard !text.contains(where: \.isNewline) else {
-            throw Failure("\(name) has more than one line; write only the secret into it.")
+            throw Failure("\(name) has more than one line; write only \(meant) into it.")
         }
         return text
     }
