@@ -143,12 +143,10 @@ extension Verifier: ExpressibleByArgument {}
 
 struct AppSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set",
-        abstract: "Changes an app's settings; what is not given stays.",
-        discussion: """
-            Example:
-              perennial app set com.example.app --rate 20 --ownership keep
-              perennial app set com.example.app --verifier server_api
+        "set", "Changes an app's settings; what is not given stays.",
+        examples: """
+            perennial app set com.example.app --rate 20 --ownership keep
+            perennial app set com.example.app --verifier server_api
             """)
 
     @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))

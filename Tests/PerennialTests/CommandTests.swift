@@ -21,6 +21,17 @@ import Testing
         }
     }
 
+    @Test func `the title above examples says whether there are several`() {
+        for command in Self.commands(below: Perennial.self) {
+            let help = command.configuration.discussion
+            guard let title = help.firstRange(of: /\bExamples?:\n/) else { continue }
+            // Further spaces begin a line that continues the one before it.
+            let lines = help[title.upperBound...].split(separator: "\n")
+            let examples = lines.count { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
+            #expect((examples == 1) == (help[title] == "Example:\n"), "\(command)")
+        }
+    }
+
     @Test(arguments: [
         ["worker", "--once", "--metrics-port", "9464"], ["worker", "--metrics-port", "70000"],
         ["app", "set", "a", "--sweep", "never"], ["app", "notifications"], ["worker", "--max-seconds", "3"],

@@ -9,18 +9,17 @@ import Tracking
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor",
-        abstract:
-            "Checks what an operator must know before the first start; changes nothing; 2 where something is wrong.",
-        discussion: """
+        "doctor",
+        "Checks what an operator must know before the first start; changes nothing; 2 where something is wrong.",
+        notes: """
             One line for each check: ok, or what to do. It looks at the settings, PostgreSQL (version, btree_gist, schema, \
             rights, clock, standby), the master key against every sealed secret, the addresses of the App Store, shared \
             secrets that Apple refused, and the limit of open files. It sends Apple no receipt and no secret. Run it with \
             the settings and the account of the service, before the first start and before and after an upgrade.
-
-            Example:
-              perennial doctor
-              perennial doctor --format json
+            """,
+        examples: """
+            perennial doctor
+            perennial doctor --format json
             """)
 
     @Option(help: "text for people, or json, which is stable.")
