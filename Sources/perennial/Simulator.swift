@@ -91,8 +91,10 @@ struct SimulatorCommand: AsyncParsableCommand {
             valueName: "B"))
     var calendarApp: String?
 
-    @Option(help: ArgumentHelp("With --calendar-app: customers who arrive in a year.", valueName: "N"))
-    var calendarCustomers = 400
+    @Option(
+        help: ArgumentHelp(
+            "With --calendar-app: customers who arrive in a year; 400 unless given.", valueName: "N"))
+    var calendarCustomers: Int?
 
     @Option(
         help: ArgumentHelp("Posts Apple's notifications about the customers to this address.", valueName: "URL"))
@@ -103,8 +105,11 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     func validate() throws {
         try requireNumber(port, in: 0...65_535, for: "--port")
-        guard [customers, sandboxCustomers, calendarCustomers].allSatisfy((0...Self.customersMax).contains) else {
+        guard [customers, sandboxCustomers, calendarCustomers ?? 0].allSatisfy((0...Self.customersMax).contains) else {
             throw ValidationError("Customers are 0 to \(Self.customersMax).")
+        }
+        guard calendarApp != nil || calendarCustomers == nil else {
+            throw ValidationError("--calendar-customers goes with --calendar-app.")
         }
         guard calendarApp != bundleId else { throw ValidationError("--calendar-app is another app than --bundle-id.") }
         guard arrivalsPerMonth.map((0...Double(Self.customersMax)).contains) ?? true else {
@@ -152,7 +157,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         let rootFile = try identity.map { try https.writeRoots(of: $0, and: authority) }
         let signatory = Signatory(authority)
         let calendar = calendarApp.map {
-            Simulator(options.calendarApp($0, customers: calendarCustomers, at: epoch), signatory: signatory)
+            Simulator(options.calendarApp($0, customers: calendarCustomers ?? 400, at: epoch), signatory: signatory)
         }
         let simulator = Simulator(options, identity: identity, signatory: signatory, beside: calendar)
         if let key = try signing.serverKey() { simulator.accept(key) }

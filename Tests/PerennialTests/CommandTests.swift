@@ -34,6 +34,8 @@ import Testing
 
     @Test(arguments: [
         ["worker", "--once", "--metrics-port", "9464"], ["worker", "--metrics-port", "70000"],
+        ["worker", "--metrics-host", "::1"], ["worker", "--once", "--metrics-host", "::1"],
+        ["simulator", "--calendar-customers", "3"],
         ["app", "set", "a", "--sweep", "never"], ["app", "notifications"], ["worker", "--max-seconds", "3"],
         ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
         ["receipt", "check", "--customer", "c"], ["receipt", "check", "--receipt", "1", "--app", "a"],

@@ -122,13 +122,18 @@ struct WorkerCommand: AsyncParsableCommand {
         help: ArgumentHelp("Serve /metrics, /healthz and /readyz on this port; 0 takes a free one.", valueName: "N"))
     var metricsPort: Int?
 
-    @Option(help: ArgumentHelp("With --metrics-port: the address to listen on.", valueName: "H"))
-    var metricsHost = "127.0.0.1"
+    @Option(
+        help: ArgumentHelp(
+            "With --metrics-port: the address to listen on; 127.0.0.1 unless given.", valueName: "H"))
+    var metricsHost: String?
 
     @OptionGroup var apple: AppleFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
+        guard metricsHost == nil || metricsPort != nil else {
+            throw ValidationError("--metrics-host goes with --metrics-port.")
+        }
         if let metricsPort {
             guard !once else { throw ValidationError("--metrics-port does not go with --once.") }
             try requireNumber(metricsPort, in: 0...65_535, for: "--metrics-port")
@@ -164,7 +169,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
     private func serving(_ metrics: MetricsRegistry, of tracker: Tracker, logger: Logger) -> [any Service] {
         guard let metricsPort else { return [] }
-        let host = metricsHost
+        let host = metricsHost ?? "127.0.0.1"
         return [
             Listener(
                 name: "metrics", host: host, port: metricsPort, remedy: "choose another --metrics-port",
