@@ -91,7 +91,7 @@ let package = Package(
             swiftSettings: optimizedSettings),
         .target(
             name: "AppStoreSimulator",
-            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
+            dependencies: [asn1, crypto, nioCore, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
         .target(
             name: "PerennialClient",
             dependencies: [
@@ -103,8 +103,8 @@ let package = Package(
             name: "perennial",
             dependencies: [
                 "Subscriptions", "JSON", "AppStore", "Postgres", "SQL", "Tracking", "Server", "AppStoreSimulator",
-                argumentParser, asyncHTTPClient, configuration, logging, metrics, nioPosix, serviceLifecycle,
-                unixSignals, yams,
+                argumentParser, configuration, logging, metrics, nioCore, nioPosix, serviceLifecycle, unixSignals,
+                yams,
             ],
             swiftSettings: optimizedSettings),
         .executableTarget(
@@ -152,8 +152,7 @@ let package = Package(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", crypto, nioCore, nioPosix],
             swiftSettings: settings),
         .testTarget(
-            name: "PerennialClientTests", dependencies: ["PerennialClient", "SeededRandom", crypto],
-            swiftSettings: settings),
+            name: "PerennialClientTests", dependencies: ["PerennialClient", crypto], swiftSettings: settings),
         .testTarget(
             name: "PerennialTests",
             dependencies: ["perennial", "JSON", "AppStoreSimulator", "SeededRandom", "TestSupport"],
