@@ -63,6 +63,20 @@ import Testing
         #expect(found.map(\.signed) == found.map(\.signed).sorted() && found[0].type == "SUBSCRIBED")
     }
 
+    @Test("A name that no customer has gets no notifications, not those of no customer")
+    func unknownCustomer() throws {
+        let store = hand.emptyStore()
+        let client = try ServerClient(store, hand)
+        try start(store)
+        _ = store.createCustomer(CustomerScript())
+        #expect(try client.call("POST", "v1/notifications/test").code == 200)
+        #expect(try list(store).contains { $0.customer == nil })
+        for name in ["ghost", "", "c000099"] {
+            #expect(try list(store, "customer=\(name)").isEmpty, "\(name)")
+        }
+        #expect(try list(store, "customer=c000000").map(\.type) == ["SUBSCRIBED"])
+    }
+
     @Test("A payload has the status, the transaction and the renewal of its instant")
     func payloads() throws {
         var options = SimulatorOptions(seed: 21)
