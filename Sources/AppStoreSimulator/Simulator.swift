@@ -24,6 +24,8 @@ package final class Simulator: Sendable {
     let serverRates = ServerRates()
     let serverConditions: Conditions
     let support = Mutex(SupportBook())
+    /// Held while an extension is looked up, made and noted, so that equal requests at once make one.
+    let extensionTurn = Mutex(())
     let notifications: NotificationOffice
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With

@@ -25,6 +25,17 @@ extension Simulator {
 
     func extend(_ call: ServerCall) throws -> SimulatorReply {
         let (days, request) = try call.read(Request.self).checked()
+        let done = try extensionTurn.withLock { _ in try extend(call, days: days, request: request) }
+        return .object { json in
+            json.text("originalTransactionId", done.originalID)
+            if let item = done.webOrderLineItemID { json.text("webOrderLineItemId", item) }
+            json.boolean("success", true)
+            json.number("effectiveDate", done.effective.milliseconds)
+        }
+    }
+
+    /// Extends the subscription that a call names, unless the request did so before. Callers take turns.
+    private func extend(_ call: ServerCall, days: Int, request: String) throws -> SupportBook.Extension {
         let id = call.arguments[0]
         let account: Account
         do throws(ServerError) {
@@ -37,15 +48,10 @@ extension Simulator {
             throw ServerError.originalNotFound
         }
         let key = "\(call.environment.rawValue) \(id) \(request)"
-        let known = support.withLock { $0.extensions[key] }
-        let done = try known ?? extend(number, of: account, days: days)
+        if let known = support.withLock({ $0.extensions[key] }) { return known }
+        let done = try extend(number, of: account, days: days)
         support.withLock { $0.extensions[key] = done }
-        return .object { json in
-            json.text("originalTransactionId", done.originalID)
-            if let item = done.webOrderLineItemID { json.text("webOrderLineItemId", item) }
-            json.boolean("success", true)
-            json.number("effectiveDate", done.effective.milliseconds)
-        }
+        return done
     }
 
     func extendAll(_ call: ServerCall) throws -> SimulatorReply {
@@ -59,7 +65,8 @@ extension Simulator {
         if countries?.isEmpty ?? false { throw ServerError.noCountries }
         guard countries?.allSatisfy({ $0.utf8.count == 3 }) ?? true else { throw ServerError.invalidCountry }
         let key = "\(call.environment.rawValue) \(productID) \(request)"
-        if support.withLock({ $0.massExtensions[key] }) == nil {
+        try extensionTurn.withLock { _ in
+            guard support.withLock({ $0.massExtensions[key] }) == nil else { return }
             try extendAll(of: productID, in: countries, days: days, request: request, key: key, call.environment)
         }
         return .object { $0.text("requestIdentifier", request) }

@@ -67,6 +67,26 @@ import Testing
         #expect(ends.count { $0.expires == $0.purchase + 66_000 } == 8)
     }
 
+    @Test("Equal requests at once extend once")
+    func equalRequestsAtOnce() async throws {
+        let (client, product) = (client, "com.example.tracker.monthly")
+        let customers = (0..<300).map { _ in client.store.createCustomer(CustomerScript()) }
+        let mass = #"{"extendByDays":3,"extendReasonCode":0,"requestIdentifier":"m1","productId":"\#(product)"}"#
+        let single = #"{"extendByDays":15,"extendReasonCode":1,"requestIdentifier":"r1"}"#
+        let ids = customers.prefix(50).map(\.originalTransactionID)
+        let calls =
+            [("POST", "v1/subscriptions/extend/mass", mass)]
+            + ids.map { ("PUT", "v1/subscriptions/extend/\($0)", single) }
+        for (method, path, body) in calls {
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<8 { group.addTask { try client.call(method, path, body).code } }
+                for try await code in group { #expect(code == 200) }
+            }
+        }
+        let periods = client.store.truth().compactMap { $0.subscriptions[0].periods.last }
+        #expect(periods.map { $0.expires - $0.purchase } == (0..<300).map { $0 < 50 ? 96_000 : 66_000 })
+    }
+
     @Test("Consumption is taken with the customer's consent alone")
     func consumption() throws {
         let shopper = try Shopper("newcomer", in: client.store)
