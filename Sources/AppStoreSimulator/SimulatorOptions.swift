@@ -55,6 +55,8 @@ package struct SimulatorOptions: Sendable {
 }
 
 extension SimulatorOptions {
+    /// The epochs that a store may have, in milliseconds since 1970.
+    package static var epochs: ClosedRange<Int64> { StoreTime.nameable }
     /// The length of a month of the calendar, a twelfth of 365.25 days, in seconds.
     package static let calendarMonthSeconds = 2_629_800.0
     private static let yearMilliseconds: Int64 = 365 * 86_400_000

@@ -128,6 +128,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         guard (1...Self.monthSecondsMax).contains(monthSeconds) else {
             throw ValidationError("--month-seconds is 1 to \(Int(Self.monthSecondsMax)).")
         }
+        guard epoch.map({ SimulatorOptions.epochs.contains($0.milliseconds) }) ?? true else {
+            throw ValidationError("--epoch is from 1970 to 9999.")
+        }
     }
 
     func run() async throws {

@@ -43,6 +43,7 @@ import Testing
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
         ["simulator", "--month-seconds", "1e300"], ["simulator", "--customers", "9223372036854775807"],
         ["simulator", "--arrivals-per-month", "1e300"], ["simulator", "--tls-root-file", "f"],
+        ["simulator", "--epoch", "1969-12-31T23:59:59Z"],
         ["simulator", "--tls", "--tls-certificate", "borrowed"], ["simulator", "--tls-name", "n"],
         ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["app", "set", "a", "--rate", "1e300"],
         ["app", "set", "a", "--rate", "1e-9"], ["app", "set", "a", "--rate", "nan"],

@@ -19,7 +19,7 @@ extension Simulator {
             case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
             case ("GET", "truth", 1): return try truthDocument(query)
             case ("GET", "uploads", 1): return try uploadList(query)
-            case ("GET", "truth", 2): return try .customer(truth(of: path[1], at: try query.instant("at")))
+            case ("GET", "truth", 2): return try .customer(truth(of: path[1], at: try truthInstant(query)))
             case ("POST", "customers", 1):
                 let wanted = try JSONDecoder().decode(CustomerRequest.self, from: Data(request.body))
                 return try .json(createCustomer(wanted.script, environment: wanted.environment), code: 201)
@@ -78,6 +78,10 @@ extension Simulator {
         guard fault.channel == .serverAPI || ![.forged, .foreign].contains(fault.kind) else {
             return .refused(400, "only the Server API has signed texts")
         }
+        let statuses = fault.channel == .serverAPI ? 4_000_000...5_999_999 : 0...99_999
+        guard fault.status.map(statuses.contains) ?? true else {
+            return .refused(400, "status is \(statuses.lowerBound) to \(statuses.upperBound)")
+        }
         add(fault)
         return try .json(["faults": conditions.faults.count + serverConditions.faults.count])
     }
@@ -96,7 +100,8 @@ extension Simulator {
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {
-        let found = receipts(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
+        let part = try part(query, at: now)
+        let found = receipts(from: part.from, count: part.count)
         guard query.wantsLines else { return try .json(found) }
         return .lines("receipt", found.map { (app: $0.app, customer: $0.customer, text: $0.receipt) })
     }
@@ -107,9 +112,8 @@ extension Simulator {
             return .refused(400, "kind is one of \(DeviceReceipt.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let writtenAt = try query.instant("at") ?? now.milliseconds
-        let restore = query.number("restore") ?? Seat(of: customer).ownRestore
-        let restoresMax = SubscriptionIDs.restoresMax
-        guard (0...restoresMax).contains(restore) else { return .refused(400, "restore is 0 to \(restoresMax)") }
+        let restore =
+            try query.number("restore", in: 0...SubscriptionIDs.restoresMax) ?? Seat(of: customer).ownRestore
         let held = receipt(of: customer, writtenAt: writtenAt, restore: restore, kind)
         return try .customer(held.map { ["app": options.bundleID, "customer": customer, "receipt": $0] })
     }
@@ -121,12 +125,12 @@ extension Simulator {
     }
 
     private func truthDocument(_ query: [URLQueryItem]) throws -> SimulatorReply {
-        let at = try query.instant("at")
+        let at = try truthInstant(query)
+        let part = try part(query, at: at.map { StoreTime(milliseconds: $0) } ?? now)
         return try .json(
             TruthDocument(
                 seed: String(options.seed), epoch: epochMilliseconds, now: at ?? now.milliseconds,
-                month: options.monthSeconds,
-                customers: truth(at: at, from: query.number("from") ?? 0, count: query.number("count") ?? .max)))
+                month: options.monthSeconds, customers: truth(at: at, from: part.from, count: part.count)))
     }
 }
 
@@ -158,14 +162,6 @@ private struct TruthDocument: Encodable {
 }
 
 extension [URLQueryItem] {
-    func number(_ name: String) -> Int? { first { $0.name == name }?.value.flatMap { Int($0) } }
-
-    /// Returns an instant given as milliseconds since 1970 or as RFC 3339 text.
-    func instant(_ name: String) throws -> Int64? {
-        guard let text = first(where: { $0.name == name })?.value else { return nil }
-        return try Int64(text) ?? Int64(Date(text, strategy: .iso8601).timeIntervalSince1970 * 1000)
-    }
-
     var wantsLines: Bool { contains { $0.name == "format" && $0.value == "ndjson" } }
 }
 
@@ -281,7 +277,10 @@ extension CustomerScript: Decodable {
         case legacyReceipts = "legacy_receipts"
     }
 
-    /// Reads a script. Absent fields default to those of a loyal monthly customer. At most 60 past periods.
+    private static let monthsMax = 1200
+    private static let pastPeriodsMax = 60
+
+    /// Reads a script. Absent fields default to those of a loyal monthly customer.
     package init(from decoder: any Decoder) throws {
         self.init()
         let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -289,13 +288,18 @@ extension CustomerScript: Decodable {
         let hasTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
         startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? (hasTrial ? .freeTrial : nil)
         subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
-        coinsEveryMonths = try values.decodeIfPresent(Double.self, forKey: .coinsEveryMonths)
-        seasonEveryMonths = try values.decodeIfPresent(Double.self, forKey: .seasonEveryMonths)
+        coinsEveryMonths = try values.numberIfPresent(.coinsEveryMonths, in: 0...Self.monthsMax)
+        seasonEveryMonths = try values.numberIfPresent(.seasonEveryMonths, in: 0...Self.monthsMax)
         buysSeveral = try values.decodeIfPresent(Bool.self, forKey: .buysSeveral) ?? false
         beginsEmpty = try values.decodeIfPresent(Bool.self, forKey: .beginsEmpty) ?? false
         alongside = try values.decodeIfPresent([CustomerScript].self, forKey: .alongside) ?? []
+        guard alongside.count < AccountIDs.subscriptionsMax else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .alongside, in: values,
+                debugDescription: "an account has at most \(AccountIDs.subscriptionsMax) subscriptions")
+        }
         sendsRenewals = try values.decodeIfPresent(Bool.self, forKey: .sendsRenewals) ?? false
-        secondCustomerAfterMonths = try values.decodeIfPresent(Double.self, forKey: .secondCustomerAfterMonths)
+        secondCustomerAfterMonths = try values.numberIfPresent(.secondCustomerAfterMonths, in: 0...Self.monthsMax)
         hasAccountToken = try values.decodeIfPresent(Bool.self, forKey: .accountToken) ?? false
         sendsLegacyReceipts = try values.decodeIfPresent(Bool.self, forKey: .legacyReceipts) ?? false
         quirks = try values.decodeIfPresent(Set<ByteQuirk>.self, forKey: .quirks) ?? []
@@ -303,12 +307,12 @@ extension CustomerScript: Decodable {
         isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
         isAssigned = try values.decodeIfPresent(Bool.self, forKey: .assigned) ?? false
         plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan) ?? .upfront
-        seats = try values.decodeIfPresent(Int.self, forKey: .seats).map { min(Seats.countMax, max(1, $0)) }
+        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
         namesPlan = try values.decodeIfPresent(Bool.self, forKey: .namesPlan) ?? false
         ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false
         hasRestored = try values.decodeIfPresent(Bool.self, forKey: .restored) ?? false
         chargeHabit = try values.decodeIfPresent(ChargeHabit.self, forKey: .charge) ?? .onTime
-        pastPeriods = min(60, max(0, try values.decodeIfPresent(Int.self, forKey: .pastPeriods) ?? 0))
+        pastPeriods = try values.numberIfPresent(.pastPeriods, in: 0...Self.pastPeriodsMax) ?? 0
         steps = try values.decodeIfPresent([Step].self, forKey: .steps) ?? []
         isDrawn = try values.decodeIfPresent(Bool.self, forKey: .drawn) ?? false
     }
@@ -319,11 +323,13 @@ extension CustomerScript.Step: Codable {
         case period, at
     }
 
+    private static let atMax = 1200
+
     /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand in the same object.
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            period: try values.decode(Int.self, forKey: .period), at: try values.decode(Double.self, forKey: .at),
+            period: try values.number(.period, in: 0...Life.periodsMax), at: try values.number(.at, in: 0...Self.atMax),
             action: try CustomerAction(from: decoder))
     }
 

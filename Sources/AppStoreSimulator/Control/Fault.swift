@@ -76,13 +76,10 @@ package struct Fault: Decodable, Sendable {
         code = try values.decodeIfPresent(Int.self, forKey: .code)
         seconds = try values.decodeIfPresent(Double.self, forKey: .seconds)
         guard values.contains(.until) else { return }
-        if let milliseconds = try? values.decode(Int64.self, forKey: .until) {
-            untilMilliseconds = milliseconds
-            return
-        }
-        let text = try values.decode(String.self, forKey: .until)
-        let date = try Date(text, strategy: .iso8601)
-        untilMilliseconds = Int64(date.timeIntervalSince1970 * 1000)
+        let number = try? values.decode(Int64.self, forKey: .until)
+        guard let until = StoreTime(named: try number.map { String($0) } ?? values.decode(String.self, forKey: .until))
+        else { throw DecodingError.dataCorruptedError(forKey: .until, in: values, debugDescription: StoreTime.rule) }
+        untilMilliseconds = until.milliseconds
     }
 }
 

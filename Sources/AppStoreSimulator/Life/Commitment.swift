@@ -147,7 +147,7 @@ extension Life {
     mutating func addSeats(_ wanted: Int?) throws(ActionRefused) {
         let head = try groupPeriod()
         let count = wanted ?? 1
-        guard count > 0, (nextSeats ?? 0) + count <= Seats.countMax else { throw ActionRefused("too many seats") }
+        guard count > 0, count <= Seats.countMax - (nextSeats ?? 0) else { throw ActionRefused("too many seats") }
         for index in rows(beside: head) where periods[index].seats?.joinedAt == nil {
             periods[index].seats?.joinedAt = now
         }

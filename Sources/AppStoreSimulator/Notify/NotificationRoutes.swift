@@ -171,8 +171,10 @@ struct NotificationAddress: Sendable {
         guard let url = URL(string: text), url.scheme?.lowercased() == "http", let host = url.host, !host.isEmpty else {
             return nil
         }
+        let port = url.port ?? 80
+        guard (1...65_535).contains(port) else { return nil }
         self.host = host
-        port = url.port ?? 80
+        self.port = port
         path = (url.path.isEmpty ? "/" : url.path) + (url.query.map { "?\($0)" } ?? "")
     }
 }

@@ -42,7 +42,7 @@ struct AccountIDs: Sendable {
     /// Returns the number of the purchase with an id, restored ones included; nil for any other text.
     func purchaseOrdinal(of id: String) -> Int? {
         let places = 0..<(SubscriptionIDs.restoresMax + 1) * PurchaseHistory.purchasesMax
-        guard let number = Int(id), places.contains(number - firstPurchase) else { return nil }
+        guard let number = Int(id), number >= 0, places.contains(number - firstPurchase) else { return nil }
         return (number - firstPurchase) % PurchaseHistory.purchasesMax
     }
 

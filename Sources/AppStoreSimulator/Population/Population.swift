@@ -2,6 +2,11 @@ import Synchronization
 
 /// The accounts of the store. Each is made from the seed and its number alone, so that none needs to be stored.
 struct Population: Sendable {
+    /// The most arrivals: more production accounts would have ids of the sandbox.
+    static let arrivalsMax = 300_000_000
+    /// The latest arrival after the epoch, in milliseconds: later than every instant that a request may name.
+    private static let waitMax = 1e15
+
     let seed: UInt64
     let epoch: StoreTime
     let scale: TimeScale
@@ -32,16 +37,17 @@ struct Population: Sendable {
     var count: Int { customers + sandboxCustomers }
 
     func arrivals(at now: StoreTime) -> Int {
-        let months = Double(now.milliseconds - epoch.milliseconds) / scale.monthMilliseconds
-        guard months > 0, arrivalsPerMonth > 0 else { return 0 }
-        var count = Int(months * arrivalsPerMonth) + 1
+        guard now > epoch, arrivalsPerMonth > 0 else { return 0 }
+        // Arrivals are on whole seconds. This counts at least all of them; the loop takes away who comes later.
+        let months = Double(now.wholeSecond.milliseconds - epoch.milliseconds + 1) / scale.monthMilliseconds
+        var count = Int(min(max(0, months) * arrivalsPerMonth, Double(Self.arrivalsMax - 1))) + 1
         while count > 0, arrival(count - 1) > now { count -= 1 }
         return count
     }
 
     /// Returns when an arrival buys: on a whole second, so that the purchase shows when it is made.
     private func arrival(_ number: Int) -> StoreTime {
-        let wait = Double(number + 1) * scale.monthMilliseconds / arrivalsPerMonth
+        let wait = min(Double(number + 1) * scale.monthMilliseconds / arrivalsPerMonth, Self.waitMax)
         return (epoch + Int64(wait) + 999).wholeSecond
     }
 

@@ -69,8 +69,8 @@ extension Simulator {
 
     /// Answers `GET /simulator/signed-transactions`.
     func signedTransactionList(_ query: [URLQueryItem]) throws -> SimulatorReply {
-        let found = try signedTransactions(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
-        return try list(found, query)
+        let part = try part(query, at: now)
+        return try list(try signedTransactions(from: part.from, count: part.count), query)
     }
 
     /// Answers `GET /simulator/signed-uploads`.

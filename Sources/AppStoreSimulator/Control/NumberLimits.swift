@@ -1,0 +1,121 @@
+import Foundation
+
+/// A number, or an instant, of a query that is beyond its limits.
+struct OutOfRange: Error, CustomStringConvertible {
+    let description: String
+}
+
+extension [URLQueryItem] {
+    /// Returns a number of the query; throws for a text that is no number of the range.
+    func number(_ name: String, in range: ClosedRange<Int>) throws(OutOfRange) -> Int? {
+        guard let text = first(where: { $0.name == name })?.value else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            throw OutOfRange(description: "\(name) is \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// Returns an instant of the query; throws for a text that is none.
+    func instant(_ name: String) throws(OutOfRange) -> Int64? {
+        guard let text = first(where: { $0.name == name })?.value else { return nil }
+        guard let moment = StoreTime(named: text) else {
+            throw OutOfRange(description: "\(name) is \(StoreTime.rule)")
+        }
+        return moment.milliseconds
+    }
+}
+
+extension StoreTime {
+    static let rule = "an instant from 1970 to 9999, as milliseconds since 1970 or RFC 3339 text"
+    /// The instants that requests and options may name, in milliseconds since 1970.
+    static let nameable: ClosedRange<Int64> = 0...253_402_300_799_999
+
+    /// Reads milliseconds since 1970, or RFC 3339 text, whose year has four digits.
+    init?(named text: String) {
+        let read: Int64? =
+            Int64(text)
+            ?? (text.utf8.dropFirst(4).first == UInt8(ascii: "-")
+                ? (try? Date(text, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1000) } : nil)
+        guard let read, Self.nameable.contains(read) else { return nil }
+        milliseconds = read
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// Reads a number, if there is one; throws for one beyond the range.
+    func numberIfPresent<Value: Decodable & Comparable & Numeric>(
+        _ key: Key, in range: ClosedRange<Int>
+    ) throws -> Value? {
+        guard contains(key), try !decodeNil(forKey: key) else { return nil }
+        return try number(key, in: range)
+    }
+
+    /// Reads a number; throws for one beyond the range.
+    func number<Value: Decodable & Comparable & Numeric>(_ key: Key, in range: ClosedRange<Int>) throws -> Value {
+        let number = try decode(Value.self, forKey: key)
+        guard let low = Value(exactly: range.lowerBound), let high = Value(exactly: range.upperBound),
+            (low...high).contains(number)
+        else {
+            throw DecodingError.dataCorruptedError(
+                forKey: key, in: self, debugDescription: "a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+}
+
+extension Simulator {
+    /// The most customers that one answer lists.
+    static let listedMax = 1_000_000
+    /// How far ahead a truth may be asked for, in months.
+    static let monthsAheadMax = 1200
+
+    /// Returns the part of the customers that a query asks for; throws where that is more than one answer lists.
+    func part(_ query: [URLQueryItem], at moment: StoreTime) throws(OutOfRange) -> (from: Int, count: Int) {
+        let from = try query.number("from", in: 0...Population.arrivalsMax) ?? 0
+        if let count = try query.number("count", in: 0...Self.listedMax) { return (from, count) }
+        guard world.customerCount(at: moment) - from <= Self.listedMax else {
+            throw OutOfRange(description: "these are more than \(Self.listedMax) customers: count is missing")
+        }
+        return (from, Self.listedMax)
+    }
+
+    /// Returns the instant of a truth that a query asks for, if it names one.
+    func truthInstant(_ query: [URLQueryItem]) throws(OutOfRange) -> Int64? {
+        guard let wanted = try query.instant("at") else { return nil }
+        let ahead = world.population.scale.milliseconds(months: Double(Self.monthsAheadMax))
+        guard wanted <= now.milliseconds + ahead else {
+            throw OutOfRange(description: "at is at most \(Self.monthsAheadMax) months ahead")
+        }
+        return wanted
+    }
+}
+
+/// Each number has a limit, so that no sum with it overflows.
+extension CustomerAction {
+    private static let secondsMax = 90 * 86_400
+
+    /// Reads the body of the control call, or the action of a step.
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(try values.decode(Kind.self, forKey: .kind))
+        keepsRenewal = try values.decodeIfPresent(Bool.self, forKey: .keepsRenewal)
+        periodsAgo = try values.numberIfPresent(.periodsAgo, in: 0...Life.periodsMax)
+        reason = try values.numberIfPresent(.reason, in: 0...1)
+        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product)
+        offer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer)
+        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan)
+        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
+        item = try values.decodeIfPresent(OneTimeProduct.self, forKey: .item)
+        subscription = try values.numberIfPresent(.subscription, in: 0...AccountIDs.subscriptionsMax - 1)
+        seconds = try values.numberIfPresent(.seconds, in: 0...Self.secondsMax)
+        quantity = try values.decodeIfPresent(PurchaseQuantity.self, forKey: .quantity)
+        accountToken = try values.decodeIfPresent(AccountToken.self, forKey: .accountToken)
+        isDeferred = try values.decodeIfPresent(Bool.self, forKey: .isDeferred)
+        pendingID = try values.decodeIfPresent(String.self, forKey: .pendingID)
+        requestReason = try values.decodeIfPresent(RefundRequest.Reason.self, forKey: .requestReason)
+        transactionID = try values.decodeIfPresent(String.self, forKey: .transactionID)
+        offerID = try values.decodeIfPresent(String.self, forKey: .offerID)
+        signature = try values.decodeIfPresent(HandedSignature.self, forKey: .signature)
+        jws = try values.decodeIfPresent(String.self, forKey: .jws)
+    }
+}
