@@ -68,6 +68,8 @@ actor MetricsPage {
             logger.debug("the database gave no metrics: \(error)")
             for metric in Metric.ofDatabase + Metric.ofBusiness { registry.clear(metric) }
             registry.gauge(.databaseUp).set(0)
+            // What was cleared is read again as soon as the database answers, not when its minute is over.
+            businessReadAt = nil
         }
     }
 

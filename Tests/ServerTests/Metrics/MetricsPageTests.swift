@@ -159,6 +159,35 @@ struct MetricsPageTests {
         }
     }
 
+    @Test("After an outage the figures of the business are there with the first scrape that the database answers")
+    func businessAfterAnOutage() async throws {
+        try await withTracker(receipts: 1) { tracker, registry, _ in
+            _ = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let time = Mutex(ContinuousClock.now)
+            let page = MetricsPage(registry, of: tracker, now: { time.withLock { $0 } })
+            try await tracker.ledger.database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.subscription_span SET state = 'grace_period'
+                    WHERE state = 'active' AND upper_inf(known)
+                    """)
+            }
+            let figure = "perennial_grace_period_subscriptions{"
+            #expect(await page.text().contains(figure))
+            // Without this table both readings fail, as they do while the database is away.
+            for (sql, isThere) in [
+                ("ALTER TABLE ledger.app RENAME TO app_away", false),
+                ("ALTER TABLE ledger.app_away RENAME TO app", true),
+            ] {
+                try await tracker.ledger.database.transaction { try $0.script(sql) }
+                time.withLock { $0 += .seconds(MetricsPage.secondsBetween) }
+                let text = await page.text()
+                #expect(text.contains(figure) == isThere, "\(text)")
+                #expect(text.contains("perennial_database_up \(isThere ? 1 : 0)\n"), "\(text)")
+            }
+        }
+    }
+
     @Test("The page names the version of the program")
     func version() {
         let text = MetricsText.text(of: MetricsRegistry(version: "1.2.3").contents)
