@@ -155,11 +155,11 @@ func grouped(_ number: Int64) -> String {
     return text
 }
 
-/// Returns an amount in thousandths of a currency's unit as text with two decimals.
+/// Returns an amount in thousandths of a currency's unit as text with two decimals. What rounds to 0 has no sign.
 func amountText(_ milliunits: Int64) -> String {
     let cents = (milliunits.magnitude + 5) / 10
     let fraction = cents % 100
-    return (milliunits < 0 ? "−" : "") + grouped(Int64(cents / 100)) + "." + (fraction < 10 ? "0" : "")
+    return (milliunits < 0 && cents > 0 ? "−" : "") + grouped(Int64(cents / 100)) + "." + (fraction < 10 ? "0" : "")
         + String(fraction)
 }
 

@@ -61,9 +61,10 @@ import Testing
     }
 
     @Test(
-        "Numbers are grouped",
+        "Numbers are grouped, and what rounds to 0 has no sign",
         arguments: [
-            (0, "0", "0.00"), (999, "999", "1.00"), (1_000, "1\u{202F}000", "1.00"),
+            (0, "0", "0.00"), (-4, "−4", "0.00"), (-5, "−5", "−0.01"), (4, "4", "0.00"),
+            (999, "999", "1.00"), (1_000, "1\u{202F}000", "1.00"),
             (-1_234_567, "−1\u{202F}234\u{202F}567", "−1\u{202F}234.57"),
         ])
     func numbersAreGrouped(number: Int64, whole: String, amount: String) {
