@@ -92,7 +92,7 @@ extension AdminSite {
         let ledger = tracker.ledger
         let apps = try await ledger.apps.all()
         guard let app = try request.app(of: apps) ?? apps.first else { return nil }
-        let spent = request.query("spent").flatMap { Int64($0) }.map { min(max($0, 0), 1_000_000_000) * 1_000 }
+        let spent = request.query("spent").flatMap(Int64.ofDigits).map { min($0, 1_000_000_000) * 1_000 }
         let filter = CustomerFilter(
             state: request.query("state").flatMap { State(rawValue: $0) },
             product: request.query("product")?.filter { $0 != "\0" }, spentMilliunits: spent)

@@ -125,7 +125,7 @@ extension AdminSite {
     /// `GET /admin`
     func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
-        let asked = request.query("days").flatMap { Int($0) } ?? 90
+        let asked = request.query("days").flatMap(Int.ofDigits) ?? 90
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
         let content = OverviewPage(
             try await tracker.ledger.admin.overview(app: choice.app, environment: choice.environment, days: days),

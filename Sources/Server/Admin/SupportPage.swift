@@ -288,7 +288,7 @@ struct SupportWish {
     func change(of item: SupportItem) throws -> SupportChange? {
         switch action {
         case .extend:
-            guard let days = Int(field("days")), let reason = RenewalExtension.Reason(rawValue: field("why")),
+            guard let days = Int.ofDigits(field("days")), let reason = RenewalExtension.Reason(rawValue: field("why")),
                 let how = RenewalExtension(days: days, reason: reason)
             else { throw Problem(.invalid, "An extension has 1 to 90 days and a reason.") }
             return .extend(originalTransactionID: item.id, how)
@@ -310,7 +310,7 @@ struct SupportWish {
                     "Apple takes this only with the customer's consent; go back and tick the box if the customer consented."
                 )
             }
-            let percent = field("percent").isEmpty ? nil : Int(field("percent"))
+            let percent = field("percent").isEmpty ? nil : Int.ofDigits(field("percent"))
             guard let delivery = ConsumptionReport.Delivery(rawValue: field("delivery")),
                 percent != nil || field("percent").isEmpty,
                 let report = ConsumptionReport(

@@ -87,7 +87,7 @@ extension AdminSite {
                 ? "It is off, so nothing is sent; turn it on with `perennial webhook set \(id) --on`."
                 : "What waits is due now; load the page again to see what came of it."
         case .skip:
-            guard form["confirmed"] == "yes", let position = Int64(form["position"]) else {
+            guard form["confirmed"] == "yes", let position = Int64.ofDigits(form["position"]) else {
                 throw Problem(.invalid, "Go back, give the position and confirm the skip; nothing was changed.")
             }
             try await webhooks.skip(position, of: id, because: form["reason"])

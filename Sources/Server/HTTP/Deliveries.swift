@@ -85,7 +85,7 @@ struct DeliveryRoutes: Sendable {
         _ = try await limits.json(NoFields.self, of: request)
         _ = try await apps.require(context.bundleID)
         let id = try context.parameters.decoded("id")
-        guard let number = Int64(id),
+        guard let number = Int64.ofDigits(id),
             let result = try await deliveries(context).acknowledge([number], of: context.bundleID).first,
             let state = result.state
         else { throw Problem(.notFound, "\(context.bundleID) has no delivery \(id).") }
@@ -103,7 +103,8 @@ struct DeliveryRoutes: Sendable {
         let ids = try await limits.json(AcknowledgeBody.self, of: request).ids
         _ = try await apps.require(context.bundleID)
         // What is no number is no delivery either.
-        let results = try await deliveries(context).acknowledge(ids.map { Int64($0.text) ?? 0 }, of: context.bundleID)
+        let numbers = ids.map { Int64.ofDigits($0.text) ?? 0 }
+        let results = try await deliveries(context).acknowledge(numbers, of: context.bundleID)
         let answers: [JSONValue] = zip(ids, results).map { id, result in
             [
                 "delivery_id": .string(id.text), "state": .string(result.state?.rawValue ?? "unknown"),
@@ -117,7 +118,9 @@ struct DeliveryRoutes: Sendable {
         let body = try await limits.json(SkipBody.self, of: request)
         _ = try await apps.require(context.bundleID)
         let id = try context.parameters.decoded("id")
-        guard let number = Int64(id) else { throw Problem(.notFound, "\(context.bundleID) has no delivery \(id).") }
+        guard let number = Int64.ofDigits(id) else {
+            throw Problem(.notFound, "\(context.bundleID) has no delivery \(id).")
+        }
         let result = try await deliveries(context).skip(number, of: context.bundleID, because: body.reason)
         return Response([
             "delivery_id": .string(id), "state": .string(result.state?.rawValue ?? ""), "first": .bool(result.isFirst),

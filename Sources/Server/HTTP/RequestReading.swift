@@ -117,8 +117,7 @@ extension Request {
     /// Returns a whole number of the query, or nil when it is absent. A number above the range becomes `highest`.
     func number(_ name: String, from lowest: Int64, upTo highest: Int64) throws -> Int64? {
         guard let text = uri.queryParameters.get(name) else { return nil }
-        guard !text.isEmpty, text.utf8.count <= 18,
-            text.utf8.allSatisfy(\.isDigit), let number = Int64(text), number >= lowest
+        guard text.utf8.count <= 18, let number = Int64.ofDigits(text), number >= lowest
         else { throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.") }
         return min(number, highest)
     }
@@ -176,6 +175,15 @@ extension Instant {
     }
 }
 
+extension FixedWidthInteger {
+    /// Reads a number of a path, a query or a form: digits alone, so that every number has one spelling. Returns nil for a
+    /// sign, for leading zeros, and for a number that does not fit.
+    static func ofDigits(_ text: String) -> Self? {
+        guard text.utf8.allSatisfy(\.isDigit), text == "0" || text.utf8.first != UInt8(ascii: "0") else { return nil }
+        return Self(text)
+    }
+}
+
 extension String {
     /// Returns whether it has 1 to `bytesMax` bytes of visible ASCII, so that headers and logs may hold it unchanged.
     func isVisibleASCII(bytesMax: Int = .max) -> Bool {
@@ -223,7 +231,7 @@ extension Parameters {
     /// Returns a number of the path; throws a problem that there is no such thing for anything else.
     func number<Number: FixedWidthInteger>(_ name: String, of thing: String) throws -> Number {
         let text = try decoded(name)
-        guard let number = Number(text) else { throw Problem(.notFound, "There is no \(thing) \(text).") }
+        guard let number = Number.ofDigits(text) else { throw Problem(.notFound, "There is no \(thing) \(text).") }
         return number
     }
 

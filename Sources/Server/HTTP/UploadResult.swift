@@ -152,7 +152,7 @@ struct GetReceipt: Sendable {
     func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
             let id = try context.parameters.decoded("id")
-            guard let number = Int64(id),
+            guard let number = Int64.ofDigits(id),
                 let receipt = try await ledger.customers.receipts(
                     app: context.bundleID, id: ReceiptID(number), limit: 1
                 ).first

@@ -93,6 +93,7 @@ import Tracking
                 (path, ["form_token": token, "reason": "why"], .badRequest),
                 (path, ["form_token": token, "confirmed": "yes", "reason": " "], .badRequest),
                 (path, ["form_token": token, "confirmed": "yes"], .badRequest),
+                ("/admin/deliveries/+2", skip, .notFound), ("/admin/deliveries/02", skip, .notFound),
                 (path, ["form_token": "", "confirmed": "yes", "reason": "why"], .forbidden),
                 ("/admin/deliveries/1", skip, .conflict), ("/admin/deliveries/0", skip, .notFound),
                 ("/admin/deliveries/x", skip, .notFound),
@@ -116,8 +117,8 @@ import Tracking
                         FROM perennial.audit_log WHERE action = 'delivery.skipped'
                         """))
             #expect(try audit.map { try $0.text("line") } == ["key 1: \(AdminWorld.customer) sent by <post>"])
-            for missing in ["/admin/deliveries/0", "/admin/deliveries/x"] {
-                #expect(try await browser.get(missing).status == .notFound)
+            for missing in ["0", "x", "+2", "02"] {
+                #expect(try await browser.get("/admin/deliveries/" + missing).status == .notFound, "\(missing)")
             }
         }
     }

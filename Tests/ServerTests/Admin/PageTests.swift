@@ -130,11 +130,12 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
 
     @Test("A page about an unknown customer, app or receipt is not found")
     func unknownIsNotFound() async throws {
-        try await reading { _, browser, _ in
+        try await reading { _, browser, receipt in
             for path in [
                 "/admin/customer?app=com.example.app&id=unknown-customer",
                 "/admin/customer?app=com.example.none&id=kim",
-                "/admin/receipts/0", "/admin/receipts/x", "/admin?app=com.example.none",
+                "/admin/receipts/0", "/admin/receipts/x", "/admin/receipts/+\(receipt)", "/admin/receipts/0\(receipt)",
+                "/admin?app=com.example.none",
                 "/admin/customers?app=com.example.none", "/admin/retention?app=com.example.none",
             ] {
                 let answer = try await browser.get(path)

@@ -207,6 +207,41 @@ struct PurchaseRouteTests {
         }
     }
 
+    @Test("The number of a delivery and of a receipt is digits alone, without leading zeros")
+    func numbers() async throws {
+        let store = ScriptedStore(saying: Self.bought([]))
+        try await Self.serving(store) { served, client in
+            let made = try AnswerBody(try await order(client, served))
+            let (id, token) = (try #require(made.text("order_id")), try #require(made.text("app_account_token")))
+            store.say(Self.bought([("p", "coins", token)]))
+            let answer = try await upload(
+                client, served, #","purpose":"purchase","order":"\#(id)","for_transaction_id":"p""#)
+            let receipt = try #require(try AnswerBody(answer).text("receipt_id"))
+            let due = try AnswerBody(
+                await client.send(.get, Self.app + "/deliveries?state=due&wait=1", secret: served.secret))
+            let delivery = try #require(due.list("deliveries")?.first?["delivery_id"] as? String)
+            for sign in ["+", "%2B", "-", "0", "%20"] {
+                let paths: [(HTTPRequest.Method, String, String?)] = [
+                    (.get, "/receipts/\(sign)\(receipt)", nil), (.post, "/deliveries/\(sign)\(delivery):ack", "{}"),
+                    (.post, "/deliveries/\(sign)\(delivery):skip", #"{"reason":"why"}"#),
+                ]
+                for (method, path, body) in paths {
+                    let answer = try await client.send(method, Self.app + path, secret: served.secret, body: body)
+                    #expect(answer.status == .notFound, "\(path): \(String(buffer: answer.body))")
+                }
+                let list = Self.app + "/receipts?limit=\(sign)1"
+                #expect(try await client.send(.get, list, secret: served.secret).status == .badRequest, "\(list)")
+            }
+            let many = try await client.send(
+                .post, Self.app + "/deliveries:ack", secret: served.secret,
+                body: #"{"ids":["+\#(delivery)","0\#(delivery)","\#(delivery)"]}"#)
+            #expect(
+                try AnswerBody(many).list("results")?.map { $0["state"] as? String } == [
+                    "unknown", "unknown", "acknowledged",
+                ])
+        }
+    }
+
     @Test("Bad input gets its problem and changes nothing")
     func badInput() async throws {
         try await Self.serving(ScriptedStore(saying: Self.bought([]))) { served, client in
