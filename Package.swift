@@ -143,7 +143,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TrackingTests",
-            dependencies: ["Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix],
+            dependencies: ["Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix, nioSSL],
             swiftSettings: settings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "JSON", "TestSupport", hummingbirdTesting, nioPosix, yams],

@@ -31,6 +31,9 @@ final class WebhookConnections: Sendable {
     private let judge: @Sendable (IPAddress, _ isSecure: Bool) -> String?
     private let idle = Mutex<[String: [any Channel]]>([:])
 
+    /// The places whose connections are remembered.
+    var places: [String] { idle.withLock { Array($0.keys) } }
+
     init(tls: NIOSSLContext, judge: @escaping @Sendable (IPAddress, _ isSecure: Bool) -> String?) {
         (self.tls, self.judge) = (tls, judge)
     }
@@ -40,10 +43,7 @@ final class WebhookConnections: Sendable {
         _ body: [UInt8], _ headers: HTTPHeaders, to address: WebhookAddress, within time: TimeAmount
     ) async throws -> WebhookAnswer {
         let deadline = NIODeadline.now() + time
-        if let channel = idle.withLock({ idle in
-            idle[address.place]?.removeAll { !$0.isActive }
-            return idle[address.place]?.popLast()
-        }) {
+        if let channel = idle.withLock({ $0[address.place]?.popLast() }) {
             // It may have been closed meanwhile: then another one is made.
             do {
                 return try await exchange(body, headers, address, on: channel.eventLoop, by: deadline) {
@@ -94,7 +94,7 @@ final class WebhookConnections: Sendable {
             .connectTimeout(Self.connectTimeout)
             .resolver(JudgedAddresses(addresses: loop.makePromise()) { [judge] in judge($0, address.isSecure) })
             .connect(host: address.host, port: address.port)
-            .flatMapThrowing { [tls, judge] channel in
+            .flatMapThrowing { [self] channel in
                 let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
                 if let refusal = peer.map({ judge($0, address.isSecure) }) ?? "leads to no address." {
                     channel.close(promise: nil)
@@ -108,8 +108,17 @@ final class WebhookConnections: Sendable {
                 try pipeline.addHandler(StatusGate())
                 try pipeline.addHTTPClientHandlers()
                 try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange()])
+                channel.closeFuture.whenComplete { [self] _ in forget(channel, at: address.place) }
                 return channel
             }
+    }
+
+    /// Forgets a closed connection: no later call may lead to its place and find it.
+    private func forget(_ channel: any Channel, at place: String) {
+        idle.withLock { idle in
+            idle[place]?.removeAll { $0 === channel }
+            if idle[place]?.isEmpty == true { idle[place] = nil }
+        }
     }
 }
 

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOPosix
+import NIOSSL
 import SeededRandom
 import Synchronization
 import TestSupport
@@ -271,6 +272,25 @@ struct WebhookCallTests {
         #expect(connections.withLock { $0 } == 1)
     }
 
+    @Test("A connection that its receiver closes is forgotten without another call to the same place")
+    func closed() async throws {
+        let tls = try NIOSSLContext(configuration: .makeClientConfiguration())
+        let connections = WebhookConnections(tls: tls) { _, _ in nil }
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        try await BadReceiver.with(.text(answer), closedAfter: .seconds(1)) { port in
+            let address = try WebhookAddress("http://127.0.0.1:\(port)/")
+            for _ in 0..<3 {
+                _ = try await connections.post([], ["content-length": "0"], to: address, within: .seconds(15))
+            }
+            #expect(connections.places == [address.place])
+            let end = ContinuousClock.now + .seconds(10)
+            while !connections.places.isEmpty, ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(connections.places.isEmpty)
+        }
+    }
+
     @Test("A name that leads inward gets no byte, with TLS or without", arguments: ["http", "https"])
     func inward(scheme: String) async throws {
         let judged = Mutex<[IPAddress]>([])
@@ -326,13 +346,14 @@ enum BadReceiver {
     }
 
     static func with<R: Sendable>(
-        _ answer: Answer, onBytes: @escaping @Sendable (Int) -> Void = { _ in }, _ body: (Int) async throws -> R
+        _ answer: Answer, closedAfter time: TimeAmount? = nil, onBytes: @escaping @Sendable (Int) -> Void = { _ in },
+        _ body: (Int) async throws -> R
     ) async throws -> R {
         let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Handler(answer: answer, onBytes: onBytes))
+                    try channel.pipeline.syncOperations.addHandler(Handler(answer, closedAfter: time, onBytes: onBytes))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -350,15 +371,19 @@ enum BadReceiver {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
         private let answer: Answer
+        private let time: TimeAmount?
         private let onBytes: @Sendable (Int) -> Void
         private var hasAnswered = false
 
-        init(answer: Answer, onBytes: @escaping @Sendable (Int) -> Void) {
-            self.answer = answer
-            self.onBytes = onBytes
+        init(_ answer: Answer, closedAfter time: TimeAmount?, onBytes: @escaping @Sendable (Int) -> Void) {
+            (self.answer, self.time, self.onBytes) = (answer, time, onBytes)
         }
 
-        func channelActive(context: ChannelHandlerContext) { onBytes(0) }
+        func channelActive(context: ChannelHandlerContext) {
+            onBytes(0)
+            guard let time else { return }
+            context.eventLoop.scheduleTask(in: time) { [channel = context.channel] in channel.close(promise: nil) }
+        }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             onBytes(unwrapInboundIn(data).readableBytes)
