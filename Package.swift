@@ -143,7 +143,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TrackingTests",
-            dependencies: ["Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioPosix, nioSSL],
+            dependencies: [
+                "Tracking", "SeededRandom", "TestSupport", asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "JSON", "TestSupport", hummingbirdTesting, nioPosix, yams],

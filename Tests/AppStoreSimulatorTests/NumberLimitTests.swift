@@ -118,8 +118,8 @@ import Testing
         for number in Self.extremes {
             let reply = reply(
                 place.method, place.path.replacing("#", with: number), place.body.replacing("#", with: number))
-            // An action that is read may make no sense.
-            #expect([200, 201, 400, 409].contains(reply.code), "\(number): \(reply.code)")
+            // An action that is read may make no sense, and a customer may not be there at that time.
+            #expect([200, 201, 400, 404, 409].contains(reply.code), "\(number): \(reply.code)")
             guard reply.code == 400, Int64(number) != nil || place.body.isEmpty else { continue }
             let said = String(decoding: reply.body, as: UTF8.self)
             #expect(said.contains(place.field), "\(number): \(said)")

@@ -46,7 +46,7 @@ extension KeyedDecodingContainer {
     func numberIfPresent<Value: Decodable & Comparable & Numeric>(
         _ key: Key, in range: ClosedRange<Int>
     ) throws -> Value? {
-        guard contains(key), try !decodeNil(forKey: key) else { return nil }
+        guard contains(key), try decodeNil(forKey: key) == false else { return nil }
         return try number(key, in: range)
     }
 

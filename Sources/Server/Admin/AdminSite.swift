@@ -205,12 +205,17 @@ struct AdminForm: Sendable {
 
     private let fields: [String: String]
 
-    /// Reads the form of a request. Throws a problem for one that a page of another site sent.
+    /// Reads the form of a request. Throws a problem for one that a page of another site sent, and for one whose fields are
+    /// no text or have a NUL, where PostgreSQL's text would end.
     init(_ request: Request) async throws {
         try request.requireOwnPage()
         let limits = ServerLimits().narrowed(bytesMax: Self.bytesMax, secondsMax: Self.secondsMax)
         let body = try await limits.body(of: request)
-        fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+        let read = try? URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
+        guard let read, !read.values.contains(where: { $0.utf8.contains(0) }) else {
+            throw Problem(.invalid, "The form is not percent-encoded text without a NUL.")
+        }
+        fields = read
     }
 
     /// Returns a field; empty when it is absent.

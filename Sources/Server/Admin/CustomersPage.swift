@@ -67,7 +67,7 @@ extension AdminSite {
     /// `GET /admin/customers`
     func customers(_ request: Request, _ context: AdminContext) async throws -> Response {
         let asked = request.query("q")
-        let text = String((asked ?? "").prefix(CustomersPage.textMax)).filter { $0 != "\0" }
+        let text = String((asked ?? "").prefix(CustomersPage.textMax))
         let found =
             asked == nil
             ? nil : text.isEmpty ? [] : try await tracker.ledger.admin.search(text, limit: CustomersPage.customersMax)
@@ -95,8 +95,8 @@ extension AdminSite {
         let spent = request.query("spent").flatMap(Int64.ofDigits).map { min($0, 1_000_000_000) * 1_000 }
         let filter = CustomerFilter(
             state: request.query("state").flatMap { State(rawValue: $0) },
-            product: request.query("product")?.filter { $0 != "\0" }, spentMilliunits: spent)
-        let after = (request.query("after") ?? "").filter { $0 != "\0" }
+            product: request.query("product"), spentMilliunits: spent)
+        let after = request.query("after") ?? ""
         return CustomerListView(
             try await ledger.admin.customers(
                 of: app.bundleID, filter, after: after, limit: CustomersPage.customersMax),

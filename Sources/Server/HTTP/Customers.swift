@@ -171,8 +171,8 @@ extension Request {
     /// Returns a name of the query, or nil when it is absent. Throws a problem for one that no row can have.
     fileprivate func name(_ name: String) throws -> String? {
         guard let text = uri.queryParameters.get(name) else { return nil }
-        guard (1...255).contains(text.unicodeScalars.count), !text.unicodeScalars.contains("\0") else {
-            throw Problem(.invalid, "The query's \(name) has 1 to 255 characters, and no NUL.")
+        guard (1...255).contains(text.unicodeScalars.count) else {
+            throw Problem(.invalid, "The query's \(name) has 1 to 255 characters.")
         }
         return text
     }

@@ -196,6 +196,7 @@ struct ProblemMiddleware: RouterMiddleware {
         var response: Response
         do {
             try request.requireWholePath()
+            try request.requireQueryWithoutNUL()
             response = try await next(request, context)
         } catch {
             let problem = Problem(telling: error)

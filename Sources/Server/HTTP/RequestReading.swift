@@ -109,6 +109,12 @@ extension Request {
         try Problem.refuseUnknown(given, known: known, as: "query's")
     }
 
+    /// Throws a problem for a query with a NUL, where PostgreSQL's text would end.
+    func requireQueryWithoutNUL() throws {
+        guard let query = uri.query, query.utf8.firstRange(of: "%00".utf8) != nil else { return }
+        throw Problem(.invalid, "The query has a NUL (%00), which no text here can have.")
+    }
+
     /// Returns an instant of the query, or nil when it is absent. Throws a problem when it is invalid.
     func instant(_ name: String) throws -> Instant? {
         try uri.queryParameters.get(name).map { try Instant(asked: $0, as: "The query's \(name)") }
