@@ -42,7 +42,9 @@ extension Evidence {
 
 /// A fact about one receipt that verifyReceipt and the Server API state differently.
 package struct ChannelDifference: Sendable, Hashable {
-    /// A fact that both channels state; the names are stored.
+    /// A fact that both channels state; the names are stored. What exists is compared, because both speak for everything
+    /// they know. A detail is compared where its name in ``PeriodRecord/FactName`` or ``PurchaseFacts/Name`` is one of
+    /// these.
     package enum Fact: String, Sendable, CaseIterable {
         /// Whether a billing period exists.
         case period

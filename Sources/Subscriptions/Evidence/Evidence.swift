@@ -16,7 +16,7 @@ package struct Evidence: Sendable {
     package var confirmsOtherPurchases: Bool
     /// Whether everything that Apple itself stated was read. An unread part may be a renewal that the rest lacks.
     package var isComplete: Bool
-    /// The rows of both lists, in the answer's order.
+    /// The rows of both lists, in the answer's order. Each assignment makes the index of all rows anew: assign once.
     package var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     /// The rows of `pending_renewal_info`, in the answer's order.
     package var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }

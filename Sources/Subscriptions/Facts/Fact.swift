@@ -4,7 +4,8 @@ package protocol FactValue: Hashable, Sendable {
     /// Returns whether `other` is kept if both were stated for the same instant; a strict total order.
     func yields(to other: Self) -> Bool
 
-    /// The value that a fact which no source states is equal to; nil for most.
+    /// The value that a fact of a period or a purchase is equal to where no source states it; nil for most. Facts of
+    /// renewals are not compared so: there a missing flag is one that is not stated.
     static var unstated: Self? { get }
 
     /// The value for a reader.
@@ -167,4 +168,35 @@ extension PurchaseEvidence {
 extension PurchaseFacts {
     /// The instants of all sources whose facts still count.
     package var clocks: Set<Instant> { Set([asOf, terms.asOf, revocation.asOf] + factClocks) }
+}
+
+/// A value in memory of its own, so that a copy of what holds it costs one reference. It is copied when it changes.
+@propertyWrapper package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
+    private final class Box: @unchecked Sendable {
+        var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private var box: Box
+
+    /// Puts a value into memory of its own.
+    package init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+    /// The value.
+    package var wrappedValue: Value {
+        _read { yield box.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+            yield &box.value
+        }
+    }
+
+    /// Returns whether both hold the same or equal values.
+    package static func == (left: Boxed, right: Boxed) -> Bool {
+        left.box === right.box || left.box.value == right.box.value
+    }
+
+    /// Hashes the value.
+    package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }

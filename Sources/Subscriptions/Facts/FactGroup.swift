@@ -6,7 +6,8 @@ package protocol FactGroup {
     /// The names of the facts; they are stored.
     associatedtype Name: Hashable
 
-    /// Calls `step` for each fact, beside the same fact of another group, and returns a group of what `step` returns.
+    /// Calls `step` for each fact, beside the same fact of another group, and returns a group of what `step` returns. A
+    /// fact without a line here is lost or stays as it is, whatever the other group says.
     @discardableResult
     func each(beside other: Self, _ step: inout some FactStep<Name>) -> Self
 }
@@ -15,7 +16,7 @@ package protocol FactGroup {
 package protocol FactStep<Name> {
     associatedtype Name: Hashable
 
-    /// Returns what takes the place of `fact`.
+    /// Returns what takes the place of `fact`; nil from a step that only looks, whose group nobody reads.
     mutating func fact<Value>(_ name: Name, _ fact: Fact<Value>?, _ other: Fact<Value>?) -> Fact<Value>?
 }
 
@@ -117,35 +118,4 @@ private struct Origins<Name: Hashable>: FactStep {
         if let fact, fact.origin != common { origins[name] = fact.origin }
         return nil
     }
-}
-
-/// A value in memory of its own, so that a copy of what holds it costs one reference. It is copied when it changes.
-@propertyWrapper package struct Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
-    private final class Box: @unchecked Sendable {
-        var value: Value
-
-        init(_ value: Value) { self.value = value }
-    }
-
-    private var box: Box
-
-    /// Puts a value into memory of its own.
-    package init(wrappedValue: Value) { box = Box(wrappedValue) }
-
-    /// The value.
-    package var wrappedValue: Value {
-        _read { yield box.value }
-        _modify {
-            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
-            yield &box.value
-        }
-    }
-
-    /// Returns whether both hold the same or equal values.
-    package static func == (left: Boxed, right: Boxed) -> Bool {
-        left.box === right.box || left.box.value == right.box.value
-    }
-
-    /// Hashes the value.
-    package func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }

@@ -146,6 +146,7 @@ extension PeriodDetails: FactGroup {
         made.price = step.fact(.price, price, other.price)
         made.revocationPercentage = step.fact(.revocationPercentage, revocationPercentage, other.revocationPercentage)
         made.sale = step.fact(.sale, sale, other.sale)
+        // It is a source and no fact: `merging` decides about it.
         made.arrival = arrival
         return made
     }

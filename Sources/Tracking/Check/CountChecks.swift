@@ -126,6 +126,7 @@ final class UnreadTally: Sendable {
     private static let apart = Duration.seconds(60)
     private let state = Mutex(State())
 
+    /// Adds what texts state; returns what is to be counted now, by app.
     func add(_ claims: [SeenClaim], of app: Int32, at now: ContinuousClock.Instant = .now) -> [Int32: [SeenClaim]] {
         guard !claims.isEmpty else { return [:] }
         return state.withLock { state in
@@ -265,6 +266,7 @@ extension LedgerIntake {
         return try row.textIfPresent("example")
     }
 
+    /// Forgets what no text states any more.
     package func forgetUnreadClaims() async throws {
         _ = try await write(Queries.forgetUnreadClaims, [.int4(Self.unreadClaimDays)])
     }

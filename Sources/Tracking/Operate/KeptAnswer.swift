@@ -44,15 +44,27 @@ extension Evidence {
             }
             return row
         }
-        for index in again.renewals.indices { again.renewals[index].asOf = instant }
+        again.renewals = renewals.map { row in
+            var row = row
+            row.asOf = instant
+            return row
+        }
         return again
     }
 
     /// Returns the same answer with every path in it prefixed by the observation that stores it.
     func kept(in observation: Observation) -> Evidence {
         var kept = self
-        for (index, row) in transactions.enumerated() { kept.transactions[index].path = observation.path(to: row.path) }
-        for (index, row) in renewals.enumerated() { kept.renewals[index].path = observation.path(to: row.path) }
+        kept.transactions = transactions.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
+        kept.renewals = renewals.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
         return kept
     }
 }
@@ -183,7 +195,7 @@ struct FactComparison {
     }
 }
 
-/// The values of facts as a reader sees them; a flag that no source states is one denied.
+/// The values of facts as a reader sees them; a flag that no source states is one denied. A sale is shown as it is stored.
 private struct FactWords<Name: Hashable>: FactStep {
     var words: [Name: String] = [:]
 

@@ -274,7 +274,8 @@ extension LedgerOperations {
     /// The most notifications or answers that one transaction reduces.
     private static let reducedMax: Int32 = 200
 
-    /// Reduces the texts of the next old notifications after the one `after`, 0 to begin. A rebuild finds the same.
+    /// Reduces the texts of notifications that came before `cutoff`, those after the notification `after` (0 to begin). A
+    /// rebuild finds the same afterwards.
     package func reduceNotifications(
         after: Int64, before cutoff: Instant, by reducer: SignedReducer
     ) async throws -> ReducedBatch {
@@ -301,7 +302,8 @@ extension LedgerOperations {
         }
     }
 
-    /// Reduces the texts in the Server API's next old answers after the observation `after`, 0 to begin.
+    /// Reduces the texts in answers of the Server API that were recorded before `cutoff`, those after the observation
+    /// `after` (0 to begin).
     package func reduceAnswers(
         after: Int64, before cutoff: Instant, by reducer: SignedReducer
     ) async throws -> ReducedBatch {

@@ -69,14 +69,16 @@ package struct ReceiptPurchases: Sendable {
         /// Whether it is bought in time for an order: after it, or at most ten minutes before.
         package func isInTime(for order: Order) -> Bool { order.createdAt <= purchasedAt + Payment.orderedLate }
 
-        /// Whether it may have been bought for an order, by Apple's words. Its quantity counts where it can be several.
+        /// Whether it may have been bought for an order, as far as Apple's words tell. A quantity counts where several
+        /// are sold at once.
         fileprivate func fits(_ order: Order) -> Bool {
             productID == order.productID && !isRenewal && isInTime(for: order)
                 && (isRestorable || quantity == order.quantity)
                 && (tokenOrderID.map { $0 == order.id } ?? !isOfAnother)
         }
 
-        /// Whether another customer owns it, by more than a pointer, or was given it.
+        /// Whether another customer owns it or was given it. What an owner only points at goes to the first customer who
+        /// shows more.
         private var isCredited: Bool { isGivenToAnother || !isOwned && !isPointed }
 
         /// Whether it is lost to an order for which the caller named it; what pays it, only if Apple takes it back.
@@ -134,7 +136,8 @@ package struct ReceiptPurchases: Sendable {
         case nothing
     }
 
-    /// Returns what an unpaid order has to do with the contents, or with one transaction; what is free pays it already.
+    /// Returns what an unpaid order has to do with the contents, or with the transaction that the caller names alone.
+    /// What is free to pay the order pays it already.
     package func fit(for order: Order, naming transactionID: String? = nil) -> Fit {
         let items = self.items.filter { one in transactionID.map(one.transactionIDs.contains) ?? true }
         if items.contains(where: { $0.isKept(as: order.productID) }) { return .owned }
@@ -162,6 +165,7 @@ package struct LastCheck: Sendable {
     let vouching: Vouching
     /// The lease token of the settlement that wrote it.
     let settledToken: Int64
+    /// Nil when no further check is planned.
     let nextCheckAt: Instant?
 
     fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
@@ -176,7 +180,8 @@ package struct LastCheck: Sendable {
         nextCheckAt = try row.instantIfPresent("next_check_at")
     }
 
-    /// Whether a check for this upload would give the same: this one covered it, or failed to verify it after `before`.
+    /// Returns whether a check for this upload would have the same result: this check covered the upload, or Apple did
+    /// not verify the receipt in a check settled since `before`, while the uploader waited.
     fileprivate func answers(since before: LastCheck?) -> Bool {
         switch outcome {
         case .verified: resolvedClaims
@@ -217,9 +222,10 @@ extension LedgerIntake {
         }
     }
 
-    /// Returns the result of another process's check of a receipt, without events, if it is as good as a check for this
-    /// upload now; nil when Apple has to be asked. `before` is the last check when the other process was found asking.
-    /// The customer's own subscriptions count as already owned, whether or not that check had to assign them.
+    /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now; nil
+    /// when Apple has to be asked. `before` is the last check when the other process was found asking. The customer's own
+    /// subscriptions count as already owned, whether or not that check had to assign them. The other check reports the
+    /// events.
     package func settled(
         _ receipt: ReceiptID, for claim: UploadClaim?, since before: LastCheck?
     ) async throws -> Settled? {
