@@ -16,7 +16,7 @@ package protocol FactGroup {
 package protocol FactStep<Name> {
     associatedtype Name: Hashable
 
-    /// Returns what takes the place of `fact`; nil from a step that only looks, whose group nobody reads.
+    /// Returns what takes the place of `fact`. A step that only looks returns nil, and its group is not used.
     mutating func fact<Value>(_ name: Name, _ fact: Fact<Value>?, _ other: Fact<Value>?) -> Fact<Value>?
 }
 
