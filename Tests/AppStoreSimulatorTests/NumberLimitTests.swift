@@ -101,7 +101,7 @@ import Testing
         store.respond(to: SimulatorRequest(method: method, path: "/simulator/" + path, body: Array(body.utf8)))
     }
 
-    /// Every customer can be told about, now and after each period that a script can have planned soon.
+    /// The simulator tells about every customer, now and after each period that a script can plan.
     private func stillAnswers() throws {
         for path in ["faults", "lag", "notifications", "rates"] { #expect(reply("DELETE", path).code == 200) }
         hand.move(seconds: 200)

@@ -16,7 +16,7 @@ final class WritePool: Sendable {
     private let memory: Mutex<Memory>
     /// Signalled for each caller that joins, and for each writer that found no server.
     private let work = DispatchSemaphore(value: 0)
-    /// Signalled once for each writer, at the end. A pause waits for it alone: it would use up the signals of callers.
+    /// Signalled once for each writer, at the end. A pause waits for it and not for `work`, whose signals callers need.
     private let closing = DispatchSemaphore(value: 0)
     private let latch: Latch
 
