@@ -193,6 +193,9 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String { message }
+
+    /// An erasure renamed a customer, or removed a receipt, between two statements of a transaction.
+    static let erasedMeanwhile = LedgerError(.busy, "The customer is erased at this moment; send the request again.")
 }
 
 /// A failure of the database as the ledger's callers see it: what to do about it, without the driver's terms.

@@ -6593,6 +6593,16 @@ FROM unnest($1::int[], $2::bytea[]) AS n(app_id, digest)
 JOIN ledger.receipt r ON r.app_id = n.app_id AND r.digest = n.digest
 
 """#)
+    /// Intake: locks known receipts ($1), by receipt id, and returns those that are not erased; no erasure removes them before
+    package static let keepReceipts = SQLFile("keep_receipts", #"""
+-- Intake: locks known receipts ($1), by receipt id, and returns those that are not erased; no erasure removes them before
+-- the end of the transaction, and one that waits sees who uploaded them. It runs after lock_schedules.
+SELECT r.receipt_id FROM ledger.receipt r
+WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL
+ORDER BY r.receipt_id
+FOR NO KEY UPDATE
+
+"""#)
     /// Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
     package static let storeUploads = SQLFile("store_uploads", #"""
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries

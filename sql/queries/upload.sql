@@ -66,6 +66,14 @@ SELECT r.receipt_id, r.app_id, r.digest
 FROM unnest($1::int[], $2::bytea[]) AS n(app_id, digest)
 JOIN ledger.receipt r ON r.app_id = n.app_id AND r.digest = n.digest
 
+-- name: keep_receipts
+-- Intake: locks known receipts ($1), by receipt id, and returns those that are not erased; no erasure removes them before
+-- the end of the transaction, and one that waits sees who uploaded them. It runs after lock_schedules.
+SELECT r.receipt_id FROM ledger.receipt r
+WHERE r.receipt_id = ANY($1::bigint[]) AND r.erased_at IS NULL
+ORDER BY r.receipt_id
+FOR NO KEY UPDATE
+
 -- name: store_uploads
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known, $8 whether the receipt says that it is of the sandbox).

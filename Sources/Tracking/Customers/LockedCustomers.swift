@@ -176,7 +176,7 @@ extension LedgerCustomers {
             }
             try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([customer])])
             let found = try transaction.query(Queries.findCustomers, [.int4s([app.id]), .texts([customer])])
-            guard let row = found.first else { throw LedgerError(.mismatch, "The customer was not stored.") }
+            guard let row = found.first else { throw LedgerError.erasedMeanwhile }
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
             let owner = CustomerID(number: try row.int8("customer_id"))
             let ownerships = run.subscriptions.values.map(\.ownership) + run.purchases.values.map(\.ownership)

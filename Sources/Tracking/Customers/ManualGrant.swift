@@ -136,7 +136,7 @@ extension LedgerCustomers {
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         let digest = GrantRequest.digest(entitlement, to: customer, until: until, deciding: decision)
-        return try await database.transaction { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
             let known = try request?.known(digest, app: app.id, at: grants.recordedMicroseconds, in: transaction)
             if let known { return (known, false) }
@@ -160,7 +160,7 @@ extension LedgerCustomers {
         try ManualGrant.requireEntitlement(entitlement)
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
-        return try await database.transaction { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else {
@@ -193,7 +193,7 @@ struct ManualGrants {
     init(ofKnownOrNew name: String, appID: Int32, in transaction: Transaction) throws {
         try transaction.query(Queries.insertCustomers, [.int4s([appID]), .texts([name])])
         guard let grants = try Self(of: name, appID: appID, in: transaction) else {
-            throw LedgerError(.mismatch, "The customer was not stored; run `perennial migrate`.")
+            throw LedgerError.erasedMeanwhile
         }
         self = grants
     }

@@ -45,9 +45,7 @@ extension LedgerCustomers {
 
 extension LockedCustomers {
     fileprivate mutating func merge(_ from: String, into: String, in transaction: Transaction) throws -> CustomerMerge {
-        guard let old = head(of: from), let new = head(of: into) else {
-            throw LedgerError(.mismatch, "The customers are not what they were; try again.")
-        }
+        guard let old = head(of: from), let new = head(of: into) else { throw LedgerError.erasedMeanwhile }
         guard old != new else { return CustomerMerge(into: new.name, wasMerged: true, things: 0) }
         guard old.name == from else {
             throw LedgerError(.exists, "\(from) is a name of \(old.name); merge that one instead.")

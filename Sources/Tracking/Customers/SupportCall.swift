@@ -175,7 +175,7 @@ extension LedgerSupport {
 
     private static func one(_ rows: [Row]) throws -> SupportCall {
         guard let row = rows.first else {
-            throw LedgerError(.mismatch, "The support call is not stored any more; nothing is known of it.")
+            throw LedgerError(.notFound, "The support call is not stored any more; nothing is known of it.")
         }
         return try SupportCall(row: row)
     }

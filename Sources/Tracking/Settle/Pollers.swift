@@ -187,8 +187,10 @@ struct LockedPollers: Sendable {
 }
 
 /// Another transaction changed a poller, or merged a customer, between the look-up and the lock.
-struct PollersChanged: Error, CustomStringConvertible {
-    var description: String { "Other checks kept changing which receipt is asked about it; it is asked about again." }
+struct PollersChanged: Error {
+    /// What callers get when it happens again and again.
+    static let lasting = LedgerError(
+        .busy, "Other checks kept changing which receipt is asked about it; it is asked about again.")
 }
 
 extension SubscriptionLedger {
@@ -213,12 +215,14 @@ extension SubscriptionLedger {
     func retryingCollisions<Result: Sendable>(
         orBusy: Bool = false, _ change: () async throws -> Result
     ) async throws -> Result {
-        try await repeating { error, tries in
-            let collided = (error as? DatabaseError)?.isSerializationFailure == true || error is PollersChanged
-            return tries < Self.triesMax && (collided || orBusy && (error as? LedgerError)?.kind == .busy)
-        } _: {
-            try await change()
-        }
+        do {
+            return try await repeating { error, tries in
+                let collided = (error as? DatabaseError)?.isSerializationFailure == true || error is PollersChanged
+                return tries < Self.triesMax && (collided || orBusy && (error as? LedgerError)?.kind == .busy)
+            } _: {
+                try await change()
+            }
+        } catch is PollersChanged { throw PollersChanged.lasting }
     }
 }
 

@@ -42,6 +42,8 @@ extension LedgerSettlements {
             return SettledBatch(settled: settled)
         } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
             return try await settleInHalves(batch)
+        } catch is PollersChanged {
+            throw PollersChanged.lasting
         }
     }
 

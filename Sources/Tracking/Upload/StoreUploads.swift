@@ -12,7 +12,7 @@ extension LedgerIntake {
         for customer in uploads.compactMap(\.customer) { try Upload.requireValidCustomerID(customer) }
         guard !uploads.isEmpty || part != nil else { return [] }
         let batch = UploadBatch(uploads)
-        return try await ledger.changingPollers { transaction in
+        return try await ledger.changingPollers(orCustomers: true) { transaction in
             let stored = try batch.store(newReceiptsMax: newReceiptsMax, in: transaction)
             try audit(batch, stored, in: transaction)
             // Last, because concurrent imports of one file wait for each other here.
@@ -54,8 +54,8 @@ extension UploadBatch {
         guard !uploads.isEmpty else { return [] }
         let (receiptIDs, new) = try storeReceipts(in: transaction)
         let customerIDs = try storeCustomers(in: transaction)
-        let ids = try receiptKeys.map { try Self.required(receiptIDs[$0], "receipt") }
-        let people = try customerKeys.map { try $0.map { try Self.required(customerIDs[$0], "customer") } }
+        let ids = try receiptKeys.map { try Self.required(receiptIDs[$0]) }
+        let people = try customerKeys.map { try $0.map { try Self.required(customerIDs[$0]) } }
         let customers = people.map(\.?.id)
         try transaction.query(
             Queries.storeUploads,
@@ -98,7 +98,7 @@ extension UploadBatch {
         )
     }
 
-    /// Returns the keys of all receipts and of the new ones; locks the schedules of the known ones.
+    /// Returns the keys of all receipts and of the new ones; locks the known ones with their schedules.
     private func storeReceipts(in transaction: Transaction) throws -> (ids: [Key: Int64], new: Set<Int64>) {
         let fresh = try transaction.query(
             Queries.insertReceipts,
@@ -117,7 +117,11 @@ extension UploadBatch {
         let found = try transaction.query(
             Queries.findDigests, [.int4s(known.map(\.appID)), .byteas(known.map(\.bytes))])
         for row in found { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
-        try transaction.query(Queries.lockSchedules, [.int8s(found.map { try $0.int8("receipt_id") })])
+        let old = Parameter.int8s(try found.map { try $0.int8("receipt_id") })
+        try transaction.query(Queries.lockSchedules, [old])
+        guard try transaction.query(Queries.keepReceipts, [old]).count == found.count else {
+            throw LedgerError.erasedMeanwhile
+        }
         return (ids, new)
     }
 
@@ -172,8 +176,9 @@ extension UploadBatch {
         min(max(instant, Instant(milliseconds: 0)), Instant(milliseconds: 253_402_300_799_999))
     }
 
-    private static func required<Stored>(_ stored: Stored?, _ what: String) throws -> Stored {
-        guard let stored else { throw LedgerError(.mismatch, "A \(what) was not stored; run `perennial migrate`.") }
+    /// What was known when the rows were inserted is there, except after an erasure between the two statements.
+    private static func required<Stored>(_ stored: Stored?) throws -> Stored {
+        guard let stored else { throw LedgerError.erasedMeanwhile }
         return stored
     }
 }

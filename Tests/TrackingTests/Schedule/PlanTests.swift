@@ -79,7 +79,7 @@ struct PlanTests {
         Queries.claim, Queries.claimOne, Queries.confirm, Queries.countDue, Queries.deletePeriods,
         Queries.extendObservations, Queries.findDigests, Queries.insertAliases, Queries.insertEvents,
         Queries.insertObservations, Queries.insertPurchases, Queries.insertReceipts, Queries.insertRefusals,
-        Queries.insertSpans, Queries.insertSubscriptions, Queries.linkReceipts, Queries.foldClocks,
+        Queries.insertSpans, Queries.insertSubscriptions, Queries.keepReceipts, Queries.linkReceipts, Queries.foldClocks,
         Queries.forgetFingerprints, Queries.lockPurchases, Queries.lockSchedules, Queries.lockSubscriptions,
         Queries.readIncidents, Queries.readOwners, Queries.readPeriods, Queries.findPollers,
         Queries.readReceipts, Queries.readSpans, Queries.readUploads, Queries.release, Queries.cover,
