@@ -28,14 +28,9 @@ struct DatabaseCeiling {
     }
 
     private func settle(_ claims: [Claim], as worker: WorkerID) async throws {
-        let answers = claims.map { claim in
-            PendingAnswer(claim: claim, body: [], asOf: claim.claimedAt, fingerprint: claim.fingerprint) {
-                let reason = "Only equal answers are measured."
-                return PendingAnswer.Interpretation(
-                    finding: .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true)),
-                    latestReceipt: nil)
-            }
+        let answers = claims.compactMap { claim in
+            claim.fingerprint.flatMap { EqualAnswer(to: claim, fingerprint: $0, asOf: claim.claimedAt) }
         }
-        _ = try await world.ledger.settlements.settle(answers)
+        _ = try await world.ledger.settlements.confirm(answers)
     }
 }

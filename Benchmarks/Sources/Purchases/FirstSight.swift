@@ -44,20 +44,17 @@ struct FirstSight {
             for: worker, [Quota(app: app, lane: .new, receipts: Self.batch)], leaseSeconds: 60)
     }
 
-    private func answer(to claim: Claim, buying product: ProductID) -> PendingAnswer {
+    private func answer(to claim: Claim, buying product: ProductID) -> Settlement {
         let (id, asOf) = ("fresh\(claim.receiptID)", claim.claimedAt)
-        return PendingAnswer(
-            claim: claim, body: Self.bytes(Self.answerBytes, of: "answer about \(id)"), asOf: asOf, fingerprint: nil
-        ) {
-            let row = TransactionRow(
-                path: "receipt.in_app[0]", source: .deviceReceipt, asOf: asOf, transactionID: TransactionID(id),
-                originalTransactionID: OriginalTransactionID(id), productID: product,
-                // Each purchase has a millisecond of its own: those of one instant may be one purchase under two ids.
-                purchasedAt: Self.bought + Delay(milliseconds: claim.receiptID.number))
-            let evidence = Evidence(
-                environment: .production, bundleID: World.app, asOf: asOf, receiptCreatedAt: asOf, transactions: [row])
-            return PendingAnswer.Interpretation(finding: .verified(evidence), latestReceipt: nil)
-        }
+        let row = TransactionRow(
+            path: "receipt.in_app[0]", source: .deviceReceipt, asOf: asOf, transactionID: TransactionID(id),
+            originalTransactionID: OriginalTransactionID(id), productID: product,
+            // Each purchase has a millisecond of its own: those of one instant may be one purchase under two ids.
+            purchasedAt: Self.bought + Delay(milliseconds: claim.receiptID.number))
+        let evidence = Evidence(
+            environment: .production, bundleID: World.app, asOf: asOf, receiptCreatedAt: asOf, transactions: [row])
+        return Settlement(
+            claim: claim, finding: .verified(evidence), body: Self.bytes(Self.answerBytes, of: "answer about \(id)"))
     }
 
     /// Bytes that begin with a text and do not compress.

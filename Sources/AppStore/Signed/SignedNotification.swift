@@ -311,8 +311,7 @@ package struct SignedRenewal: Sendable, Hashable {
                 graceExpiresAt: fields.instant("gracePeriodExpiresDate"),
                 priceIncreaseStatus: fields.word("priceIncreaseStatus"),
                 promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
-                term: fields.object("commitmentInfo").map(TermWill.init)),
-            periodEndsAt: fields.instant("renewalDate"))
+                term: fields.object("commitmentInfo").map(TermWill.init)))
     }
 
     /// Returns the row beside the status and the transaction that Apple states with it. A monthly plan has no grace.

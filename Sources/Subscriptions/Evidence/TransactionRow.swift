@@ -113,8 +113,6 @@ package struct RenewalRow: Sendable, Hashable {
     /// The renewal the row states.
     package var renewal: Renewal
 
-    /// `renewalDate`: the expiry of the period whose renewal it is about, where a text gives it.
-    package var periodEndsAt: Instant?
     /// The notation of the end of grace; nil for the usual form.
     package var graceForm: InstantForm?
 
@@ -124,9 +122,8 @@ package struct RenewalRow: Sendable, Hashable {
     /// Creates a row that states `renewal` for one subscription.
     package init(
         path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, renewal: Renewal,
-        periodEndsAt: Instant? = nil, graceForm: InstantForm? = nil
+        graceForm: InstantForm? = nil
     ) {
-        self.periodEndsAt = periodEndsAt
         self.path = path
         self.asOf = asOf
         self.originalTransactionID = originalTransactionID

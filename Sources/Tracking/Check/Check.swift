@@ -7,7 +7,7 @@ extension Tracker {
     /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step; the
     /// worker's loop runs the same stages for many receipts at a time. Throws `busy` when Apple has not answered at
     /// `end`; the receipt is then left to the workers.
-    func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
+    func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> SettledBatch {
         let asked = try await ask(claim, until: end)  // an outage is an answer too
         let checked = Checked(claim, asked)  // interpreted only where it is not the last answer again
         return try await settleAndFollowUp([checked])  // locks, reconcile (pure, no clock), one commit
@@ -23,20 +23,20 @@ extension Tracker {
 
     /// Settles answers together: their facts, events and schedules change in one commit. Then it counts them and does
     /// what follows from them.
-    func settleAndFollowUp(_ answers: [Checked]) async throws -> CheckedBatch {
+    func settleAndFollowUp(_ answers: [Checked]) async throws -> SettledBatch {
         let begin = ContinuousClock.now
         let chains = try await ledger.chainNumbers(of: answers.reduce(into: []) { $0.formUnion($1.signedHeaders) })
-        let settled = try await ledger.settlements.settle(answers.map { $0.pending(chains: chains) })
-        if !settled.settled.isEmpty { feedBell.ring() }
-        see(answers, unwritten: settled.failures)
+        var batch = try await ledger.settlements.settle(answers, chains: chains)
+        batch.noteUnasked(of: answers)
+        if !batch.settled.isEmpty { feedBell.ring() }
+        see(answers, unwritten: batch.failures)
         await noteSecrets(answers)
         await noteUnread(in: answers)
         await compareChannels(of: answers)
-        let batch = CheckedBatch(settled, of: answers)
         let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)
         tally.count(answers)
         counting.add(counts)
-        metrics.settled(answers, equal: settled.confirmed, batch, elapsed: elapsed)
+        metrics.settled(answers, batch, elapsed: elapsed)
         logger.debug(
             "settled", metadata: counts.metadata.merging(["elapsed_ms": "\(Int(elapsed.seconds * 1_000))"]) { $1 })
         return batch
@@ -221,22 +221,31 @@ struct Checked: Sendable {
         return .verified(evidence)
     }
 
-    /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
-    func pending(chains: [String: Int32]) -> PendingAnswer {
-        let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
-        return PendingAnswer(claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint) {
-            PendingAnswer.Interpretation(
-                finding: finding,
-                latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
-                server: serverRead)
-        }
-    }
-
     /// How far the Server API was read; nil for an answer of verifyReceipt.
-    private var serverRead: ServerRead? { answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing } }
+    fileprivate var serverRead: ServerRead? { answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing } }
 
     var signedHeaders: Set<String> {
         Set((answer.server?.contents?.texts ?? []).compactMap { ShortText.header(of: $0.compact) })
+    }
+}
+
+extension EqualAnswer {
+    /// Returns nil where the answer differs in its bytes from the last one.
+    init?(_ answer: Checked) {
+        guard let fingerprint = answer.fingerprint, let asOf = answer.clock.instant else { return nil }
+        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
+    }
+}
+
+extension Settlement {
+    /// Reads an answer. `chains` are the numbers of the headers of signed texts, which are kept without them.
+    init(reading checked: Checked, chains: [String: Int32]) {
+        let answer = checked.answer
+        self.init(
+            claim: checked.claim, finding: checked.finding,
+            body: answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains),
+            latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
+            fingerprint: checked.fingerprint, server: checked.serverRead)
     }
 }
 
@@ -246,26 +255,7 @@ extension Fingerprint {
     }
 }
 
-/// The result of settling a batch.
-struct CheckedBatch: Sendable {
-    let receipts: Int
-    /// Answers that were read in full; the others repeated the previous answer.
-    let settled: [Settled]
-    /// Settled receipts that Apple could not be asked about, with the reason, such as a secret that cannot be opened.
-    private(set) var unasked: [ReceiptID: String] = [:]
-    /// The reasons why answers could not be written. The log has them too.
-    let failures: [SettledBatch.Failure]
-
-    init(_ batch: SettledBatch, of answers: [Checked]) {
-        receipts = batch.confirmed.count + batch.settled.count
-        settled = batch.settled
-        failures = batch.failures
-        let failed = Set(failures.map(\.receiptID))
-        for answer in answers where answer.answer.calls == 0 && !failed.contains(answer.claim.receiptID) {
-            unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
-        }
-    }
-
+extension SettledBatch {
     /// The changes. Receipts with the same subscription report the same change, which counts once.
     var events: [Event] {
         struct Reported: Hashable {
@@ -281,6 +271,13 @@ struct CheckedBatch: Sendable {
             } + receipt.purchaseEvents.map { Reported(subscription: nil, environment: nil, event: $0) }
         }
         return Set(reported).map(\.event)
+    }
+
+    fileprivate mutating func noteUnasked(of answers: [Checked]) {
+        let failed = Set(failures.map(\.receiptID))
+        for answer in answers where answer.answer.calls == 0 && !failed.contains(answer.claim.receiptID) {
+            unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
+        }
     }
 
     /// Receipts that Apple was asked about but gave no usable answer for, with the reason.

@@ -32,7 +32,7 @@ struct CheckCounts: Sendable, Hashable {
     ]
 }
 
-extension CheckedBatch {
+extension SettledBatch {
     func counts(of answers: Int) -> CheckCounts {
         var counts = CheckCounts()
         counts.checks = answers

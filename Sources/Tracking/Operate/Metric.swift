@@ -201,8 +201,8 @@ struct TrackerMetrics: Sendable {
     }
 
     /// Records answers that were settled together, or that could not be.
-    func settled(_ answers: [Checked], equal: Set<ReceiptID>, _ batch: CheckedBatch, elapsed: Duration) {
-        let full = batch.settled
+    func settled(_ answers: [Checked], _ batch: SettledBatch, elapsed: Duration) {
+        let (equal, full) = (batch.confirmed, batch.settled)
         let outcomes = Dictionary(full.map { ($0.receiptID, $0.outcome) }) { _, last in last }
         let kinds = answers.map { answer in
             let receipt = answer.claim.receiptID

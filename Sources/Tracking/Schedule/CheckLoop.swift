@@ -20,7 +20,7 @@ struct CheckLoop: Sendable {
     var dueBy: Instant?
     /// How long a graceful stop waits for answers, in seconds. Receipts without one are then handed back.
     var patienceSeconds = 5.0
-    var report: @Sendable (CheckedBatch) async -> Void = { _ in }
+    var report: @Sendable (SettledBatch) async -> Void = { _ in }
 
     private let slots = CallSlots()
     private let gate: CallGate

@@ -243,7 +243,7 @@ private actor OnceTally {
     private var unasked: [ReceiptID: String] = [:]
     private var unanswered: [ReceiptID: String] = [:]
 
-    func add(_ batch: CheckedBatch) {
+    func add(_ batch: SettledBatch) {
         settled += batch.receipts
         unasked.merge(batch.unasked) { _, newer in newer }
         for (receipt, reason) in batch.unanswered { unanswered[receipt] = reason }

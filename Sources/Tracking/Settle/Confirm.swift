@@ -10,7 +10,7 @@ extension LedgerSettlements {
     /// Returns the receipts settled by this, none after a serialization failure. Others need a full settlement: time
     /// alone changed something, a customer uploaded the receipt, another receipt has since reported what it polls, or
     /// the lease is lost.
-    func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
+    package func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
         // By number, as other writers lock schedule rows: two batches then seldom wait for each other.
         let rows = answers.compactMap(Confirmation.init(of:))
             .sorted { $0.answer.claim.receiptID < $1.answer.claim.receiptID }
@@ -103,7 +103,7 @@ package struct Fingerprint: Hashable, Sendable {
 }
 
 /// An answer equal to the last one about its receipt, at a later clock.
-struct EqualAnswer: Sendable {
+package struct EqualAnswer: Sendable {
     let claim: Claim
     let last: Fingerprint
     /// The fingerprint of this one, which is another one if it says the same in other bytes.
@@ -115,7 +115,7 @@ struct EqualAnswer: Sendable {
 
     /// Creates an answer equal to the last one; nil when its bytes differ, or when it ends a row of fruitless calls:
     /// then the receipt may take over what others poll, which only a full settlement decides.
-    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
+    package init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint, claim.attempts <= SettlementRun.fruitlessAttemptsMax else { return nil }
         self.claim = claim
         (last, self.fingerprint) = (fingerprint, fingerprint)

@@ -4,29 +4,38 @@ package import Subscriptions
 
 extension LedgerSettlements {
     /// Settles the answers of one worker in one transaction. An answer that equals the last one about its receipt, in
-    /// its bytes or in what it says, only moves clocks, at a fraction of the cost.
-    package func settle(_ answers: [PendingAnswer]) async throws -> SettledBatch {
+    /// its bytes or in what it says, only moves clocks, at a fraction of the cost; one with equal bytes is not even read.
+    /// `chains` are the numbers of the headers of signed texts.
+    func settle(_ answers: [Checked], chains: [String: Int32]) async throws -> SettledBatch {
         var equal: [EqualAnswer] = []
-        var interpreted: [Int64: Settlement] = [:]
+        var read: [Int64: Settlement] = [:]
         for answer in answers {
             if let repeated = EqualAnswer(answer) {
                 equal.append(repeated)
             } else {
-                let settlement = Settlement(interpreting: answer)
-                interpreted[answer.claim.leaseToken] = settlement
+                let settlement = Settlement(reading: answer, chains: chains)
+                read[answer.claim.leaseToken] = settlement
                 if let repeated = EqualAnswer(settlement) { equal.append(repeated) }
             }
         }
         let confirmed = try await confirm(equal)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
         var batch = try await settleInFull(
-            news.map { interpreted[$0.claim.leaseToken] ?? Settlement(interpreting: $0) })
+            news.map { read[$0.claim.leaseToken] ?? Settlement(reading: $0, chains: chains) })
         batch.confirmed = confirmed
         return batch
     }
 
-    /// Settles interpreted answers. A batch that collides with another one is tried again from memory, then in halves,
-    /// so that one bad receipt never fails the others. After a commit whose outcome is unknown the same batch is sent
+    /// Settles answers that were read elsewhere in the same way.
+    package func settle(_ read: [Settlement]) async throws -> SettledBatch {
+        let confirmed = try await confirm(read.compactMap(EqualAnswer.init))
+        var batch = try await settleInFull(read.filter { !confirmed.contains($0.claim.receiptID) })
+        batch.confirmed = confirmed
+        return batch
+    }
+
+    /// Settles answers in full, equal or not. A batch that collides with another one is tried again from memory, then in
+    /// halves, so that one bad receipt never fails the others. After a commit whose outcome is unknown the same batch is sent
     /// again: a no-op when that commit succeeded, because equal evidence changes nothing and the lease is gone.
     func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
@@ -76,7 +85,13 @@ package struct SettledBatch: Sendable {
     package var confirmed: Set<ReceiptID> = []
     /// The committed settlements of the answers that were interpreted.
     package var settled: [Settled] = []
+    /// The reasons why answers could not be written. The log has them too.
     package var failures: [Failure] = []
+    /// Settled receipts that Apple could not be asked about, with the reason, such as a secret that cannot be opened.
+    var unasked: [ReceiptID: String] = [:]
+
+    /// How many answers were settled.
+    var receipts: Int { confirmed.count + settled.count }
 }
 
 private let settlementAttemptsMax = 3
@@ -167,65 +182,26 @@ package enum Outcome: String, Sendable {
     case indeterminate
 }
 
-/// Apple's answer about a claimed receipt, interpreted only where it differs from the last one.
-package struct PendingAnswer: Sendable {
-    package let claim: Claim
-    /// Apple's answer as it came, kept with the observation.
-    package let body: [UInt8]
-    /// Apple's clock; nil where it cannot be believed.
-    package let asOf: Instant?
-    /// Recognizes an equal answer next time; nil when this answer and the next one must be interpreted.
-    package let fingerprint: Fingerprint?
-    fileprivate let interpret: @Sendable () -> Interpretation
-
-    /// What an answer means.
-    package struct Interpretation: Sendable {
-        package let finding: Finding
-        /// The newest receipt, as Apple returned it; stored with a new version only.
-        package let latestReceipt: [UInt8]?
-        /// How far the Server API was read; nil for an answer of verifyReceipt.
-        package let server: ServerRead?
-
-        package init(finding: Finding, latestReceipt: [UInt8]?, server: ServerRead? = nil) {
-            (self.finding, self.latestReceipt, self.server) = (finding, latestReceipt, server)
-        }
-    }
-
-    package init(
-        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
-        interpret: @escaping @Sendable () -> Interpretation
-    ) {
-        (self.claim, self.body, self.asOf) = (claim, body, asOf)
-        (self.fingerprint, self.interpret) = (fingerprint, interpret)
-    }
-}
-
-extension EqualAnswer {
-    /// Returns nil where the answer differs from the last one.
-    init?(_ answer: PendingAnswer) {
-        guard let fingerprint = answer.fingerprint, let asOf = answer.asOf else { return nil }
-        self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
-    }
-}
-
-extension Settlement {
-    init(interpreting answer: PendingAnswer) {
-        let interpretation = answer.interpret()
-        self.init(
-            claim: answer.claim, finding: interpretation.finding, body: answer.body,
-            latestReceipt: interpretation.latestReceipt, fingerprint: answer.fingerprint,
-            server: interpretation.server)
-    }
-}
-
-/// An answer that was read, ready to be settled; a `PendingAnswer` with its interpretation.
-struct Settlement: Sendable {
+/// An answer that was read, ready to be settled.
+package struct Settlement: Sendable {
     let claim: Claim
     let finding: Finding
+    /// Apple's answer as it came, kept with the observation.
     let body: [UInt8]
+    /// The newest receipt, as Apple returned it; stored with a new version only.
     let latestReceipt: [UInt8]?
-    var fingerprint: Fingerprint?
-    var server: ServerRead?
+    /// Recognizes an equal answer next time; nil when the next one must be read in any case.
+    let fingerprint: Fingerprint?
+    /// How far the Server API was read; nil for an answer of verifyReceipt.
+    let server: ServerRead?
+
+    package init(
+        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]? = nil, fingerprint: Fingerprint? = nil,
+        server: ServerRead? = nil
+    ) {
+        (self.claim, self.finding, self.body) = (claim, finding, body)
+        (self.latestReceipt, self.fingerprint, self.server) = (latestReceipt, fingerprint, server)
+    }
 
     /// Returns the same claim without its answer, which does not count.
     func setAside(because reason: String) -> Settlement {

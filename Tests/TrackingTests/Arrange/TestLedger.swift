@@ -82,17 +82,6 @@ struct TestLedger: Sendable {
     }
 }
 
-extension Settlement {
-    /// The same answer, as the ledger takes it before it is interpreted.
-    var pending: PendingAnswer {
-        let interpretation = PendingAnswer.Interpretation(
-            finding: finding, latestReceipt: latestReceipt, server: server)
-        return PendingAnswer(claim: claim, body: body, asOf: evidence?.asOf, fingerprint: fingerprint) {
-            interpretation
-        }
-    }
-}
-
 /// Ends what was held too long; returns how many.
 @discardableResult
 func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {

@@ -78,11 +78,7 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
         }
 
         private func settle(_ claim: Claim, _ finding: Finding, _ body: [UInt8]) async throws {
-            let settled = try await ledger.settlements.settle([
-                PendingAnswer(claim: claim, body: body, asOf: nil, fingerprint: nil) {
-                    PendingAnswer.Interpretation(finding: finding, latestReceipt: nil)
-                }
-            ])
+            let settled = try await ledger.settlements.settle([Settlement(claim: claim, finding: finding, body: body)])
             #expect(settled.failures.isEmpty)
         }
 

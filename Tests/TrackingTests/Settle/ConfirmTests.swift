@@ -116,7 +116,7 @@ struct ConfirmTests {
                 let settlement = Settlement(
                     claim: try await test.claim(receipt), finding: .verified(said.evidence), body: Array(word.utf8),
                     latestReceipt: nil, fingerprint: fingerprint(word, test))
-                return try await test.ledger.settlements.settle([settlement.pending]).confirmed.count
+                return try await test.ledger.settlements.settle([settlement]).confirmed.count
             }
             #expect(try await settle(answer.but { $0.asOf = test.at(-8) }, "in another order") == 1)
             let claim = try await test.claim(receipt)

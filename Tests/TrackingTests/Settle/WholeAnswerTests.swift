@@ -224,7 +224,7 @@ struct WholeAnswerTests {
         try await withLedger { test in
             let receipt = try await test.upload("a")
             let answer = Answer(from: test.at(-20), asOf: test.at(-9))
-            func settlement(asOf: Double, _ revision: String) async throws -> PendingAnswer {
+            func settlement(asOf: Double, _ revision: String) async throws -> Settlement {
                 let body = Array("\(asOf)".utf8)
                 return Settlement(
                     claim: try await test.claim(receipt),
@@ -233,7 +233,7 @@ struct WholeAnswerTests {
                     fingerprint: Fingerprint(
                         of: body, lasting: [0..<body.count], app: test.app, environment: .production),
                     server: ServerRead(beginsAtStart: true, revision: revision, goesOn: false)
-                ).pending
+                )
             }
             let settlements = test.ledger.settlements
             _ = try await settlements.settle([settlement(asOf: -9, "r1")])
