@@ -4337,13 +4337,14 @@ FROM ledger.place_orders(
     $10::text[]::uuid[], $11::text[]::uuid[], $12::bytea[], $13::bigint * interval '1 ms', $14::int) o
 
 """#)
-    /// Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what these are now; returns those that changed.
+    /// Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what placing them made these, and returns all: a
     package static let rememberPlaced = SQLFile("remember_placed", #"""
--- Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what these are now; returns those that changed.
-UPDATE ledger.order_request r SET state = o.state
+-- Orders: makes the answers to the Idempotency-Keys ($2) of orders ($1) what placing them made these, and returns all: a
+-- repetition that came at the same time may have decided it. What became of an order later changes no answer.
+UPDATE ledger.order_request r SET state = CASE WHEN o.state IN ('paid', 'delivered') THEN o.state ELSE r.state END
 FROM unnest($1::text[], $2::text[]) AS n(order_id, request_key)
 JOIN ledger.purchase_order o ON o.order_id = n.order_id::uuid
-WHERE r.app_id = o.app_id AND r.request_key = n.request_key AND r.order_id = o.order_id AND r.state <> o.state
+WHERE r.app_id = o.app_id AND r.request_key = n.request_key AND r.order_id = o.order_id
 RETURNING r.order_id::text AS order_id, r.state::text AS state
 
 """#)
@@ -4369,7 +4370,8 @@ FROM unnest(ledger.lock_payable_with($1::text[]::uuid[], $2::bigint * interval '
     /// Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, whether $3 was
     package static let recallOrder = SQLFile("recall_order", #"""
 -- Orders: returns the order that Idempotency-Key $2 of app $1 placed within 24 hours, as it was answered, whether $3 was
--- asked then, and whether something may pay it that was bought before, at most $4 ms. Forgets an older use of the key.
+-- asked then, and whether something may pay it that was bought before, at most $4 ms. Forgets an older use of the key. The
+-- lock waits for a call with the same key that decides what pays the order.
 WITH forgotten AS (
     DELETE FROM ledger.order_request r USING ledger.app a
     WHERE a.bundle_id = $1::text AND r.app_id = a.app_id AND r.request_key = $2::text
@@ -4382,6 +4384,7 @@ FROM ledger.app a
 JOIN ledger.order_request r ON r.app_id = a.app_id AND r.request_key = $2::text
 JOIN ledger.purchase_order o USING (order_id)
 WHERE a.bundle_id = $1::text AND r.asked_at + interval '24 hours' > now()
+FOR NO KEY UPDATE OF r
 
 """#)
     /// Orders: returns whether the catalog of app $1 knows product $3, says what it is and sells one at a time, how many open
@@ -4440,6 +4443,20 @@ SELECT EXISTS (
 -- Orders: returns what pays the orders of customers ($1) that are paid and not delivered.
 SELECT r.purchase_id, r.subscription_id FROM ledger.purchase_order r
 WHERE r.customer_id = ANY($1::bigint[]) AND r.state = 'paid'
+
+"""#)
+    /// Orders: ties to the orders of customers ($1) what was given of their payers, after a merge or a split: what another name
+    package static let tieOrdersOf = SQLFile("tie_orders_of", #"""
+-- Orders: ties to the orders of customers ($1) what was given of their payers, after a merge or a split: what another name
+-- was given belongs to the order where both are one customer, and to none where they are not. The orders become what these
+-- deliveries make them.
+SELECT FROM (
+    SELECT ledger.tie_deliveries(
+        COALESCE(array_agg(r.purchase_id) FILTER (WHERE r.purchase_id IS NOT NULL), '{}'),
+        COALESCE(array_agg(r.subscription_id) FILTER (WHERE r.period_id IS NOT NULL), '{}'),
+        COALESCE(array_agg(r.period_id) FILTER (WHERE r.period_id IS NOT NULL), '{}')),
+        ledger.advance_orders(array_agg(r.order_id))
+    FROM ledger.purchase_order r WHERE r.customer_id = ANY($1::bigint[]) AND r.paid_at IS NOT NULL) AS tied
 
 """#)
     /// Orders: locks the orders that one-time purchases $1, the periods of subscriptions $2 and the receipts $3 may pay, and

@@ -39,12 +39,14 @@ extension SettlementRun {
     /// Decides anew what pays the orders that anything locked may pay, and the paid ones of `names`, after a person gave
     /// something to another customer or moved the names. It comes after the owners and the names of customers are written.
     func decidePayments(of names: [CustomerID] = [], in transaction: Transaction) throws {
-        let payers = try transaction.query(Queries.readPayers, [.int8s(names.map(\.number))])
+        let ids = Parameter.int8s(names.map(\.number))
+        let payers = try transaction.query(Queries.readPayers, [ids])
         let bought = try payers.compactMap { try $0.int8IfPresent("purchase_id") }
         let subscribed = try payers.compactMap { try $0.int8IfPresent("subscription_id") }
         try decidePayments(
             bought: Set(purchases.values.map(\.rowID) + bought),
             subscribed: Set(subscriptions.values.map(\.rowID) + subscribed), sent: [], in: transaction)
+        if !names.isEmpty { try transaction.query(Queries.tieOrdersOf, [ids]) }
     }
 
     private func decidePayments(

@@ -55,6 +55,46 @@ struct PlacedTogetherTests {
         }
     }
 
+    @Test("A repetition that comes at the same time gets the same answer, also where the order is paid at once")
+    func repeatedTogether() async throws {
+        try await withLedger(connections: 6) { test in
+            try await test.sellDeliverables()
+            for round in 0..<8 {
+                try await test.buys("p\(round)", by: "ann\(round)")
+                let ledger = try test.sealed
+                let request = orderRequest(by: "ann\(round)")
+                let states = try await withThrowingTaskGroup(of: OrderState.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            try await Task.sleep(for: .milliseconds(Int.random(in: 0..<8)))
+                            return try await ledger.orders.place(
+                                request, of: test.app.bundleID, requestKey: "round \(round)"
+                            ).state
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(Set(states).count == 1, "round \(round): \(states)")
+            }
+        }
+    }
+
+    @Test("A repetition after the order was cancelled gets the first answer, whatever was bought that fits it not")
+    func repeatedAfterCancel() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", quantity: 2)
+            let ledger = try test.sealed
+            func place() async throws -> PlacedOrder {
+                try await ledger.orders.place(orderRequest(), of: test.app.bundleID, requestKey: "key")
+            }
+            let order = try await place()
+            #expect(order.state == .created)
+            _ = try await ledger.orders.cancel(order.id, of: test.app.bundleID)
+            #expect(try await place().state == .created)
+        }
+    }
+
     /// Fifty orders of fifty customers, placed by the function itself, as the first caller of a new database does.
     private static let fifty = """
         SELECT count(*) AS orders FROM generate_series(1, 50) AS n, LATERAL ledger.place_orders(
