@@ -572,17 +572,17 @@ WITH changed AS (
 SELECT app_id FROM changed
 
 """#)
-    /// Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
+    /// Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): verifyReceipt
     package static let findProbeReceipts = SQLFile("find_probe_receipts", #"""
--- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): Apple vouched for
--- them and did not refuse them since, and they contain subscriptions; production receipts first, and those whose latest
--- answer said so.
+-- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): verifyReceipt
+-- vouched for them, Apple did not refuse them since, and they contain subscriptions, whichever receipt polls those. A
+-- transaction is no receipt. Production receipts come first, then those whose latest answer vouched, then the newest.
 SELECT r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
-FROM ledger.subscription s
-JOIN ledger.receipt r ON r.receipt_id = s.polled_by
-WHERE s.app_id = $1::int AND s.environment = COALESCE($3::text::ledger.environment, s.environment)
-  AND r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
-ORDER BY s.environment, (r.outcome = 'verified') DESC, s.original_transaction_id DESC
+FROM ledger.receipt r
+WHERE r.app_id = $1::int AND r.environment = COALESCE($3::text::ledger.environment, r.environment)
+  AND r.form = 'receipt' AND r.vouched AND r.rejections = 0 AND r.erased_at IS NULL
+  AND EXISTS (SELECT FROM ledger.receipt_subscription l WHERE l.receipt_id = r.receipt_id AND l.omitted_at IS NULL)
+ORDER BY r.environment, (r.outcome = 'verified') DESC, r.receipt_id DESC
 LIMIT $2::int
 
 """#)

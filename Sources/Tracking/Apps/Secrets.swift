@@ -92,7 +92,8 @@ package struct SecretTrial: Sendable {
 
 extension LedgerApps {
     /// Returns receipts to test an app's shared secret with, at most `limit`, of one environment where one is given.
-    /// Apple verified them, and they contain subscriptions, because Apple checks the secret only for those.
+    /// verifyReceipt vouched for them, so that it can read them. They contain subscriptions, because Apple checks the
+    /// secret only for those.
     package func tellingReceipts(
         of app: App, in environment: StoreEnvironment? = nil, limit: Int
     ) async throws -> [(receiptID: ReceiptID, environment: StoreEnvironment?, bytes: [UInt8])] {
@@ -192,7 +193,7 @@ package enum SecretProbe: Sendable, Hashable {
     case refused(ReceiptID)
     /// Apple gave no conclusive answer; one sentence.
     case inconclusive(String)
-    /// No stored receipt contains a subscription, so there is nothing to ask about.
+    /// No stored receipt that verifyReceipt vouched for contains a subscription, so there is nothing to ask about.
     case noReceipt
 
     /// Reads the verdict. Apple looks at the secret after form, signature and environment: only these answers tell.

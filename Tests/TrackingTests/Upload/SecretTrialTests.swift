@@ -307,6 +307,42 @@ struct SecretTrialTests {
         }
     }
 
+    @Test(
+        "A secret is tried only on receipts that verifyReceipt vouched for, whatever polls their subscriptions",
+        arguments: SubmittedForm.allCases, [false, true])
+    func readable(form: SubmittedForm, isVouched: Bool) async throws {
+        try await World.with { world in
+            #expect(try await world.send(0, own: .production) == .verified)
+            try await world.served.run(
+                """
+                SET LOCAL session_replication_role = replica;
+                INSERT INTO ledger.receipt
+                    (app_id, digest, form, data, transaction_id, vouched, environment, outcome, asked_at, verified_at)
+                SELECT app_id, sha256('1'::bytea), '\(form.rawValue)'::ledger.receipt_form, '1'::bytea, '1', \(isVouched),
+                       environment, outcome, now(), now()
+                FROM ledger.receipt;
+                INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
+                SELECT 2, subscription_id FROM ledger.subscription;
+                UPDATE ledger.subscription SET polled_by = 2;
+                """)
+            let tells = form == .receipt && isVouched
+            let telling: [Int64] = tells ? [2, 1] : [1]
+            let verdict = tells ? SecretProbe.refused(ReceiptID(2)) : SecretProbe.noReceipt
+            for environment in [StoreEnvironment.production, nil] {
+                let found = try await world.served.ledger.apps.tellingReceipts(
+                    of: world.app, in: environment, limit: 3)
+                #expect(found.map(\.receiptID.number) == telling)
+            }
+            try await world.served.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = 1")
+            _ = world.store.calls
+            #expect(try await world.tracker.probeSecret("new", of: world.app) == verdict)
+            try await world.pause(.production)
+            try await world.served.run("UPDATE ledger.secret_trial SET try_at = now()")
+            await world.tracker.trySecrets()
+            #expect(world.store.calls == (tells ? 2 : 0))
+        }
+    }
+
     @Test("The verdict on a secret that was replaced meanwhile changes nothing")
     func replaced() async throws {
         try await World.with { world in
