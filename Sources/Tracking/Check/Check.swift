@@ -60,7 +60,9 @@ extension Tracker {
         let other = await serverAnswer(about: claim, question)
         if other.isHeldBack { return AppleAnswer(answer: answer) }
         // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
-        return answer.isVerdict ? AppleAnswer(answer: answer, compared: other) : AppleAnswer(answer: other)
+        return answer.isVerdict
+            ? AppleAnswer(answer: answer, compared: other)
+            : AppleAnswer(answer: other, secretRefusedIn: answer.refusesSecret ? answer.environment : nil)
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
@@ -108,6 +110,9 @@ extension AppStoreAnswer {
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
     }
 
+    /// Whether verifyReceipt refuses the app's secret, or the receipt is another app's.
+    var refusesSecret: Bool { response?.status == 21004 }
+
     /// Whether this is a whole answer about a genuine receipt of any app.
     fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
 }
@@ -117,6 +122,8 @@ struct AppleAnswer: Sendable {
     let answer: AppStoreAnswer
     /// The Server API's answer to compare with; nil where only one channel is asked, or it is the one that counts.
     var compared: AppStoreAnswer?
+    /// Where verifyReceipt refused the app's secret, while the Server API's answer counts; nil otherwise.
+    var secretRefusedIn: StoreEnvironment?
 
     var isSilence: Bool { answer.response == nil && answer.server?.contents == nil }
 }
@@ -127,6 +134,8 @@ struct Checked: Sendable {
     let answer: AppStoreAnswer
     /// The Server API's answer to compare with; nil where only one channel was asked.
     let compared: AppStoreAnswer?
+    /// Where verifyReceipt refused the app's secret, while the Server API's answer counts; nil otherwise.
+    let secretRefusedIn: StoreEnvironment?
     /// The database's clock when the answer came: its clock at the claim plus the time that passed here since.
     let answeredAt: Instant
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
@@ -142,7 +151,7 @@ struct Checked: Sendable {
     init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
         let answeredAt = answeredAt ?? claim.databaseNow
         if let verdict = asked.answer.server {
-            self.init(claim, asked.answer, verdict, answeredAt: answeredAt)
+            self.init(ofServer: claim, asked, verdict, answeredAt: answeredAt)
         } else {
             self.init(ofReceipt: claim, asked, answeredAt: answeredAt)
         }
@@ -151,7 +160,7 @@ struct Checked: Sendable {
     private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant) {
         let answer = asked.answer
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        (compared, serverEvidence) = (asked.compared, nil)
+        (compared, secretRefusedIn, serverEvidence) = (asked.compared, asked.secretRefusedIn, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -170,8 +179,10 @@ struct Checked: Sendable {
     }
 
     /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal.
-    private init(_ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant) {
-        (self.claim, self.answer, self.answeredAt, compared) = (claim, answer, answeredAt, nil)
+    private init(ofServer claim: Claim, _ asked: AppleAnswer, _ verdict: ServerVerdict, answeredAt: Instant) {
+        let answer = asked.answer
+        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
+        (compared, secretRefusedIn) = (nil, asked.secretRefusedIn)
         let evidence = verdict.contents.flatMap {
             Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
         }

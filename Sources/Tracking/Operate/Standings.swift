@@ -48,7 +48,8 @@ extension Tracker {
         var seen: [SecretPlace: (app: App, refusedAt: Instant?, refused: Set<ReceiptID>, acceptedAt: Instant?)] = [:]
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
-            let place = SecretPlace(appID: answer.claim.app.id, environment: answer.answer.environment)
+            let place = SecretPlace(
+                appID: answer.claim.app.id, environment: answer.secretRefusedIn ?? answer.answer.environment)
             let claimedAt = answer.claim.claimedAt
             var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
             switch evidence {
@@ -95,12 +96,13 @@ extension Checked {
     /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
     /// are subscriptions; only for those it sends a `latest_receipt`.
     var secretEvidence: SecretEvidence? {
+        if secretRefusedIn != nil { return .refused(claim.receiptID) }
         if isRepeated, let outline = answer.outline {
             if answer.usedPreviousSecret { return .previous(claim.receiptID) }
             return outline.holdsLatestReceipt ? .current : nil
         }
         guard let response = answer.response else { return nil }
-        if response.status == 21004 { return .refused(claim.receiptID) }
+        if answer.refusesSecret { return .refused(claim.receiptID) }
         if answer.usedPreviousSecret { return .previous(claim.receiptID) }
         let isAccepted = response.status == 0 || response.status == 21006
         return isAccepted && response.latestReceipt != nil ? .current : nil

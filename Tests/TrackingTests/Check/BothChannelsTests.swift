@@ -120,6 +120,49 @@ struct BothChannelsTests {
         }
     }
 
+    @Test("A secret that verifyReceipt refuses holds verifyReceipt alone until a trial is accepted; the status says so")
+    func refusedSecret() async throws {
+        try await withBoth { line, receipt in
+            // Apple sends a `latest_receipt` only after a look at the secret.
+            let accepted = Sample.verified().replacing(
+                #""latest_receipt_info""#, with: #""latest_receipt":"\#(Sample.receipt())","latest_receipt_info""#)
+            line.receipts.say(accepted)
+            _ = try await line.tracker.check(receipt)
+            line.server.say(.answered(try await contents(of: line)))
+            line.receipts.say(#"{"status":21004}"#)
+            #expect(try await line.tracker.check(receipt).outcome == .verified)
+            await line.tracker.trySecrets()
+            let calls = line.receipts.callCount
+            #expect(calls == 3, "two checks and a trial")
+            let status = try await line.served.ledger.operations.status()
+            #expect(status.pauses.isEmpty && status.heldSecrets.map(\.bundleID) == [ServedLedger.app])
+            #expect(line.journal.lines.contains { $0.hasPrefix("error Apple refuses the shared secret (21004)") })
+
+            #expect(try await line.tracker.check(receipt).outcome == .verified)
+            #expect(line.receipts.callCount == calls && line.server.asked.count == 2, "the Server API alone is asked")
+
+            line.receipts.say(accepted)
+            try await line.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "rotated")
+            await line.tracker.trySecrets()
+            let app = try await line.served.ledger.apps.app(ServedLedger.app)
+            #expect(app.heldSecrets.isEmpty)
+            _ = try await line.tracker.check(receipt)
+            #expect(line.receipts.callCount == calls + 2 && line.server.asked.count == 3, "both are asked again")
+        }
+    }
+
+    @Test("A secret that Apple never accepted is in doubt also where the Server API answers in its place")
+    func unprovedSecret() async throws {
+        try await withBoth { line, receipt in
+            _ = try await line.tracker.check(receipt)
+            line.server.say(.answered(try await contents(of: line)))
+            line.receipts.say(#"{"status":21004}"#)
+            #expect(try await line.tracker.check(receipt).outcome == .verified)
+            let app = try await line.served.ledger.apps.app(ServedLedger.app)
+            #expect(app.secretDoubts == [App.SecretDoubt(environment: .production, receipts: 1)])
+        }
+    }
+
     @Test(
         "While verifyReceipt gives no verdict the Server API's answer counts; while it gives none, nothing is compared")
     func standsIn() async throws {
