@@ -170,9 +170,10 @@ extension LedgerApps {
         guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
             let obstacle = try await channelStanding(of: bundleID)?.obstacle
         else { return }
+        let cause = app.heldSecrets.first.map { ". \($0.reason)" } ?? ""
         throw LedgerError(
             .invalid,
-            "\(bundleID) asks both channels still: \(obstacle); see `perennial report channel_differences --app "
+            "\(bundleID) asks both channels still: \(obstacle)\(cause); see `perennial report channel_differences --app "
                 + "\(bundleID)`, or give --force and --reason.")
     }
 }

@@ -140,6 +140,8 @@ struct BothChannelsTests {
 
             #expect(try await line.tracker.check(receipt).outcome == .verified)
             #expect(line.receipts.callCount == calls && line.server.asked.count == 2, "the Server API alone is asked")
+            let error = await #expect(throws: LedgerError.self) { try await line.verify(by: .serverAPI) }
+            #expect(error?.message.contains("Apple refuses the shared secret (21004) in Production") == true)
 
             line.receipts.say(accepted)
             try await line.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "rotated")
