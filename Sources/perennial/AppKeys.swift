@@ -192,7 +192,7 @@ struct AppNotificationsCommand: AsyncParsableCommand {
             return printLine("\(bundleID) takes no notifications any more.")
         }
         let token = try await flags.ledger { try await $0.apps.openNotifications(of: bundleID) }
-        printLine("/v1/notifications/\(token.text)")
+        try printSecret("/v1/notifications/\(token.text)", ifLost: "Run this again, which makes another address.")
     }
 }
 

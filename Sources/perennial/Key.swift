@@ -37,7 +37,8 @@ struct KeyCreateCommand: AsyncParsableCommand {
         let allowed = RequestRate(perSecond: rate ?? RequestRate.usual.perSecond, burst: burst)
         let key = try await flags.ledger { try await $0.apps.createKey(scope: scope, for: app, rate: allowed) }
         printError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
-        printLine(key.secret)
+        try printSecret(
+            key.secret, ifLost: "Nobody has the key: run `perennial key revoke \(key.id)`, and make another one.")
     }
 }
 

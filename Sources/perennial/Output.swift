@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import Logging
 import Subscriptions
+import Synchronization
 import Tracking
 
 /// Writes lines for human readers to standard output immediately, so that a pipe gets them as soon as a terminal would.
@@ -24,9 +25,66 @@ func printError(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardError)
 }
 
-/// Writes text; a reader that went away, as in `perennial status | head`, is not a failure.
+/// Writes a secret that nobody can show again. Throws one sentence with the remedy where standard output did not take it.
+func printSecret(_ text: String, ifLost remedy: String) throws {
+    printLine(text)
+    if let lost = LostOutput.seen { throw LostOutput(description: "\(lost) \(remedy)") }
+}
+
+/// Writes text. `LostOutput` remembers what standard output did not take; a reader that went away, as in
+/// `perennial status | head`, is not a failure.
 func write(_ text: String, to handle: FileHandle) {
-    try? handle.write(contentsOf: Data(text.runnableHere.utf8))
+    write(bytes: Array(text.runnableHere.utf8), to: handle.fileDescriptor)
+}
+
+private func write(bytes: [UInt8], to descriptor: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+        let reason = errno
+        if count > 0 {
+            rest = rest.dropFirst(count)
+        } else if reason == EAGAIN {
+            var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            poll(&room, 1, -1)
+        } else if reason != EINTR {
+            if descriptor == STDOUT_FILENO, reason != EPIPE { LostOutput.remember(reason) }
+            return
+        }
+    }
+}
+
+/// A failed write to standard output. The command goes on, because its work is done or half done, and then ends with
+/// status 1.
+struct LostOutput: Error, CustomStringConvertible {
+    /// The reason of the first one, as `errno` has it; nil while all was written.
+    private static let reason = Mutex<Int32?>(nil)
+
+    /// The failure of this process; nil while all was written.
+    static var seen: LostOutput? {
+        reason.withLock { $0 }.map { number in
+            LostOutput(
+                description: "Standard output did not take everything: \(String(cString: strerror(number))). "
+                    + "What it has is not whole.")
+        }
+    }
+
+    static func remember(_ number: Int32) {
+        reason.withLock { $0 = $0 ?? number }
+    }
+
+    /// What failed, and what to do.
+    let description: String
+}
+
+/// Opens what is closed of the descriptors 0 to 2, so that no connection becomes standard output. They are opened the
+/// wrong way round: whoever reads or writes there fails, as with a closed one. A file that may not grow is a failed write
+/// from then on, and no signal that ends the process.
+func openStandardStreams() {
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+        _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+    }
+    signal(SIGXFSZ, SIG_IGN)
 }
 
 /// The destination of the output, as far as it is known.
@@ -59,13 +117,13 @@ enum Terminal {
 }
 
 /// Looks again and again, and shows what a look found or why it failed. SIGINT and SIGTERM end the process at once with
-/// status 0, also in the middle of a look: a look only reads, and one that waits for the database may wait long. It does
-/// not return.
+/// status 0, also in the middle of a look: a look only reads, and one that waits for the database may wait long. It
+/// returns when standard output takes no more.
 func keepLooking<Found>(
     everySeconds seconds: Int, isTable: Bool, _ look: () async throws -> Found, show: (Found) -> Void
 ) async {
     for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(EXIT_SUCCESS) } }
-    while true {
+    while LostOutput.seen == nil {
         do {
             let found = try await look()
             if isTable { Terminal.clear() }
@@ -79,7 +137,7 @@ func keepLooking<Found>(
                 printExactly(sentence)
             }
         }
-        await pause(seconds: seconds)
+        if LostOutput.seen == nil { await pause(seconds: seconds) }
     }
 }
 
@@ -101,16 +159,24 @@ enum ExitStatus {
     /// The exit status of a verifying command that found a difference.
     static let foundDifference = ExitCode(2)
 
-    /// Ends the process after an error, or after ArgumentParser's requests for help.
+    /// Ends the process after a command, after an error, or after ArgumentParser's requests for help.
     static func end(with error: any Error) -> Never {
         if let mistakes = error as? SettingsMistakes {
             for line in mistakes.lines { printError("perennial: \(line)") }
             exit(configuration)
         }
         // ArgumentParser knows its own errors; an error that it has no other status for is a failure of the program.
-        guard !(error is ExitCode), Perennial.exitCode(for: error) == .failure else { Perennial.exit(withError: error) }
-        printError("perennial: \(sentence(for: error))")
-        exit(ExitCode.failure.rawValue)
+        let status = Perennial.exitCode(for: error)
+        if !(error is ExitCode) {
+            // ArgumentParser would print its own texts through a buffer, whose loss nobody notices.
+            let text = Perennial.fullMessage(for: error) + "\n"
+            if status == .success { write(bytes: Array(text.utf8), to: STDOUT_FILENO) }
+            if status == .failure { printError("perennial: \(sentence(for: error))") }
+        }
+        let lost = LostOutput.seen
+        if let lost, !(error is LostOutput) { printError("perennial: \(lost)") }
+        guard lost != nil || status == .success || status == .failure else { Perennial.exit(withError: error) }
+        exit(lost == nil ? status.rawValue : ExitCode.failure.rawValue)
     }
 
     /// Returns one line for the operator: what failed, where, what to do.

@@ -1,7 +1,18 @@
 import ArgumentParser
+import Dispatch
+
+/// The start of the executable. It is not asynchronous, because Swift's runtime may open descriptors before an
+/// asynchronous one begins.
+@main
+enum Start {
+    static func main() {
+        openStandardStreams()
+        Task { await Perennial.runToEnd() }
+        dispatchMain()
+    }
+}
 
 /// The executable: one subcommand for each way to use Perennial.
-@main
 struct Perennial: AsyncParsableCommand {
     /// The version that `perennial --version` prints. `CHANGELOG.md` says what is in it.
     static let version = "0.1.0"
@@ -45,7 +56,8 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(name: "Development", subcommands: [SimulatorCommand.self]),
         ])
 
-    static func main() async {
+    /// Runs the command of the command line, and ends the process.
+    static func runToEnd() async {
         do {
             var command = try await asyncParseAsRoot()
             if var asyncCommand = command as? any AsyncParsableCommand {
@@ -53,6 +65,7 @@ struct Perennial: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            ExitStatus.end(with: ExitCode.success)
         } catch {
             ExitStatus.end(with: error)
         }

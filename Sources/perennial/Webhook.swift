@@ -66,7 +66,8 @@ struct WebhookAddCommand: AsyncParsableCommand {
                 environment: environment, concurrency: concurrency, secret: own, from: start)
         }
         printError("Webhook \(webhook.id) gets the events after position \(webhook.position). Its secret:")
-        printLine(secret.text)
+        try printSecret(
+            secret.text, ifLost: "`perennial webhook rotate-secret \(webhook.id)` makes and prints another secret.")
     }
 }
 
@@ -192,7 +193,8 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
         let secret = try await webhook.ledger(sealing: true) {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }
-        printLine(secret?.text ?? "Only the newest secret of webhook \(webhook.id) signs now.")
+        guard let secret else { return printLine("Only the newest secret of webhook \(webhook.id) signs now.") }
+        try printSecret(secret.text, ifLost: "The webhook has a new secret that nobody has: run this again.")
     }
 }
 

@@ -22,14 +22,19 @@ struct PerennialProcess {
     }
 
     /// Starts `perennial` with these arguments in this environment.
-    init(_ arguments: [String], environment: [String: String], limit: String? = nil) throws {
+    /// - Parameter redirection: Another place for standard output, as a shell spells it, such as `>&-`.
+    init(
+        _ arguments: [String], environment: [String: String], limit: String? = nil, redirection: String? = nil
+    ) throws {
         file = FileManager.default.temporaryDirectory.appending(path: "said-\(UUID())")
         try Data().write(to: file)
         let output = try FileHandle(forWritingTo: file)
         let program = PretendWorld.productsFolder.appendingPathComponent("perennial")
-        process.executableURL = limit == nil ? program : URL(fileURLWithPath: "/bin/sh")
-        let shell = limit.map { ["-c", "ulimit \($0) && exec \"$0\" \"$@\"", program.path] } ?? []
-        process.arguments = shell + arguments
+        let isPlain = limit == nil && redirection == nil
+        process.executableURL = isPlain ? program : URL(fileURLWithPath: "/bin/sh")
+        let limiting = limit.map { "ulimit \($0) && " } ?? ""
+        let script = "\(limiting)exec \"$0\" \"$@\" \(redirection ?? "")"
+        process.arguments = (isPlain ? [] : ["-c", script, program.path]) + arguments
         process.standardOutput = output
         process.standardError = output
         process.environment = environment
