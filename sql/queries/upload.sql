@@ -314,11 +314,12 @@ RETURNING i.import_id, i.started_at, i.bad_lines,
 
 -- name: mark_import
 -- Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 and bytes $4 to $5, both ends
--- excluded, $6 of the lines bad.
+-- excluded, $6 of the lines bad. Bad lines that another run of the same file marked are counted already.
 UPDATE ledger.import
 SET stored_lines = stored_lines + int8multirange(int8range($2::bigint, $3::bigint)),
     stored_bytes = stored_bytes + int8multirange(int8range($4::bigint, $5::bigint)),
-    bad_lines = bad_lines + $6::bigint
+    bad_lines = bad_lines
+        + CASE WHEN stored_lines @> int8range($2::bigint, $3::bigint) THEN 0 ELSE $6::bigint END
 WHERE import_id = $1::bigint
 
 -- name: finish_import

@@ -90,6 +90,23 @@ struct ImportTests {
         }
     }
 
+    @Test("Bad lines count once, however many runs of one file store their part")
+    func sideBySide() async throws {
+        try await withLedger(connections: 4) { test in
+            let runs = try await [
+                test.ledger.intake.openImport(of: Self.file), test.ledger.intake.openImport(of: Self.file),
+            ]
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for run in runs {
+                    group.addTask { try await Self.store(["a"], as: 1..<11, of: run, bad: 1, in: test) }
+                }
+                try await group.waitForAll()
+            }
+            try await Self.store(["b"], as: 11..<21, of: runs[0], bad: 2, in: test)
+            #expect(try await test.ledger.intake.finish(runs[0]) == 3)
+        }
+    }
+
     @Test("Many writers of the same receipts and customers never deadlock and store nothing twice")
     func manyWriters() async throws {
         try await withLedger(connections: 8) { test in
