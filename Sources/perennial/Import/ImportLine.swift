@@ -28,6 +28,9 @@ struct ImportLine: Sendable, Hashable {
         get throws {
             guard !app.isEmpty else { throw Failure("app is empty; give the app's bundle id") }
             guard (priceMilliunits == nil) == (currency == nil) else { throw Failure("price and currency go together") }
+            guard currency?.isCurrency ?? true else {
+                throw Failure("currency is not an ISO 4217 code of three letters, like USD")
+            }
             let subject = Submission.Subject(
                 receipt: receipt, signedTransaction: signedTransaction, transactionID: transactionID)
             guard let subject else {
@@ -35,7 +38,7 @@ struct ImportLine: Sendable, Hashable {
             }
             return Submission(
                 bundleID: BundleID(app), customer: customer, subject: subject, imported: true, storefront: storefront,
-                priceMilliunits: priceMilliunits, currency: currency, expiresAt: expiresAt,
+                priceMilliunits: priceMilliunits, currency: currency?.uppercased(), expiresAt: expiresAt,
                 provisional: try provisional)
         }
     }

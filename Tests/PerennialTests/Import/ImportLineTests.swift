@@ -21,6 +21,7 @@ import Tracking
         #expect(submission.provisional == nil && submission.expiresAt == nil)
         let text = #"{"app":"a.b","customer":"c","receipt":"MII=","price":"999999999999.999","currency":"USD"}"#
         #expect(try Self.submission(text).priceMilliunits == 999_999_999_999_999)
+        #expect(try Self.submission(text.replacing("USD", with: "usd")).currency == "USD")
     }
 
     @Test func `a promise has a product and an end`() throws {
@@ -45,6 +46,10 @@ import Tracking
             "price: '1,5' is no price; write 4.99, with at most 3 decimals"
         ),
         (#"{"app":"a","customer":"c","receipt":"x","price":1}"#, "price and currency go together"),
+        (
+            #"{"app":"a","customer":"c","receipt":"x","price":4.99,"currency":"dollar"}"#,
+            "currency is not an ISO 4217 code of three letters, like USD"
+        ),
         (
             #"{"app":"a","customer":"c","receipt":"x","expires":"tomorrow"}"#,
             "expires: 'tomorrow' is no instant; write 2026-11-20T12:00:00Z"
