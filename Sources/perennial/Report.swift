@@ -126,13 +126,18 @@ struct ReportCommand: AsyncParsableCommand {
             return listed
         } catch {
             await database.close()
-            throw unreadable(error) ?? error
+            throw advice(about: error) ?? error
         }
     }
 
-    /// Returns advice about a value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other error.
-    private static func unreadable(_ error: any Error) -> Failure? {
-        guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
+    /// Returns advice about a schema, table or function that is not there (SQLSTATE 3F000, 42P01 and 42883), and about a
+    /// value that PostgreSQL cannot read (class 22); nil for any other error.
+    private static func advice(about error: any Error) -> Failure? {
+        guard let error = error as? DatabaseError, let state = error.sqlState else { return nil }
+        if ["3F000", "42P01", "42883"].contains(state) {
+            return Failure("The database has no Perennial schema, or an older one; run `perennial migrate` first.")
+        }
+        guard state.hasPrefix("22") else { return nil }
         return Failure(
             """
             A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \

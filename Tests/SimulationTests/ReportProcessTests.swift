@@ -37,6 +37,15 @@ struct ReportProcessTests {
         }
     }
 
+    @Test("Before the first migration a report says what to do", arguments: ["mrr", "stuck_work", "revenue"])
+    func unmigrated(report: String) async throws {
+        try await withTestDatabase { _, connectionString in
+            let refused = try await run([report], connectionString)
+            #expect(refused.status == 1)
+            #expect(refused.text.contains("run `perennial migrate` first"), "\(refused.text)")
+        }
+    }
+
     @Test("What does not exist is an error that says what does, here and in psql")
     func unknown() async throws {
         try await withReports { _, connectionString in
