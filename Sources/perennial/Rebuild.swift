@@ -38,7 +38,7 @@ struct RebuildCommand: AsyncParsableCommand {
     func run() async throws {
         let scope = RebuildScope(app: app, customer: customer)
         let sum = try await flags.ledger { ledger in
-            if let app { _ = try await ledger.apps.app(app) }
+            try await ledger.operations.require(scope)
             // Recorded before the rebuild begins, so that an interrupted one is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
             return try await rebuild(scope, in: ledger)

@@ -9,6 +9,17 @@ extension LedgerOperations {
             .first?.int8("things") ?? 0
     }
 
+    /// Throws `notFound` when the scope names an app or a customer that there is not.
+    package func require(_ scope: RebuildScope) async throws {
+        guard let bundleID = scope.app else { return }
+        let app = try await ledger.apps.app(bundleID)
+        guard let customer = scope.customer else { return }
+        try Upload.requireValidCustomerID(customer)
+        guard try await !query(Queries.findNamedCustomers, [.int4(app.id), .texts([customer])]).isEmpty else {
+            throw LedgerError(.notFound, "\(bundleID) has no customer \(customer).")
+        }
+    }
+
     /// Folds the stored observations of the next `limit` subscriptions or purchases, which stay locked meanwhile, by the
     /// present rules, and compares the result with the stored state.
     ///

@@ -355,6 +355,10 @@ struct RebuildTests {
             #expect(found.examined == 3)
             #expect(found.differences.map(\.subject) == ["com.example.app Production subscription 3000"])
             #expect(try await test.ledger.operations.rebuildable(one) == 3)
+            try await test.ledger.operations.require(one)
+            await #expect(throws: LedgerError(.notFound, "com.example.app has no customer nope.")) {
+                try await test.ledger.operations.require(RebuildScope(app: "com.example.app", customer: "nope"))
+            }
             one.app = "com.example.other"
             #expect(try await rebuild(test, library, correcting: false, one).examined == 0)
             #expect(try await test.ledger.operations.rebuildable(RebuildScope()) == 8)
