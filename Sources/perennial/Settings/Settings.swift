@@ -233,9 +233,11 @@ struct SettingsFile: Sendable {
     private(set) var warnings: [String] = []
 
     /// Reads the text of the file called `name`. Empty lines and lines that start with `#` are skipped. `export` before a
-    /// key and quotes around a value are dropped, so that a shell can read the same file.
+    /// key and quotes around a value are dropped, so that a shell can read the same file; so is a byte order
+    /// mark at the start.
     init(_ text: String, name: String) {
         let known = Set(SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue))
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             var line = Self.trimmed(line)
             guard !line.isEmpty, !line.hasPrefix("#") else { continue }
