@@ -100,6 +100,8 @@ struct CatalogShowCommand: AsyncParsableCommand {
 /// A catalog as an operator writes it: the products of one app, in YAML or JSON.
 struct CatalogFile {
     static let bytesMax = 8 << 20
+    /// The most characters of a message that quotes the file: a whole file may be one line.
+    static let quotedMax = 500
 
     let bundleID: BundleID
     let products: [CatalogProduct]
@@ -117,7 +119,8 @@ extension CatalogFile {
         do {
             root = try compose(yaml: text)
         } catch {
-            throw CatalogMistakes(lines: ["This is neither YAML nor JSON: \(ExitStatus.sentence(for: error))"])
+            let sentence = ExitStatus.sentence(for: error).shortened(to: Self.quotedMax)
+            throw CatalogMistakes(lines: ["This is neither YAML nor JSON: \(sentence)"])
         }
         guard let root, root.mapping != nil else {
             throw CatalogMistakes(lines: ["A catalog has the keys app and products; this file has neither."])

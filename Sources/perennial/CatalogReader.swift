@@ -126,7 +126,7 @@ extension CatalogReader {
         var fields = Fields(node: node, place: place)
         for (key, value) in node.mapping.map({ Array($0) }) ?? [] {
             guard let name = key.scalar?.string, known.contains(name) else {
-                let name = key.scalar?.string ?? "a key that is no text"
+                let name = key.scalar?.string.shortened(to: 255) ?? "a key that is no text"
                 note("\(name) is unknown; known are \(known.joined(separator: ", "))", at: place, key)
                 continue
             }

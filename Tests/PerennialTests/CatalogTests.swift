@@ -121,6 +121,17 @@ import Tracking
         }
     }
 
+    @Test func `a mistake quotes no more than a few lines of the file`() {
+        let products = String(repeating: "{\"id\": \"a\"}, ", count: 5_000)
+        for text in [
+            "{\"app\": \"a\", \"products\": [\(products)}",
+            "app: a\n\(String(repeating: "k", count: 900)): 1\nproducts: []",
+        ] {
+            let error = #expect(throws: CatalogMistakes.self) { try CatalogFile(text) }
+            #expect(error?.lines.allSatisfy { $0.count < 600 } == true)
+        }
+    }
+
     @Test(arguments: ["", "[]", "x", "a: [", "{\"app\": \"a\"}"])
     func `rubbish is a mistake`(text: String) {
         #expect(throws: CatalogMistakes.self) { try CatalogFile(text) }
