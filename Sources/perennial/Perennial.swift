@@ -59,6 +59,8 @@ struct Perennial: AsyncParsableCommand {
     /// Runs the command of the command line, and ends the process.
     static func runToEnd() async {
         do {
+            let words = CommandLine.arguments.dropFirst()
+            if words.first == "help" { try requireCommand(Array(words.dropFirst())) }
             var command = try await asyncParseAsRoot()
             if var asyncCommand = command as? any AsyncParsableCommand {
                 try await asyncCommand.run()
@@ -68,6 +70,19 @@ struct Perennial: AsyncParsableCommand {
             ExitStatus.end(with: ExitCode.success)
         } catch {
             ExitStatus.end(with: error)
+        }
+    }
+
+    /// Throws a usage error where these words name no command, for which ArgumentParser would show the help of another.
+    static func requireCommand(_ words: [String]) throws {
+        var command: any ParsableCommand.Type = Perennial.self
+        for word in words where word != "help" && !word.hasPrefix("-") {
+            let commands =
+                command.configuration.subcommands + command.configuration.groupedSubcommands.flatMap(\.subcommands)
+            guard let found = commands.first(where: { $0.configuration.commandName == word }) else {
+                throw ValidationError("There is no command \(word); `perennial help` lists the commands.")
+            }
+            command = found
         }
     }
 }

@@ -113,6 +113,17 @@ import Testing
         _ = try Perennial.parseAsRoot(arguments)
     }
 
+    @Test("`help` knows every command, and no other")
+    func help() throws {
+        for words in [[], ["help"], ["key"], ["key", "create"], ["app", "set", "--help"]] as [[String]] {
+            try Perennial.requireCommand(words)
+        }
+        for words in [["nope"], ["key", "nope"], ["status", "key"]] {
+            let error = #expect(throws: ValidationError.self) { try Perennial.requireCommand(words) }
+            #expect(error.map { Perennial.exitCode(for: $0) } == .validationFailure)
+        }
+    }
+
     @Test("`--version` prints the version alone")
     func version() {
         do {
