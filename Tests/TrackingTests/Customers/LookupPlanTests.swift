@@ -147,6 +147,29 @@ struct LookupPlanTests {
         }
     }
 
+    @Test("Customers are listed by their beginnings, up to the last character that there is")
+    func customers() async throws {
+        try await withLedger { test in
+            let last = "\u{10FFFF}"
+            let longest = String(repeating: last, count: 255)
+            let names = ["ann", "anna", "ann\(last)", "ann\(last)\(last)", "bob", last, longest]
+            try await test.run(
+                "INSERT INTO ledger.customer (app_id, name) "
+                    + "SELECT \(test.app.id), unnest(ARRAY['\(names.joined(separator: "','"))'])")
+            for prefix in ["", "ann", "ann\(last)", "b", last, "x"] {
+                let listed = try await test.ledger.customers.list(of: test.app.bundleID, prefix: prefix, limit: 10)
+                let expected = names.filter { $0.utf8.starts(with: prefix.utf8) }
+                #expect(listed.map(\.name) == expected, "\(prefix.debugDescription)")
+            }
+        }
+        try await filled.use { test in
+            let values = ["'com.example.app'", "''", "'c7'", "10"]
+            let lines = try await plan("COSTS OFF", statement(Queries.listCustomers, values), in: test)
+            let condition = try #require(lines.first { $0.contains("Index Cond") && $0.contains("name") }, "\(lines)")
+            #expect(condition.contains("~>=~") && condition.contains("~<~"), "\(lines)")
+        }
+    }
+
     @Test("One lookup looks at a few pages of them")
     func pages() async throws {
         try await filled.use { test in
