@@ -140,7 +140,8 @@ extension DatabaseError {
             } else if reason.contains("authentication failed") || reason.contains("no password supplied") {
                 "check the user and the password of \(source); in a URI \(percentEncoding)"
             } else if reason.contains("database \""), reason.contains("does not exist") {
-                "create it (`createdb --owner USER NAME` as PostgreSQL's administrator), or correct its name in \(source)"
+                "create it (`createdb --owner USER --encoding UTF8 --template template0 NAME` as PostgreSQL's "
+                    + "administrator), or correct its name in \(source)"
             } else if reason.contains("role \""), reason.contains("does not exist") {
                 "create it (`createuser --createrole USER` as PostgreSQL's administrator), or correct the user of \(source)"
             } else if reason.contains("could not translate host name") {

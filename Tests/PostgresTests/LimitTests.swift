@@ -79,7 +79,7 @@ import Testing
             ),
             ("fe_sendauth: no password supplied", "check the user and the password of PGHOST, PGPASSFILE"),
             ("connection refused", "check that it runs and PGHOST, PGPASSFILE"),
-            ("FATAL:  database \"d\" does not exist", "create it (`createdb --owner USER NAME`"),
+            ("FATAL:  database \"d\" does not exist", "create it (`createdb --owner USER --encoding UTF8 "),
             ("FATAL:  role \"u\" does not exist", "create it (`createuser --createrole USER`"),
             ("could not translate host name \"h\" to address", "name servers of this machine; in a URI percent-encode"),
             ("SSL error: certificate verify failed", "check sslmode"),

@@ -109,6 +109,11 @@ struct DoctorProcessTests {
                     .init(name: "schemas", sql: "SELECT FROM pg_namespace WHERE nspname IN ('ledger', 'perennial')"))
                 #expect(schemas.isEmpty)
             }
+            try await withTestDatabase(encoding: "SQL_ASCII") { _, connectionString in
+                let found = try await examine(world, [], ["DATABASE_URL": connectionString])
+                #expect(found.status == 2 && found.said.contains("WRONG  encoding"), "\(found)")
+                #expect(found.said.contains("createdb --owner USER --encoding UTF8 --template template0"), "\(found)")
+            }
         }
     }
 }

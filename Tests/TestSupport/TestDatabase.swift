@@ -26,9 +26,11 @@ package struct TestSupportError: Error, CustomStringConvertible {
 }
 
 /// Creates an empty database of a random name, runs `body` with it and its connection string, and drops it.
-package func withTestDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
+package func withTestDatabase<R>(
+    encoding: String = "UTF8", _ body: (Database, String) async throws -> R
+) async throws -> R {
     // template0 has no sessions of its own, so that many tests may copy it at once.
-    try await withTestDatabase(copying: "template0", body)
+    try await withTestDatabase(copying: "template0 ENCODING '\(encoding)'", body)
 }
 
 /// The same with a copy of another database, which must have no sessions.

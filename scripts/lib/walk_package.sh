@@ -98,7 +98,7 @@ set_up() {
     systemctl start "postgresql@$cluster-main"
     runuser -u postgres -- createuser --createrole perennial
     expect_failure 2 'database "perennial" does not exist' perennialctl doctor
-    runuser -u postgres -- createdb --owner perennial perennial
+    runuser -u postgres -- createdb --owner perennial --encoding UTF8 --template template0 perennial
     expect_failure 2 'WRONG +schema' perennialctl doctor
     expect "The schema is made" perennialctl migrate
     head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >/srv/secret.txt
@@ -176,7 +176,7 @@ restore() {
     receipts=$(count ledger.receipt)
     runuser -u perennial -- pg_dump --format=custom --dbname=postgresql:///perennial >/srv/perennial.dump
     runuser -u postgres -- dropdb perennial
-    runuser -u postgres -- createdb --owner perennial perennial
+    runuser -u postgres -- createdb --owner perennial --encoding UTF8 --template template0 perennial
     expect "The dump is restored" runuser -u perennial -- pg_restore --no-owner --no-privileges --exit-on-error \
         --dbname=postgresql:///perennial /srv/perennial.dump
     expect "The roles are made" perennialctl migrate

@@ -3482,10 +3482,10 @@ GRANT EXECUTE ON FUNCTION
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;
 
 """#)
-    /// Doctor: returns what must be known of the database before the first start: its version, the extension btree_gist, the
+    /// Doctor and migrate: returns what must be known of the database before the first start: its version and encoding, the
     package static let examineDatabase = SQLFile("examine_database", #"""
--- Doctor: returns what must be known of the database before the first start: its version, the extension btree_gist, the
--- clock, whether it is a standby, and what of the roles' rights this account lacks, by role.
+-- Doctor and migrate: returns what must be known of the database before the first start: its version and encoding, the
+-- extension btree_gist, the clock, whether it is a standby, and what of the roles' rights this account lacks, by role.
 WITH needed AS (
     SELECT held.grantee::regrole::text AS role, c.oid::regclass AS thing, held.privilege_type AS privilege
     FROM pg_class c
@@ -3499,6 +3499,7 @@ WITH needed AS (
     GROUP BY n.role
 )
 SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS version_text,
+       current_setting('server_encoding') AS encoding,
        (SELECT e.extversion FROM pg_extension e WHERE e.extname = 'btree_gist') AS gist_installed,
        (SELECT e.default_version FROM pg_available_extensions e WHERE e.name = 'btree_gist') AS gist_available,
        clock_timestamp() AS clock, pg_is_in_recovery() AS is_standby, current_user::text AS account,

@@ -19,9 +19,12 @@ package struct MigrationReport: Sendable {
 extension LedgerOperations {
     /// Creates or upgrades the schema; safe to run from many machines at once.
     ///
-    /// Refuses, and changes nothing, when an applied migration differs from this program's, or when the database has
-    /// later ones that this program does not work with. Later ones that only add are left as they are.
+    /// Refuses, and changes nothing, when the database's encoding is not UTF8, when an applied migration differs from this
+    /// program's, or when the database has later ones that this program does not work with. Later ones that only add are
+    /// left as they are.
     package func migrate() async throws -> MigrationReport {
+        let found = try await examineDatabase()
+        guard found.isUTF8 else { throw LedgerError(.mismatch, found.encodingAdvice) }
         let (applied, total) = try await applyMigrations()
         try await addObservationMonths()
         return MigrationReport(
@@ -132,6 +135,8 @@ package struct DatabaseExamination: Sendable, Hashable {
     package let version: Int32
     /// PostgreSQL's version, in words.
     package let versionText: String
+    /// The encoding in which the database stores text, such as `UTF8`.
+    package let encoding: String
     /// The installed version of the extension `btree_gist`; nil: it is not installed in this database.
     package let gistInstalled: String?
     /// The version of `btree_gist` that the server can install; nil: it cannot.
@@ -148,6 +153,14 @@ package struct DatabaseExamination: Sendable, Hashable {
     package let roles: [String]
     /// The roles whose rights the account lacks, each with the first one that it lacks.
     package let lacking: [String: String]
+
+    /// Whether the database takes every text of a customer, and counts its characters.
+    package var isUTF8: Bool { encoding == "UTF8" }
+    /// What to do about another encoding.
+    package var encodingAdvice: String {
+        "The encoding of this database is \(encoding) and Perennial needs UTF8; make another database by "
+            + "`createdb --owner USER --encoding UTF8 --template template0 NAME`, and name that one."
+    }
 }
 
 /// A sealed secret that this process cannot open.
@@ -177,6 +190,7 @@ extension LedgerOperations {
         let roles = try row.texts("lacking_roles")
         return DatabaseExamination(
             version: try row.int4("version"), versionText: try row.text("version_text"),
+            encoding: try row.text("encoding"),
             gistInstalled: try row.textIfPresent("gist_installed"),
             gistAvailable: try row.textIfPresent("gist_available"), clock: try row.instant("clock"),
             isStandby: try row.bool("is_standby"), account: try row.text("account"),

@@ -12,7 +12,7 @@ struct DoctorCommand: AsyncParsableCommand {
         "doctor",
         "Checks what an operator must know before the first start; changes nothing; 2 where something is wrong.",
         notes: """
-            One line for each check: ok, or what to do. It looks at the settings, PostgreSQL (version, btree_gist, schema, \
+            One line for each check: ok, or what to do. It looks at the settings, PostgreSQL (version, encoding, btree_gist, schema, \
             rights, clock, standby), the master key against every sealed secret, the addresses of the App Store, shared \
             secrets that Apple refused, and the limit of open files. It sends Apple no receipt and no secret. Run it with \
             the settings and the account of the service, before the first start and before and after an upgrade.
@@ -167,6 +167,7 @@ extension Diagnosis {
         note(
             "postgresql", found.version >= DatabaseExamination.versionMin, "PostgreSQL \(found.versionText)",
             orElse: "PostgreSQL \(found.versionText) is too old; Perennial needs 14 or newer.")
+        note("encoding", found.isUTF8, "the encoding of the database is UTF8", orElse: found.encodingAdvice)
         switch (found.gistInstalled, found.gistAvailable) {
         case (let version?, _): note("btree_gist", true, "btree_gist \(version)")
         case (nil, .some) where found.mayCreate: note("btree_gist", true, "`perennial migrate` will install btree_gist")

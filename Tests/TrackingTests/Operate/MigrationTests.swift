@@ -21,6 +21,17 @@ struct MigrationTests {
         }
     }
 
+    @Test("A database of another encoding is refused with what to do, and nothing is created in it")
+    func encoding() async throws {
+        try await withTestDatabase(encoding: "SQL_ASCII") { database, _ in
+            let operations = SubscriptionLedger(database: database).operations
+            let error = await #expect(throws: LedgerError.self) { _ = try await operations.migrate() }
+            #expect(error?.message.contains("SQL_ASCII and Perennial needs UTF8") == true, "\(error?.message ?? "")")
+            let created = "SELECT FROM pg_namespace WHERE nspname IN ('ledger', 'perennial')"
+            #expect(try await database.query(.test(created)).isEmpty)
+        }
+    }
+
     @Test("Many at once on an empty database: each migration is applied by one of them")
     func atOnce() async throws {
         try await withTestDatabase { _, connectionString in
