@@ -134,8 +134,8 @@ SELECT current_setting('server_version_num')::int AS version, current_setting('s
        ARRAY(SELECT l.first FROM lacking l ORDER BY l.role) AS lacking
 
 -- name: read_sealed_secrets
--- Doctor: returns every sealed secret of apps, and the newest one of orders, with what it is. A previous shared secret
--- that does not open counts as none.
+-- Doctor: returns every sealed secret of apps but offer keys, and the newest one of orders, with what it is. A previous
+-- shared secret that does not open counts as none.
 SELECT s.kind, a.bundle_id, s.order_id, s.sealed
 FROM ledger.app a
 CROSS JOIN LATERAL (
@@ -143,10 +143,19 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT 'server_key', NULL, k.sealed_key FROM ledger.server_key k WHERE k.app_id = a.app_id
     UNION ALL
-    SELECT 'offer_key', NULL, k.sealed_key FROM ledger.offer_key k WHERE k.app_id = a.app_id
-    UNION ALL
     (SELECT 'order', o.order_id::text, o.sealed_key FROM ledger.purchase_order o
      WHERE o.app_id = a.app_id AND o.sealed_key IS NOT NULL
      ORDER BY o.created_at DESC LIMIT 1)) s
 WHERE a.removed_at IS NULL AND s.sealed IS NOT NULL
 ORDER BY a.bundle_id, s.kind
+
+-- name: may_read_offer_keys
+-- Doctor: returns whether this account may read offer keys; a worker may not.
+SELECT has_column_privilege('ledger.offer_key', 'sealed_key', 'SELECT') AS may
+
+-- name: read_sealed_offer_keys
+-- Doctor: returns every sealed offer key of apps, as read_sealed_secrets does.
+SELECT 'offer_key' AS kind, a.bundle_id, NULL::text AS order_id, k.sealed_key AS sealed
+FROM ledger.app a JOIN ledger.offer_key k USING (app_id)
+WHERE a.removed_at IS NULL
+ORDER BY a.bundle_id

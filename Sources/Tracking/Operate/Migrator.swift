@@ -198,10 +198,14 @@ extension LedgerOperations {
             lacking: Dictionary(uniqueKeysWithValues: zip(roles, try row.texts("lacking"))))
     }
 
-    /// Tries the master key on every sealed secret of apps, and on the newest key of an order. Returns how many there
-    /// are, and those that it does not open; without a master key all of them.
+    /// Tries the master key on every sealed secret of apps, and on the newest key of an order, as far as the account may
+    /// read them: a worker reads no offer key. Returns how many these are, and those that it does not open; without a
+    /// master key all of them.
     package func examineSecrets() async throws -> (count: Int, unreadable: [UnreadableSecret]) {
-        let rows = try await query(Queries.readSealedSecrets)
+        var rows = try await query(Queries.readSealedSecrets)
+        if try await query(Queries.mayReadOfferKeys).first?.bool("may") == true {
+            rows += try await query(Queries.readSealedOfferKeys)
+        }
         let unreadable = try rows.compactMap { row -> UnreadableSecret? in
             let kind: UnreadableSecret.Kind = try row.word("kind")
             let bundleID = BundleID(try row.text("bundle_id"))

@@ -59,8 +59,16 @@ struct OfferRoleTests {
                 product.offers = [PromotionalOffer(id: "stay", audience: [.current])]
                 try await ledger.apps.applyCatalog([product], to: app)
                 try await ledger.apps.storeOfferKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K"), of: app)
+                try await ledger.apps.storeServerKey(
+                    try ConnectKey(pem: OfferKeyTests.pem, id: "S", issuer: "I"), of: app)
             }
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            for (role, secrets) in [("perennial_worker", 1), ("perennial_api", 2), ("perennial_owner", 2)] {
+                try await acting(as: role, on: test) { ledger in
+                    let (count, unreadable) = try await ledger.operations.examineSecrets()
+                    #expect(count == secrets && unreadable.isEmpty, "\(role): \(count), \(unreadable)")
+                }
+            }
             try await acting(as: "perennial_api", on: test) { ledger in
                 #expect(try await ledger.offers.products(for: "ann", on: "d", of: app).count == 1)
                 let answer = try await ledger.offers.sign(
