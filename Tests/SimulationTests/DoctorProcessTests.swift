@@ -72,6 +72,30 @@ struct DoctorProcessTests {
         }
     }
 
+    @Test("With the role that the documents name nothing is wrong and nothing refused", .timeLimit(.minutes(2)))
+    func accounts() async throws {
+        try await PretendWorld.with(seed: 14, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in
+            try await world.tracker.ledger.operations.grantRoles()
+            for role in ["perennial_worker", "perennial_api"] {
+                let named = ["DATABASE_URL": "\(world.connectionString) options='-c role=\(role)'"]
+                let found = try await examine(world, [], named)
+                #expect(found.status == 0 && found.said.contains("\(role) has the rights of"), "\(found)")
+                let process = try PerennialProcess(["worker", "--once"], in: world, further: named)
+                let status = await process.end()
+                #expect(status == 0 && !process.said.contains("permission denied"), "\(process.said)")
+                try process.forget()
+            }
+            let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+            try await database.transaction {
+                try $0.script("REVOKE UPDATE (taken_up) ON ledger.server_key FROM perennial_api")
+            }
+            await database.close()
+            let asServer = ["DATABASE_URL": "\(world.connectionString) options='-c role=perennial_api'"]
+            let found = try await examine(world, [], asServer)
+            #expect(found.status == 2 && found.said.contains("update (taken_up) on ledger.server_key"), "\(found)")
+        }
+    }
+
     @Test("Problems and pages of a server advise what its operator runs", .timeLimit(.minutes(1)))
     func advice() async throws {
         try await PretendWorld.with(seed: 13, customers: 2, sandboxCustomers: 0, monthSeconds: 86_400) { world in

@@ -3423,8 +3423,8 @@ END $$;
     /// Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
     package static let grantRoles = SQLFile("grant_roles", #"""
 -- Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
--- secret, catalog or key. api: also sessions, manual grants, support calls and merges; only api reads API keys and offer
--- keys. report: only the schema perennial.
+-- secret, catalog or key. api, which runs workers too: whatever worker may, and also sessions, manual grants, support
+-- calls and merges; only api reads API keys and offer keys. report: only the schema perennial.
 -- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
@@ -3456,7 +3456,7 @@ GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO pe
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT, UPDATE ON ledger.grant_request, ledger.support_call TO perennial_api;
 GRANT UPDATE ON ledger.webhook TO perennial_worker;
-GRANT UPDATE (taken_up) ON ledger.server_key TO perennial_worker;
+GRANT UPDATE (taken_up) ON ledger.server_key TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE, DELETE ON ledger.webhook TO perennial_api;
 -- The pages merge customers.
 GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;
@@ -3487,15 +3487,22 @@ GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perenni
 -- Doctor and migrate: returns what must be known of the database before the first start: its version and encoding, the
 -- extension btree_gist, the clock, whether it is a standby, and what of the roles' rights this account lacks, by role.
 WITH needed AS (
-    SELECT held.grantee::regrole::text AS role, c.oid::regclass AS thing, held.privilege_type AS privilege
+    SELECT held.grantee::regrole::text AS role, c.oid::regclass AS thing, g.attnum, g.place,
+           held.privilege_type AS privilege
     FROM pg_class c
-    CROSS JOIN LATERAL aclexplode(c.relacl) held
+    CROSS JOIN LATERAL (
+        SELECT c.relacl AS acl, NULL::int2 AS attnum, '' AS place
+        UNION ALL
+        SELECT a.attacl, a.attnum, format(' (%s)', a.attname) FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND NOT a.attisdropped) g
+    CROSS JOIN LATERAL aclexplode(g.acl) held
     WHERE c.relnamespace = to_regnamespace('ledger') AND c.relkind IN ('r', 'p', 'v', 'm')
       AND held.grantee::regrole::text IN ('perennial_owner', 'perennial_worker', 'perennial_api')
 ), lacking AS (
-    SELECT n.role, min(format('%s on %s', lower(n.privilege), n.thing)) AS first
+    SELECT n.role, min(format('%s%s on %s', lower(n.privilege), n.place, n.thing)) AS first
     FROM needed n
-    WHERE NOT has_table_privilege(n.thing, n.privilege)
+    WHERE CASE WHEN n.attnum IS NULL THEN NOT has_table_privilege(n.thing, n.privilege)
+               ELSE NOT has_column_privilege(n.thing, n.attnum, n.privilege) END
     GROUP BY n.role
 )
 SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS version_text,

@@ -216,6 +216,12 @@ extension Diagnosis {
             return note("rights", true, "no roles were made here; grant what `perennial migrate --no-roles` prints")
         }
         let held = found.roles.filter { found.lacking[$0] == nil }.map { $0.split(separator: "_").last ?? "" }
+        if held.contains("api"), let lack = found.lacking["perennial_worker"] {
+            return note(
+                "rights", false,
+                "\(found.account) has the rights of api without all of worker (\(lack)), so `all` fails in part; run "
+                    + "`perennial migrate`, or what `perennial migrate --no-roles` prints.")
+        }
         guard held.isEmpty else {
             return note("rights", true, "\(found.account) has the rights of \(held.joined(separator: ", "))")
         }

@@ -82,7 +82,7 @@ struct UnanalysedTests {
     }
 
     /// The statements in sql/queries that can be prepared, with their names.
-    private static func statements() throws -> [(name: String, text: String)] {
+    static func statements() throws -> [(name: String, text: String)] {
         let root = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         return try FileManager.default.contentsOfDirectory(

@@ -210,14 +210,16 @@ struct OwnerlessTests {
         }
     }
 
-    @Test("The role of workers may take up what notifications made")
-    func role() async throws {
+    @Test(
+        "The roles of workers and servers may take up what notifications made",
+        arguments: ["perennial_worker", "perennial_api"])
+    func role(_ role: String) async throws {
         try await withNewLedger { test in
             try await storeKey(test, takingUp: false)
             try await test.ledger.operations.grantRoles()
             let database = Database(
-                DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=perennial_worker'")
-            ) { print("as a worker: \($0)") }
+                DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=\(role)'")
+            ) { print("as \(role): \($0)") }
             let ledger = SubscriptionLedger(database: database)
             #expect(try await ledger.intake.takeUpOwnerless())
             #expect(try await !ledger.intake.takeUpOwnerless())
