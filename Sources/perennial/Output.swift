@@ -25,7 +25,7 @@ func printError(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardError)
 }
 
-/// Writes a secret that nobody can show again. Throws one sentence with the remedy where standard output did not take it.
+/// Writes a secret that cannot be shown again. Throws one sentence with the remedy where standard output did not take it.
 func printSecret(_ text: String, ifLost remedy: String) throws {
     printLine(text)
     if let lost = LostOutput.seen { throw LostOutput(description: "\(lost) \(remedy)") }
@@ -78,7 +78,7 @@ struct LostOutput: Error, CustomStringConvertible {
 }
 
 /// Opens what is closed of the descriptors 0 to 2, so that no connection becomes standard output. They are opened the
-/// wrong way round: whoever reads or writes there fails, as with a closed one. A file that may not grow is a failed write
+/// wrong way round: reading and writing there fails, as with a closed one. A file that may not grow is a failed write
 /// from then on, and no signal that ends the process.
 func openStandardStreams() {
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
@@ -168,7 +168,7 @@ enum ExitStatus {
         // ArgumentParser knows its own errors; an error that it has no other status for is a failure of the program.
         let status = Perennial.exitCode(for: error)
         if !(error is ExitCode) {
-            // ArgumentParser would print its own texts through a buffer, whose loss nobody notices.
+            // ArgumentParser would print its own texts through a buffer, and its loss would go unseen.
             let text = Perennial.fullMessage(for: error) + "\n"
             if status == .success { write(bytes: Array(text.utf8), to: STDOUT_FILENO) }
             if status == .failure { printError("perennial: \(sentence(for: error))") }

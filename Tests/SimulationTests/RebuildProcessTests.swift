@@ -1,3 +1,4 @@
+import Subscriptions
 import TestSupport
 import Testing
 import Tracking

@@ -64,7 +64,8 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
-        try run.decidePayments(of: names.map(\.customer), in: transaction)
+        let both = names.map(\.customer)
+        try run.decidePayments(of: both, tying: both, in: transaction)
         try EntitlementsChanged(customers: [old.customer, new.customer], cause: .merge)
             .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
@@ -169,7 +170,8 @@ extension LockedCustomers {
             [.int8(old.customer.number), .int8s(leaving), .timestamptz(microseconds: run.recordedMicroseconds)])
         let things = try run.writeHandOver(in: transaction)
         try affected.store(in: transaction)
-        try run.decidePayments(of: names.map(\.customer), in: transaction)
+        // An order of the name that leaves keeps what the other customer was given of it meanwhile.
+        try run.decidePayments(of: names.map(\.customer), tying: staying, in: transaction)
         try EntitlementsChanged(customers: [old.customer, head.customer], cause: .split)
             .write(since: run.recordedMicroseconds, in: transaction)
         return things

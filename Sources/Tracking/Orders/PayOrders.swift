@@ -38,15 +38,17 @@ extension SettlementRun {
 
     /// Decides anew what pays the orders that anything locked may pay, and the paid ones of `names`, after a person gave
     /// something to another customer or moved the names. It comes after the owners and the names of customers are written.
-    func decidePayments(of names: [CustomerID] = [], in transaction: Transaction) throws {
-        let ids = Parameter.int8s(names.map(\.number))
-        let payers = try transaction.query(Queries.readPayers, [ids])
+    /// Then the orders of `tying` get what was given of their payers to one of their customer's names, and lose the rest.
+    func decidePayments(
+        of names: [CustomerID] = [], tying: [CustomerID] = [], in transaction: Transaction
+    ) throws {
+        let payers = try transaction.query(Queries.readPayers, [.int8s(names.map(\.number))])
         let bought = try payers.compactMap { try $0.int8IfPresent("purchase_id") }
         let subscribed = try payers.compactMap { try $0.int8IfPresent("subscription_id") }
         try decidePayments(
             bought: Set(purchases.values.map(\.rowID) + bought),
             subscribed: Set(subscriptions.values.map(\.rowID) + subscribed), sent: [], in: transaction)
-        if !names.isEmpty { try transaction.query(Queries.tieOrdersOf, [ids]) }
+        if !tying.isEmpty { try transaction.query(Queries.tieOrdersOf, [.int8s(tying.map(\.number))]) }
     }
 
     private func decidePayments(

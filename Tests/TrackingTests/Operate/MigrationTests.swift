@@ -27,8 +27,9 @@ struct MigrationTests {
             let operations = SubscriptionLedger(database: database).operations
             let error = await #expect(throws: LedgerError.self) { _ = try await operations.migrate() }
             #expect(error?.message.contains("SQL_ASCII and Perennial needs UTF8") == true, "\(error?.message ?? "")")
-            let created = "SELECT FROM pg_namespace WHERE nspname IN ('ledger', 'perennial')"
-            #expect(try await database.query(.test(created)).isEmpty)
+            let created = "SELECT 1 AS one FROM pg_namespace WHERE nspname IN ('ledger', 'perennial')"
+            let schemas = try await database.query(.test(created)).count
+            #expect(schemas == 0)
         }
     }
 
