@@ -207,3 +207,24 @@ private struct DateReader {
         return sign * (hours * 60 + minutes) * 60_000
     }
 }
+
+extension Delay {
+    /// Returns a multiple of the delay; saturates instead of overflowing.
+    func times(_ factor: Int64) -> Delay {
+        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: factor)
+        return Delay(milliseconds: overflow ? .max : product)
+    }
+
+    static func + (left: Delay, right: Delay) -> Delay {
+        Delay(milliseconds: left.milliseconds + right.milliseconds)
+    }
+
+    /// Returns a fraction of the delay, rounded down to the millisecond.
+    package func divided(by divisor: Int) -> Delay { Delay(milliseconds: milliseconds / Int64(max(1, divisor))) }
+
+    /// The length in minutes, rounded, in words.
+    var inMinutes: String {
+        let minutes = (milliseconds + 30_000) / 60_000
+        return minutes == 1 ? "1 minute" : "\(minutes) minutes"
+    }
+}

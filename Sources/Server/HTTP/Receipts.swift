@@ -297,3 +297,46 @@ private struct WaitingUpload {
     /// When the sender gets an answer at the latest.
     let end: ContinuousClock.Instant
 }
+
+/// `GET /v1/apps/{bundle}/receipts/{id}`: the status of one stored receipt, never the receipt itself.
+struct GetReceipt: Sendable {
+    let ledger: SubscriptionLedger
+
+    func addRoute(to routes: KeyedRoutes) {
+        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
+            let id = try context.parameters.decoded("id")
+            guard let number = Int64.ofDigits(id),
+                let receipt = try await ledger.customers.receipts(
+                    app: context.bundleID, id: ReceiptID(number), limit: 1
+                ).first
+            else { throw Problem(.notFound, "The app \(context.bundleID) has no receipt \(id).") }
+            return Response(receipt.json)
+        }
+    }
+
+    /// Returns the path of a receipt, as `Location` names it.
+    static func path(of receiptID: ReceiptID, in bundleID: BundleID) -> String {
+        "/v1/apps/\(bundleID.text.percentEncoded)/receipts/\(receiptID)"
+    }
+}
+
+extension StoredReceipt {
+    /// The receipt as GET receipts reports it; its outcome is `pending` until Apple's first answer.
+    var json: JSONValue {
+        [
+            "receipt_id": .string(id.description),
+            "app": .string(bundleID.text),
+            "customers": .array(customers.map { .string($0) }),
+            "subscriptions": .array(subscriptions.map { .string($0.text) }),
+            "form": .string(form.rawValue),
+            "vouching": .string(vouching.rawValue),
+            "environment": .optional(environment?.rawValue),
+            "outcome": .string(outcome ?? "pending"),
+            "reason": .optional(reason),
+            "received_at": .string(receivedAt.iso8601),
+            "asked_at": .optional(askedAt?.iso8601),
+            "verified_at": .optional(verifiedAt?.iso8601),
+            "next_check_at": .optional(nextCheckAt?.iso8601),
+        ]
+    }
+}

@@ -170,14 +170,6 @@ package struct CheckFailure: Sendable, Hashable {
     }
 }
 
-extension Delay {
-    /// The length in minutes, rounded, in words.
-    var inMinutes: String {
-        let minutes = (milliseconds + 30_000) / 60_000
-        return minutes == 1 ? "1 minute" : "\(minutes) minutes"
-    }
-}
-
 /// The part of one answer about one subscription.
 package struct SubscriptionEvidence: Sendable, Hashable {
     /// The subscription.

@@ -261,18 +261,6 @@ extension Instant {
     fileprivate static let distantFuture = Instant(milliseconds: .max)
 }
 
-extension Delay {
-    /// Returns a multiple of the delay; saturates instead of overflowing.
-    func times(_ factor: Int64) -> Delay {
-        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: factor)
-        return Delay(milliseconds: overflow ? .max : product)
-    }
-
-    static func + (left: Delay, right: Delay) -> Delay {
-        Delay(milliseconds: left.milliseconds + right.milliseconds)
-    }
-}
-
 /// The state of a subscription at an instant and what comes next: everything the schedule needs to know about it.
 package struct ScheduleInput: Sendable, Hashable {
     package var state: State

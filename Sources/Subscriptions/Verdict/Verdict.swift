@@ -235,8 +235,3 @@ package struct Policy: Sendable, Hashable {
         return copy
     }
 }
-
-extension Delay {
-    /// Returns a fraction of the delay, rounded down to the millisecond.
-    package func divided(by divisor: Int) -> Delay { Delay(milliseconds: milliseconds / Int64(max(1, divisor))) }
-}

@@ -1,6 +1,11 @@
 import AppStore
+import Crypto
+import Foundation
 import Logging
+import Postgres
+import SQL
 import Subscriptions
+import Synchronization
 
 extension Tracker {
     /// Asks the Server API about a claimed receipt. Never throws: without a key too, there is an answer that says so.
@@ -215,5 +220,51 @@ extension Settlement {
         guard claim.transactionID == nil, let evidence else { return nil }
         return evidence.transactions.max { ($0.purchasedAt, $0.path) < ($1.purchasedAt, $1.path) }
             .map { TransactionID($0.originalTransactionID.text) }
+    }
+}
+
+extension SubscriptionLedger {
+    /// Returns the numbers of headers of verified texts, and stores new ones: Apple signs with a few keys at a time.
+    package func chainNumbers(of headers: Set<String>) async throws -> [String: Int32] {
+        let known = knownChains.numbers(of: headers)
+        let unknown = headers.filter { known[$0] == nil }
+        guard !unknown.isEmpty else { return known }
+        let digests = unknown.map { (header: $0, digest: Array(SHA256.hash(data: Data($0.utf8)))) }
+            .sorted { $0.digest.lexicographicallyPrecedes($1.digest) }
+        let keys = Parameter.byteas(digests.map(\.digest))
+        var rows = try await query(Queries.findChains, [keys])
+        if rows.count < unknown.count {
+            _ = try await write(Queries.storeChains, [.texts(digests.map(\.header)), keys])
+            rows = try await query(Queries.findChains, [keys])
+        }
+        let found = try Dictionary(rows.map { (try $0.text("header"), try $0.int4("chain_id")) }) { first, _ in first }
+        knownChains.remember(found)
+        return known.merging(found) { first, _ in first }
+    }
+
+    /// Returns the headers with some numbers; an unknown number has none.
+    package func chainHeaders(numbered numbers: Set<Int32>) async throws -> [Int32: String] {
+        let rows = try await query(Queries.readChains, [.int4s(numbers.sorted())])
+        return try Dictionary(rows.map { (try $0.int4("chain_id"), try $0.text("header")) }) { first, _ in first }
+    }
+}
+
+/// A bounded memory of the numbers of headers.
+final class KnownChains: Sendable {
+    /// The most headers; each has some 4,400 bytes.
+    static let headersMax = 256
+
+    private let memory = Mutex<[String: Int32]>([:])
+
+    func numbers(of headers: Set<String>) -> [String: Int32] {
+        memory.withLock { memory in memory.filter { headers.contains($0.key) } }
+    }
+
+    /// Remembers numbers. A full memory begins anew: Apple has few headers.
+    func remember(_ numbers: [String: Int32]) {
+        memory.withLock { memory in
+            memory.merge(numbers) { first, _ in first }
+            if memory.count > Self.headersMax { memory = numbers }
+        }
     }
 }

@@ -29,7 +29,7 @@ extension Tracker {
         var batch = try await ledger.settlements.settle(answers, chains: chains)
         batch.noteUnasked(of: answers)
         if !batch.settled.isEmpty { feedBell.ring() }
-        see(answers, unwritten: batch.failures)
+        noteConditions(in: answers, unwritten: batch.failures)
         await noteSecrets(answers)
         await noteUnread(in: answers)
         await compareChannels(of: answers)

@@ -3,9 +3,9 @@ import Subscriptions
 
 extension Tracker {
     /// Records the problems that only answers show. `unwritten` could not be settled.
-    func see(_ answers: [Checked], unwritten: [SettledBatch.Failure]) {
+    func noteConditions(in answers: [Checked], unwritten: [SettledBatch.Failure]) {
         for (app, answers) in Dictionary(grouping: answers, by: \.claim.app.bundleID) {
-            see(answers, of: app)
+            noteConditions(in: answers, of: app)
         }
         seeClocks(of: answers)
         let failed = Set(unwritten.map(\.receiptID))
@@ -25,7 +25,7 @@ extension Tracker {
             worst.map { "receipt \($0.claim.receiptID): \(($0.clock.ahead?.milliseconds ?? 0) / 1_000) s ahead" })
     }
 
-    private func see(_ answers: [Checked], of app: BundleID) {
+    private func noteConditions(in answers: [Checked], of app: BundleID) {
         let asked = answers.filter { $0.answer.calls > 0 }
         if !asked.isEmpty { conditions.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
         for verdict in asked.lazy.compactMap(\.answer.server) where verdict.fault != nil || verdict.contents != nil {
