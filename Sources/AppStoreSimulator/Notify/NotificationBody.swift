@@ -23,7 +23,7 @@ extension Simulator {
     }
 
     private func writeData(of occasion: NotificationOccasion, to json: inout JSONWriter, _ pen: SigningPen) throws {
-        json.owner(options.bundleID, at: occasion.environment)
+        json.appOfNotification(options.bundleID, at: occasion.environment)
         guard let account = occasion.account.flatMap({ world.account($0, asOf: occasion.at) }) else { return }
         json.text("bundleVersion", AnswerBody.appVersion)
         guard let id = occasion.transactionID else { return }
@@ -45,7 +45,7 @@ extension Simulator {
 
     private func write(_ done: SupportBook.MassExtension, to json: inout JSONWriter) {
         json.text("requestIdentifier", done.requestID)
-        json.owner(options.bundleID, at: done.environment)
+        json.appOfNotification(options.bundleID, at: done.environment)
         json.text("productId", done.productID)
         if !done.countries.isEmpty {
             json.array("storefrontCountryCodes") { json in
@@ -68,7 +68,8 @@ extension Simulator {
 }
 
 extension JSONWriter {
-    fileprivate mutating func owner(_ bundleID: String, at environment: StoreEnvironment) {
+    /// Writes which app, in which environment, a notification is about.
+    fileprivate mutating func appOfNotification(_ bundleID: String, at environment: StoreEnvironment) {
         text("environment", environment.rawValue)
         if environment == .production { number("appAppleId", AnswerBody.appID) }
         text("bundleId", bundleID)

@@ -197,6 +197,7 @@ extension LedgerApps {
         while try await eraseUnclaimedReceipts(of: app) {}
     }
 
+    /// Erases one of the app's customers, once Apple is not being asked about them.
     private func erase(_ customer: String, of bundleID: BundleID, deciding decision: ManualDecision) async throws {
         try await repeating { error, tries in
             (error as? LedgerError)?.kind == .busy && tries < Self.triesMax
@@ -208,11 +209,18 @@ extension LedgerApps {
     }
 
     private func eraseUnclaimedReceipts(of app: App) async throws -> Bool {
-        try await ledger.changingPollers { transaction in
-            let rows = try transaction.query(Queries.readUnclaimedReceipts, [.int4(app.id), .int4(Self.erasedMax)])
-            guard !rows.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
-            let ids = try rows.map { try $0.int8("receipt_id") }
+        try await ledger.changingPollers(orCustomers: true) { transaction in
+            func unclaimed() throws -> [Int64] {
+                try transaction.query(Queries.readUnclaimedReceipts, [.int4(app.id), .int4(Self.erasedMax)])
+                    .map { try $0.int8("receipt_id") }
+            }
+            let ids = try unclaimed()
+            guard !ids.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
             try ledger.handOver(from: ids.map(ReceiptID.init), in: transaction)
+            // They are locked from here on, and whoever uploaded one before is seen.
+            guard try unclaimed() == ids else {
+                throw LedgerError(.busy, "A receipt is being uploaded at this moment; try again.")
+            }
             try transaction.query(
                 Queries.eraseReceipts,
                 [.int8s(ids), .timestamptz(microseconds: try clock.timestamptz("recorded_at"))])

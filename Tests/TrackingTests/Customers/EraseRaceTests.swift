@@ -100,6 +100,30 @@ struct EraseRaceTests {
         }
     }
 
+    @Test("An upload that comes while an app's receipts are erased that nobody uploaded keeps its receipt")
+    func unclaimed() async throws {
+        try await withLedger(connections: 4) { test in
+            let receipt = try await test.upload("r")
+            try await test.run("DELETE FROM ledger.upload; DELETE FROM ledger.customer")
+            let (upload, erasure) = try await test.database.transaction { transaction in
+                // The upload has read the receipt by then.
+                try transaction.script("LOCK TABLE ledger.upload IN EXCLUSIVE MODE")
+                let upload = Task { try await test.upload("r", by: "bob") }
+                try transaction.waitUntilAnotherIsBlocked()
+                let erasure = Task {
+                    try await test.ledger.apps.eraseCustomers(
+                        of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "a test")
+                    ) { _ in }
+                }
+                try transaction.waitUntilAnotherIsBlocked(sessions: 2)
+                return (upload, erasure)
+            }
+            #expect(try await upload.value == receipt)
+            try await erasure.value
+            #expect(try await test.rows(Self.lost) == [])
+        }
+    }
+
     /// Uploads of receipts that were erased: nobody asks Apple about them, so who sent them gets nothing.
     private static let lost =
         "SELECT u.receipt_id FROM ledger.upload u JOIN ledger.receipt r USING (receipt_id) WHERE r.erased_at IS NOT NULL"
