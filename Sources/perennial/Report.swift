@@ -198,6 +198,10 @@ struct ReportStatement: Sendable, Hashable {
             let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"
             throw Failure("The report \(report) does not read \(stray); \(known).")
         }
+        // PostgreSQL takes +05:30 and UTC+3 for zones west of Greenwich, by the rule of POSIX.
+        if let zone = given["time_zone"], zone.contains(#/^[^A-Za-z]|^[^/]*[+-][0-9]/#) {
+            throw Failure("The time zone \(zone) is an offset; name a zone, such as Europe/Berlin.")
+        }
         return try variables.map { name in
             guard let value = given[name] ?? defaults[name] else {
                 throw Failure("The report \(report) needs a value for \(name); give --set \(name)=VALUE.")

@@ -33,6 +33,13 @@ struct ReportProcessTests {
                 #expect(refused.status == 1)
                 #expect(refused.text.contains("Dates are written 2026-01-31"), "\(refused.text)")
             }
+            for offset in ["+05:30", "-3", "UTC+3", "<X>-2"] {
+                let refused = try await run(["churn", "--set", "time_zone=\(offset)"], connectionString)
+                #expect(refused.status == 1 && refused.text.contains("is an offset"), "\(refused.text)")
+            }
+            for zone in ["America/Port-au-Prince", "Etc/GMT+3", "NZ-CHAT", "EST5EDT"] {
+                #expect(try await run(["churn", "--set", "time_zone=\(zone)"], connectionString).status == 0)
+            }
             #expect(try await run(["stuck_work", "--interval", "3"], connectionString).status == 64)
         }
     }
