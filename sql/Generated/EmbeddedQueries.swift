@@ -2241,9 +2241,13 @@ ORDER BY a.place, e.entitlement COLLATE "C"
     /// Locks the customers ($1), and those with a provisional entitlement of receipts ($2), whose entitlements a transaction
     package static let lockAffectedCustomers = SQLFile("lock_affected_customers", #"""
 -- Locks the customers ($1), and those with a provisional entitlement of receipts ($2), whose entitlements a transaction
--- changes; returns them, and whether their names mean another customer by now. So two changes to one customer are computed
--- one after the other.
-SELECT c.customer_id, c.merged_into IS NOT NULL AS is_merged FROM ledger.customer c
+-- changes; returns them, whether their names mean another customer by now, and whether such an entitlement still holds. So
+-- two changes to one customer are computed one after the other.
+SELECT c.customer_id, c.merged_into IS NOT NULL AS is_merged,
+       cardinality($2::bigint[]) > 0 AND EXISTS (
+           SELECT FROM ledger.provisional p
+           WHERE p.customer_id = c.customer_id AND p.receipt_id = ANY($2::bigint[]) AND p.until > now()) AS is_promised
+FROM ledger.customer c
 WHERE c.customer_id IN (
     SELECT unnest($1::bigint[])
     UNION

@@ -8,18 +8,23 @@ struct AffectedCustomers {
     private let ids: [Int64]
     /// Those whose names mean another customer by now.
     private let merged: Set<CustomerID>
+    /// Those with provisional access that ends now, because Apple vouches for the receipt for the first time.
+    let promised: Set<CustomerID>
 
     /// Locks customers, and those with a provisional entitlement of `receipts`.
     init(locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws {
         guard !customers.isEmpty || !receipts.isEmpty else {
-            (ids, merged) = ([], [])
+            (ids, merged, promised) = ([], [], [])
             return
         }
         let rows = try transaction.query(
             Queries.lockAffectedCustomers, [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
         ids = try rows.map { try $0.int8("customer_id") }
-        merged = Set(
-            try rows.filter { try $0.bool("is_merged") }.map { CustomerID(number: try $0.int8("customer_id")) })
+        func those(where column: String) throws -> Set<CustomerID> {
+            Set(try rows.filter { try $0.bool(column) }.map { CustomerID(number: try $0.int8("customer_id")) })
+        }
+        merged = try those(where: "is_merged")
+        promised = try those(where: "is_promised")
     }
 
     /// Throws `PollersChanged` where one of the customers was merged into another one before the lock.

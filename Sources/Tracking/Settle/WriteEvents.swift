@@ -79,6 +79,17 @@ extension SettlementRun {
         }
     }
 
+    /// Tells customers that their provisional access ended, where nothing that is theirs has an event that says what they
+    /// may use instead.
+    func writeEndOfPromises(to promised: Set<CustomerID>, in transaction: Transaction) throws {
+        let told =
+            subscriptions.values.filter { !$0.events.isEmpty }.map(\.ownership)
+            + purchases.values.filter { !$0.events.isEmpty }.map(\.ownership)
+        let owners = Set(told.compactMap { $0.current?.customer })
+        try EntitlementsChanged(customers: promised.subtracting(owners), cause: .verification)
+            .write(since: newestRecord, in: transaction)
+    }
+
     /// The owners of subscriptions that give access by a move although no event of these says so: where another
     /// customer's period came, whose charge was reported before; where one came back; where who paid has access again.
     private func silentGainers(in environment: StoreEnvironment) -> Set<CustomerID> {
@@ -134,7 +145,7 @@ extension SettlementRun {
 /// customers are locked, and what they may use is written in the same transaction.
 struct EntitlementsChanged {
     enum Cause: String, Sendable {
-        case grant, revocation, merge, split, transfer, move
+        case grant, revocation, merge, split, transfer, move, verification
     }
 
     let customers: Set<CustomerID>

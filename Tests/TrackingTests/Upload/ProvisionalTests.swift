@@ -48,6 +48,24 @@ struct ProvisionalTests {
         }
     }
 
+    @Test("Its end by an answer is an event of the customer, unless what is theirs has one", arguments: [true, false])
+    func told(isTheirs: Bool) async throws {
+        try await withLedger(policy: .keep) { test in
+            let answer = Answer(from: test.at(-9), asOf: test.at(-1))
+            if !isTheirs { try await test.check(try await test.upload("bob's", by: "bob"), answer) }
+            let receipt = try await Self.say(30, in: test)
+            try await test.check(receipt, answer.but { $0.asOf = test.at(-0.5) })
+            #expect(try await test.entitled().last == (isTheirs ? "verified" : "none"))
+            let told = """
+                SELECT count(*) FROM perennial.event_log
+                WHERE kind = 'entitlements.changed' AND detail ->> 'cause' = 'verification'
+                """
+            try await test.ledger.feed.sequenceAll()
+            #expect(try await test.text(told) == (isTheirs ? "0" : "1"))
+            try await test.expectSound()
+        }
+    }
+
     @Test("It grants what the catalog says of the product")
     func catalog() async throws {
         try await withLedger { test in
