@@ -217,7 +217,7 @@ extension LedgerApps {
             let ids = try unclaimed()
             guard !ids.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return false }
             try ledger.handOver(from: ids.map(ReceiptID.init), in: transaction)
-            // They are locked from here on, and whoever uploaded one before is seen.
+            // They are locked from here on, and an upload of one of them before is seen.
             guard try unclaimed() == ids else {
                 throw LedgerError(.busy, "A receipt is being uploaded at this moment; try again.")
             }
