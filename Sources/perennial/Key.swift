@@ -38,7 +38,7 @@ struct KeyCreateCommand: AsyncParsableCommand {
         let key = try await flags.ledger { try await $0.apps.createKey(scope: scope, for: app, rate: allowed) }
         printError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
         try printSecret(
-            key.secret, ifLost: "Nobody has the key: run `perennial key revoke \(key.id)`, and make another one.")
+            key.secret, ifLost: "The key is lost: run `perennial key revoke \(key.id)`, and make another one.")
     }
 }
 

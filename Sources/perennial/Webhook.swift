@@ -194,7 +194,7 @@ struct WebhookRotateSecretCommand: AsyncParsableCommand {
             try await $0.webhooks.rotateSecret(of: webhook.id, to: own, finish: finish)
         }
         guard let secret else { return printLine("Only the newest secret of webhook \(webhook.id) signs now.") }
-        try printSecret(secret.text, ifLost: "The webhook has a new secret that nobody has: run this again.")
+        try printSecret(secret.text, ifLost: "The new secret is lost: run this command again.")
     }
 }
 

@@ -42,7 +42,7 @@ struct LostOutputTests {
         }
     }
 
-    @Test("A key that nobody saw is named, so that it can be revoked")
+    @Test("A lost key is named, so that it can be revoked")
     func secret() async throws {
         try await withMigratedDatabase { _, connectionString in
             let process = try PerennialProcess(

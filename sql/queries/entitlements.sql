@@ -51,7 +51,7 @@ ORDER BY a.place, e.entitlement COLLATE "C"
 SELECT c.customer_id, c.merged_into IS NOT NULL AS is_merged,
        cardinality($2::bigint[]) > 0 AND EXISTS (
            SELECT FROM ledger.provisional p
-           WHERE p.customer_id = c.customer_id AND p.receipt_id = ANY($2::bigint[]) AND p.until > now()) AS is_promised
+           WHERE p.customer_id = c.customer_id AND p.receipt_id = ANY($2::bigint[]) AND p.until > now()) AS is_provisional
 FROM ledger.customer c
 WHERE c.customer_id IN (
     SELECT unnest($1::bigint[])

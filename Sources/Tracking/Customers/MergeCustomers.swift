@@ -64,8 +64,8 @@ extension LockedCustomers {
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
         try affected.store(in: transaction)
-        let both = names.map(\.customer)
-        try run.decidePayments(of: both, tying: both, in: transaction)
+        let all = names.map(\.customer)
+        try run.decidePayments(of: all, tying: all, in: transaction)
         try EntitlementsChanged(customers: [old.customer, new.customer], cause: .merge)
             .write(since: run.recordedMicroseconds, in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)

@@ -9,12 +9,12 @@ struct AffectedCustomers {
     /// Those whose names mean another customer by now.
     private let merged: Set<CustomerID>
     /// Those with provisional access that ends now, because Apple vouches for the receipt for the first time.
-    let promised: Set<CustomerID>
+    let losingProvisional: Set<CustomerID>
 
     /// Locks customers, and those with a provisional entitlement of `receipts`.
     init(locking customers: Set<CustomerID>, verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws {
         guard !customers.isEmpty || !receipts.isEmpty else {
-            (ids, merged, promised) = ([], [], [])
+            (ids, merged, losingProvisional) = ([], [], [])
             return
         }
         let rows = try transaction.query(
@@ -24,7 +24,7 @@ struct AffectedCustomers {
             Set(try rows.filter { try $0.bool(column) }.map { CustomerID(number: try $0.int8("customer_id")) })
         }
         merged = try those(where: "is_merged")
-        promised = try those(where: "is_promised")
+        losingProvisional = try those(where: "is_provisional")
     }
 
     /// Throws `PollersChanged` where one of the customers was merged into another one before the lock.

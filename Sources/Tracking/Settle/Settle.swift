@@ -26,7 +26,7 @@ extension LedgerSettlements {
         return batch
     }
 
-    /// Settles answers that were read elsewhere in the same way.
+    /// Settles answers that the caller has read; equal ones only move clocks here too.
     package func settle(_ read: [Settlement]) async throws -> SettledBatch {
         let confirmed = try await confirm(read.compactMap(EqualAnswer.init))
         var batch = try await settleInFull(read.filter { !confirmed.contains($0.claim.receiptID) })

@@ -10,7 +10,7 @@ extension SettlementRun {
         let fresh = plans.filter { !isRepeated($0.settlement) }
         let affected = try lockAffectedCustomers(verifying: verifiedFirst(fresh), in: transaction)
         try writeDrafts(in: transaction)
-        try writeEndOfPromises(to: affected.promised, in: transaction)
+        try writeEndOfProvisional(of: affected.losingProvisional, in: transaction)
         try writeEndedAllowanceObservations(
             of: endedByAbsence.sorted().compactMap { subscriptions[$0] }, in: transaction)
         let ids = try reserveIDs(observations: fresh.count, in: transaction)

@@ -81,12 +81,12 @@ extension SettlementRun {
 
     /// Tells customers that their provisional access ended, where nothing that is theirs has an event that says what they
     /// may use instead.
-    func writeEndOfPromises(to promised: Set<CustomerID>, in transaction: Transaction) throws {
-        let told =
+    func writeEndOfProvisional(of customers: Set<CustomerID>, in transaction: Transaction) throws {
+        let changed =
             subscriptions.values.filter { !$0.events.isEmpty }.map(\.ownership)
             + purchases.values.filter { !$0.events.isEmpty }.map(\.ownership)
-        let owners = Set(told.compactMap { $0.current?.customer })
-        try EntitlementsChanged(customers: promised.subtracting(owners), cause: .verification)
+        let owners = Set(changed.compactMap { $0.current?.customer })
+        try EntitlementsChanged(customers: customers.subtracting(owners), cause: .verification)
             .write(since: newestRecord, in: transaction)
     }
 

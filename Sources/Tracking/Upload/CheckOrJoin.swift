@@ -60,7 +60,7 @@ extension Tracker {
     private static let leaseLost = LedgerError(
         .busy, "The lease of the receipt ran out before Apple's answer was settled; a worker will ask again.")
 
-    /// Checks a claimed receipt; nil when its lease ran out before an answer came that says nothing of purchases.
+    /// Checks a claimed receipt; nil when the lease ran out and the answer has no evidence, so that it comes too late.
     private func takeBudgetAndCheck(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> Settled? {
         if let pause = claim.secretPause, !ServerQuestion(about: claim).asksServer {
             try await ledger.claims.release([claim])

@@ -45,7 +45,7 @@ struct EraseRaceTests {
                 return waiting
             }
             if writer == .mergeFrom {
-                // Nobody has the name any more.
+                // No customer has the name any more.
                 await #expect { try await waiting.value } throws: { ($0 as? LedgerError)?.kind == .notFound }
             } else {
                 try await waiting.value
@@ -100,7 +100,7 @@ struct EraseRaceTests {
         }
     }
 
-    @Test("An upload that comes while an app's receipts are erased that nobody uploaded keeps its receipt")
+    @Test("An upload keeps its receipt while the app's receipts without an upload are erased")
     func unclaimed() async throws {
         try await withLedger(connections: 4) { test in
             let receipt = try await test.upload("r")
@@ -124,7 +124,7 @@ struct EraseRaceTests {
         }
     }
 
-    /// Uploads of receipts that were erased: nobody asks Apple about them, so who sent them gets nothing.
+    /// Uploads of erased receipts. Apple is never asked about these, so that their senders get nothing.
     private static let lost =
         "SELECT u.receipt_id FROM ledger.upload u JOIN ledger.receipt r USING (receipt_id) WHERE r.erased_at IS NOT NULL"
 
