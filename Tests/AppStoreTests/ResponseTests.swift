@@ -1,7 +1,7 @@
-import Subscriptions
 import Testing
 
 @testable import AppStore
+@testable import Subscriptions
 
 func parse(_ json: String) throws -> VerifyReceiptResponse {
     try VerifyReceiptResponse(parsing: Array(json.utf8))
@@ -30,7 +30,7 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(row.purchasedAt.milliseconds == 1_000 && row.originalPurchasedAt?.milliseconds == 500)
         #expect(row.expiresAt?.milliseconds == 2_000)
         #expect(row.cancelledAt?.milliseconds == 1_500 && row.cancellationReason == "0")
-        #expect(row.isTrialPeriod == true && row.isInIntroOfferPeriod == false && row.isUpgraded)
+        #expect(row.isTrial == true && row.isIntro == false && row.isUpgraded)
         #expect(row.expiryForm == .milliseconds && row.cancellationForm == .milliseconds)
         #expect(row.promotionalOfferID == "promo" && row.offerCodeRefName == "code")
         #expect(row.groupID == "20" && row.ownership == .purchased)

@@ -7,10 +7,12 @@ struct ChannelComparisonTests {
     private static func day(_ day: Double) -> Instant { Instant(milliseconds: Int64(day * 86_400_000)) }
 
     private static func period(_ source: EvidenceSource, _ number: Int = 1) -> TransactionRow {
-        TransactionRow(
+        var row = TransactionRow(
             path: "row", source: source, asOf: day(20), transactionID: TransactionID("\(source)\(number)"),
             originalTransactionID: "s1", webOrderLineItemID: WebOrderLineItemID("w\(number)"), productID: "weekly",
-            purchasedAt: day(Double(number) * 7), expiresAt: day(Double(number) * 7 + 7), isTrial: false)
+            purchasedAt: day(Double(number) * 7), expiresAt: day(Double(number) * 7 + 7))
+        row.isTrial = false
+        return row
     }
 
     private static func consumable(_ source: EvidenceSource, on start: Double = 3) -> TransactionRow {

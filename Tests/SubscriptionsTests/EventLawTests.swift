@@ -91,7 +91,7 @@ extension Life {
             let kind =
                 gap > (wasOff ? .hours(1) : .days(65))
                 ? "subscription.reactivated"
-                : before.isTrialPeriod == true && !isFamily && row.isTrialPeriod != true
+                : before.isTrial == true && !isFamily && row.isTrial != true
                     ? "trial.converted"
                     : gap > .hours(1) || failing && previous < known
                         ? "subscription.recovered" : "subscription.renewed"

@@ -124,8 +124,8 @@ import Testing
     func aNewerDenialClearsAnOffer() {
         var denied = row("1", 0, 7, trial: false)
         var offered = row("1", 0, 7, trial: true)
-        offered.isInIntroOfferPeriod = true
-        denied.isInIntroOfferPeriod = false
+        offered.isIntro = true
+        denied.isIntro = false
         func flags(_ answers: SubscriptionEvidence...) -> [Flag]? {
             settle(answers).state?.timeline.span(at: day(1))?.flags
         }

@@ -54,8 +54,8 @@ extension Life {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: row.webOrderLineItemID = nil
         case 1: row.transactionID = TransactionID("r\(row.transactionID.text)")
-        case 2: row.isTrialPeriod = row.isTrialPeriod == true ? true : nil
-        case 3: row.isInIntroOfferPeriod = row.isInIntroOfferPeriod == true ? true : nil
+        case 2: row.isTrial = row.isTrial == true ? true : nil
+        case 3: row.isIntro = row.isIntro == true ? true : nil
         case 4: row.appAccountToken = "token"
         default: break
         }

@@ -40,7 +40,7 @@ extension Life {
     }
 
     private func renewalKind(_ kind: String) -> String {
-        head.isTrialPeriod == true && !isFamily ? "trial.converted" : kind
+        head.isTrial == true && !isFamily ? "trial.converted" : kind
     }
 
     /// An upgrade, or a crossgrade of the same length; the old row loses its value with or without a date.

@@ -1,5 +1,6 @@
 import SeededRandom
-import Subscriptions
+
+@testable import Subscriptions
 
 /// A customer's life with one subscription as Apple knows it, made by a seed: a second opinion on what is true when.
 ///
@@ -87,7 +88,7 @@ struct Life {
         switch Int.random(in: 0..<6, using: &random) {
         case 0: made.promotionalOfferID = "offer"
         case 1: made.offerCodeRefName = "code"
-        case 2: made.isInIntroOfferPeriod = !isTrial
+        case 2: made.isIntro = !isTrial
         default: break
         }
         rows.append([(shown ?? start, made)])

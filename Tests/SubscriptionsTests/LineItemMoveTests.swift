@@ -318,7 +318,7 @@ struct LineItemMoveTests {
     private static let together: [(String, RowChange, RowChange, Renewal, String)] = [
         ("renewed", { _ in }, { _ in }, renewal(), "renewed"),
         ("another product", { _ in }, { $0.productID = "yearly" }, renewal(), "product.changed renewed"),
-        ("trial", { $0.isTrialPeriod = true }, { $0.isTrialPeriod = false }, renewal(), "trial.converted"),
+        ("trial", { $0.isTrial = true }, { $0.isTrial = false }, renewal(), "trial.converted"),
         (
             "recovered in grace", { _ in }, { _ in }, renewal(intent: "2", retry: true, grace: 46), "recovered"
         ),

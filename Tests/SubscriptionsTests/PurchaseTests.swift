@@ -1,6 +1,7 @@
 import SeededRandom
-import Subscriptions
 import Testing
+
+@testable import Subscriptions
 
 @Suite("One-time purchases have states and events of their own") struct PurchaseTests {
     private func purchase(

@@ -189,7 +189,7 @@ struct RenewalFactsTests {
         #expect(
             line(answer(8, [row("1", 0, 7 + 1 / 24.0, product: "weekly")], weekly)) == longer, "the clock goes back")
         var intro = row("1", 0, 7, product: "weekly", trial: false)
-        intro.isInIntroOfferPeriod = true
+        intro.isIntro = true
         #expect(
             line(answer(8, [intro], weekly))
                 == "0 active weekly +intro | 7 grace_period weekly +intro | 13 billing_retry weekly +intro")

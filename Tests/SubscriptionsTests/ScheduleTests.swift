@@ -1,6 +1,7 @@
 import SeededRandom
-import Subscriptions
 import Testing
+
+@testable import Subscriptions
 
 @Suite("Every state has its next check") struct ScheduleTests {
     private func plan(

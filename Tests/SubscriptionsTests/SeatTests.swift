@@ -125,7 +125,8 @@ import Testing
             row.sale?.payment = Sale.Payment(number: 3, total: 12, termEndsAt: day(330))
             guard index == refunded else { return row }
             row.cancelledAt = day(11)
-            row.sale?.seats?.revoked = row.quantity
+            let all = row.quantity
+            row.sale?.seats?.revoked = all
             return row
         }
     }

@@ -19,12 +19,13 @@ func row(
     source: EvidenceSource = .latestReceiptInfo, transaction: String? = nil, numbered: Bool = true,
     of subscription: OriginalTransactionID = subscriptionID
 ) -> TransactionRow {
-    TransactionRow(
+    var row = TransactionRow(
         path: "latest_receipt_info[\(name)]", source: source, asOf: day(asOf),
         transactionID: TransactionID(transaction ?? "t\(name)"), originalTransactionID: subscription,
         webOrderLineItemID: numbered ? WebOrderLineItemID("w\(name)") : nil, productID: product,
-        purchasedAt: day(from), expiresAt: day(to), cancelledAt: cancelled.map(day), isUpgraded: upgraded,
-        isTrial: trial, groupID: "group", ownership: family ? .familyShared : nil)
+        purchasedAt: day(from), expiresAt: day(to), cancelledAt: cancelled.map(day), isUpgraded: upgraded)
+    (row.isTrial, row.groupID, row.ownership) = (trial, "group", family ? .familyShared : nil)
+    return row
 }
 
 /// What a pending row says, for a test.
@@ -35,8 +36,8 @@ func renewal(
 ) -> Renewal {
     Renewal(
         productID: product, renewsToProductID: next ?? product, willRenew: willRenew, expirationIntent: intent,
-        inBillingRetry: retry, graceExpiresAt: grace.map(day), priceConsentStatus: consent,
-        priceIncreaseStatus: increase, isInGraceByStatus: graceByStatus)
+        inBillingRetry: retry, graceExpiresAt: grace.map(day), isInGraceByStatus: graceByStatus,
+        priceConsentStatus: consent, priceIncreaseStatus: increase)
 }
 
 /// One answer about the subscription: rows speak for the answer's day unless they are a device's.

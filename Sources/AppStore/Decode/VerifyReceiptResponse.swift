@@ -202,16 +202,21 @@ extension TransactionRow {
         self.init(
             path: path, source: source, asOf: .undated,
             transactionID: transaction ?? "\(original)/\(purchasedAt.milliseconds)", originalTransactionID: original,
-            webOrderLineItemID: fields.identifier(.webOrderLineItemID), productID: ProductID(productID),
-            quantity: fields.integer(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1,
-            purchasedAt: purchasedAt, originalPurchasedAt: fields.instant(.originalPurchase), expiresAt: ends,
-            cancelledAt: cancelledAt, cancellationReason: fields.word(.cancellationReason),
-            isUpgraded: fields.flag(.isUpgraded) ?? false, isTrial: fields.flag(.isTrialPeriod),
-            isIntro: fields.flag(.isInIntroOfferPeriod), promotionalOfferID: fields.word(.promotionalOfferID),
-            offerCodeRefName: fields.word(.offerCodeRefName), groupID: fields.identifier(.subscriptionGroupIdentifier),
-            ownership: fields.word(.ownershipType).map(Ownership.init(raw:)),
-            appAccountToken: fields.word(.appAccountToken), expiryForm: fields.form(of: .expires),
-            cancellationForm: cancelledAt == nil ? nil : fields.form(of: .cancellation))
+            productID: ProductID(productID), purchasedAt: purchasedAt)
+        webOrderLineItemID = fields.identifier(.webOrderLineItemID)
+        quantity = fields.integer(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        (expiresAt, expiryForm) = (ends, fields.form(of: .expires))
+        (self.cancelledAt, cancellationReason) = (cancelledAt, fields.word(.cancellationReason))
+        cancellationForm = cancelledAt == nil ? nil : fields.form(of: .cancellation)
+        isUpgraded = fields.flag(.isUpgraded) ?? false
+        self.originalPurchasedAt = fields.instant(.originalPurchase)
+        self.isTrial = fields.flag(.isTrialPeriod)
+        self.isIntro = fields.flag(.isInIntroOfferPeriod)
+        self.promotionalOfferID = fields.word(.promotionalOfferID)
+        self.offerCodeRefName = fields.word(.offerCodeRefName)
+        self.groupID = fields.identifier(.subscriptionGroupIdentifier)
+        self.ownership = fields.word(.ownershipType).map(Ownership.init(raw:))
+        self.appAccountToken = fields.word(.appAccountToken)
     }
 }
 
@@ -241,16 +246,17 @@ extension RenewalRow {
         let named: OriginalTransactionID? = fields.identifier(.originalTransactionID)
         let product = fields.word(.productID).map { ProductID($0) } ?? known.newestProduct(of: named) ?? renewsTo
         guard let product, let original = named ?? known.onlySubscription(of: product) else { return nil }
+        var renewal = Renewal(productID: product)
+        (renewal.renewsToProductID, renewal.willRenew) = (renewsTo, fields.flag(.autoRenewStatus))
+        renewal.expirationIntent = fields.word(.expirationIntent)
+        renewal.inBillingRetry = fields.flag(.isInBillingRetryPeriod)
+        renewal.graceExpiresAt = fields.instant(.gracePeriodExpires)
+        renewal.priceConsentStatus = fields.word(.priceConsentStatus)
+        renewal.priceIncreaseStatus = fields.word(.priceIncreaseStatus)
+        renewal.promotionalOfferID = fields.word(.promotionalOfferID)
+        renewal.offerCodeRefName = fields.word(.offerCodeRefName)
         self.init(
-            path: path, asOf: .undated, originalTransactionID: original,
-            renewal: Renewal(
-                productID: product, renewsToProductID: renewsTo, willRenew: fields.flag(.autoRenewStatus),
-                expirationIntent: fields.word(.expirationIntent),
-                inBillingRetry: fields.flag(.isInBillingRetryPeriod),
-                graceExpiresAt: fields.instant(.gracePeriodExpires),
-                priceConsentStatus: fields.word(.priceConsentStatus),
-                priceIncreaseStatus: fields.word(.priceIncreaseStatus),
-                promotionalOfferID: fields.word(.promotionalOfferID), offerCodeRefName: fields.word(.offerCodeRefName)),
+            path: path, asOf: .undated, originalTransactionID: original, renewal: renewal,
             graceForm: fields.form(of: .gracePeriodExpires))
     }
 }

@@ -181,11 +181,11 @@ extension RenewalRow {
         case .active, .revoked: return nil
         }
         let (row, place) = (transaction.row, transaction.row.path.split(separator: ".").dropLast())
+        var renewal = Renewal(productID: row.productID)
+        (renewal.inBillingRetry, renewal.isInGraceByStatus) = (isRetrying, isInGrace)
         self.init(
             path: (place + ["status"]).joined(separator: "."), asOf: row.asOf,
-            originalTransactionID: row.originalTransactionID,
-            renewal: Renewal(
-                productID: row.productID, inBillingRetry: isRetrying, isInGraceByStatus: isInGrace))
+            originalTransactionID: row.originalTransactionID, renewal: renewal)
     }
 }
 
@@ -194,7 +194,9 @@ extension TransactionRow {
     fileprivate func isAbout(_ other: TransactionRow) -> Bool {
         if let item = webOrderLineItemID, let otherItem = other.webOrderLineItemID { return item == otherItem }
         // Transactions of one period can begin together.
-        if sale?.isOneOfSeveral ?? other.sale?.isOneOfSeveral ?? false { return transactionID == other.transactionID }
+        if self.sale?.isOneOfSeveral ?? other.sale?.isOneOfSeveral ?? false {
+            return transactionID == other.transactionID
+        }
         guard originalTransactionID == other.originalTransactionID, productID == other.productID else { return false }
         return expiresAt == nil || purchasedAt == other.purchasedAt
     }

@@ -133,22 +133,27 @@ package struct SignedTransaction: Sendable, Hashable {
         let offer = SignedOffer(fields, isFree: Self.amount(fields, quantity: quantity) == 0)
         let returned = Returned(fields, isPurchase: expiresAt == nil)
         let sale = Sale(fields, quantity: quantity, paidUntil: expiresAt, revocationType: returned.type)
-        row = TransactionRow(
+        var row = TransactionRow(
             path: path, source: .signedText, asOf: signedAt, transactionID: TransactionID(transactionID),
             originalTransactionID: OriginalTransactionID(fields.word("originalTransactionId") ?? transactionID),
-            // Whether the transactions of one period share a line item is not known, and they are never one.
-            webOrderLineItemID: sale.isOneOfSeveral
-                ? nil : fields.word("webOrderLineItemId").map { WebOrderLineItemID($0) },
-            productID: ProductID(productID), quantity: quantity ?? 1, purchasedAt: purchasedAt,
-            originalPurchasedAt: fields.instant("originalPurchaseDate"), expiresAt: expiresAt,
-            cancelledAt: cancelledAt, cancellationReason: returned.reason,
-            isUpgraded: fields.flag("isUpgraded") ?? false, isTrial: offer.isTrial, isIntro: offer.isIntro,
-            promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
-            groupID: fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) },
-            ownership: fields.word("inAppOwnershipType").map(Ownership.init(raw:)),
-            appAccountToken: fields.word("appAccountToken"),
-            price: Self.price(fields, quantity: quantity), revocationPercentage: returned.percentage,
-            sale: sale.ifStated)
+            productID: ProductID(productID), purchasedAt: purchasedAt)
+        // Whether the transactions of one period share a line item is not known, and they are never one.
+        if !sale.isOneOfSeveral {
+            row.webOrderLineItemID = fields.word("webOrderLineItemId").map { WebOrderLineItemID($0) }
+        }
+        (row.quantity, row.expiresAt) = (quantity ?? 1, expiresAt)
+        (row.cancelledAt, row.cancellationReason) = (cancelledAt, returned.reason)
+        row.isUpgraded = fields.flag("isUpgraded") ?? false
+        row.originalPurchasedAt = fields.instant("originalPurchaseDate")
+        (row.isTrial, row.isIntro) = (offer.isTrial, offer.isIntro)
+        (row.promotionalOfferID, row.offerCodeRefName) = (offer.promotionalOfferID, offer.offerCodeRefName)
+        row.groupID = fields.word("subscriptionGroupIdentifier").map { SubscriptionGroupID($0) }
+        row.ownership = fields.word("inAppOwnershipType").map(Ownership.init(raw:))
+        row.appAccountToken = fields.word("appAccountToken")
+        row.price = Self.price(fields, quantity: quantity)
+        row.revocationPercentage = returned.percentage
+        row.sale = sale.ifStated
+        self.row = row
     }
 
     private static func needsExpiry(_ fields: JSONObject) -> Bool { fields.text("type") == autoRenewable }
@@ -301,17 +306,17 @@ package struct SignedRenewal: Sendable, Hashable {
         appAccountToken = fields.word("appAccountToken")
         plan = fields.text("renewalBillingPlanType")
         let offer = SignedOffer(fields)
+        var renewal = Renewal(productID: ProductID(product))
+        renewal.renewsToProductID = fields.word("autoRenewProductId").map { ProductID($0) }
+        renewal.willRenew = fields.flag("autoRenewStatus")
+        renewal.expirationIntent = fields.word("expirationIntent")
+        renewal.inBillingRetry = fields.flag("isInBillingRetryPeriod")
+        renewal.graceExpiresAt = fields.instant("gracePeriodExpiresDate")
+        renewal.priceIncreaseStatus = fields.word("priceIncreaseStatus")
+        (renewal.promotionalOfferID, renewal.offerCodeRefName) = (offer.promotionalOfferID, offer.offerCodeRefName)
+        renewal.term = fields.object("commitmentInfo").map(TermWill.init)
         row = RenewalRow(
-            path: path, asOf: signedAt, originalTransactionID: OriginalTransactionID(original),
-            renewal: Renewal(
-                productID: ProductID(product),
-                renewsToProductID: fields.word("autoRenewProductId").map { ProductID($0) },
-                willRenew: fields.flag("autoRenewStatus"), expirationIntent: fields.word("expirationIntent"),
-                inBillingRetry: fields.flag("isInBillingRetryPeriod"),
-                graceExpiresAt: fields.instant("gracePeriodExpiresDate"),
-                priceIncreaseStatus: fields.word("priceIncreaseStatus"),
-                promotionalOfferID: offer.promotionalOfferID, offerCodeRefName: offer.offerCodeRefName,
-                term: fields.object("commitmentInfo").map(TermWill.init)))
+            path: path, asOf: signedAt, originalTransactionID: OriginalTransactionID(original), renewal: renewal)
     }
 
     /// Returns the row beside the status and the transaction that Apple states with it. A monthly plan has no grace.

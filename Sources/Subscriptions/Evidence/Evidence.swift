@@ -274,7 +274,7 @@ extension TransactionRow {
         else { return false }
         return upgraded.cancelledAt != nil
             || productID != upgraded.productID
-                && (ownership?.isPayer ?? true) == (upgraded.ownership?.isPayer ?? true)
+                && (self.ownership?.isPayer ?? true) == (upgraded.ownership?.isPayer ?? true)
     }
 }
 

@@ -1,5 +1,5 @@
 /// One row of `latest_receipt_info` or `receipt.in_app` (Apple: "responseBody.Latest_receipt_info").
-package struct TransactionRow: Sendable, Hashable {
+@dynamicMemberLookup package struct TransactionRow: Sendable, Hashable {
     /// The row's place in the answer, such as `latest_receipt_info[3]`.
     package var path: String
     /// The list that contains the row.
@@ -15,11 +15,9 @@ package struct TransactionRow: Sendable, Hashable {
     /// `product_id`.
     package var productID: ProductID
     /// `quantity`; 1 where it is missing or absurd.
-    package var quantity: Int
+    package var quantity = 1
     /// `purchase_date`: the start of the period, possibly in the future.
     package var purchasedAt: Instant
-    /// `original_purchase_date`.
-    package var originalPurchasedAt: Instant?
     /// `expires_date`: the end of the paid period before any grace; absent on one-time purchases.
     package var expiresAt: Instant?
     /// `cancellation_date`: refunded, revoked or replaced. Not the customer's own "cancel".
@@ -27,69 +25,18 @@ package struct TransactionRow: Sendable, Hashable {
     /// `cancellation_reason`, raw.
     package var cancellationReason: String?
     /// `is_upgraded`: another row replaced this one.
-    package var isUpgraded: Bool
-    /// `is_trial_period`; nil if the row does not state it.
-    package var isTrialPeriod: Bool?
-    /// `is_in_intro_offer_period`; nil if the row does not state it.
-    package var isInIntroOfferPeriod: Bool?
-    /// `promotional_offer_id`.
-    package var promotionalOfferID: String?
-    /// `offer_code_ref_name`.
-    package var offerCodeRefName: String?
-    /// `subscription_group_identifier`.
-    package var groupID: SubscriptionGroupID?
-    /// `in_app_ownership_type`.
-    package var ownership: Ownership?
-    /// `app_account_token`.
-    package var appAccountToken: String?
-    /// `price` and `currency` of a signed transaction.
-    package var price: Price?
-    /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
-    package var revocationPercentage: Int?
-    /// What a signed transaction states of its sale; nil where it states nothing of it.
-    package var sale: Sale?
+    package var isUpgraded = false
+    /// What it says besides, each fact with the origin ``FactOrigin/row``; see also the subscript.
+    @Boxed package var details = PeriodDetails()
     /// The notation of the expiry; nil for the usual form of such a row.
     package var expiryForm: InstantForm?
     /// The notation of the cancellation; nil for the usual form.
     package var cancellationForm: InstantForm?
 
-    /// Creates a row from its fields.
-    package init(
-        path: String, source: EvidenceSource, asOf: Instant, transactionID: TransactionID,
-        originalTransactionID: OriginalTransactionID, webOrderLineItemID: WebOrderLineItemID? = nil,
-        productID: ProductID, quantity: Int = 1, purchasedAt: Instant, originalPurchasedAt: Instant? = nil,
-        expiresAt: Instant? = nil, cancelledAt: Instant? = nil, cancellationReason: String? = nil,
-        isUpgraded: Bool = false, isTrial: Bool? = nil, isIntro: Bool? = nil, promotionalOfferID: String? = nil,
-        offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil, ownership: Ownership? = nil,
-        appAccountToken: String? = nil, price: Price? = nil, revocationPercentage: Int? = nil,
-        sale: Sale? = nil, expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
-    ) {
-        self.path = path
-        self.source = source
-        self.asOf = asOf
-        self.transactionID = transactionID
-        self.originalTransactionID = originalTransactionID
-        self.webOrderLineItemID = webOrderLineItemID
-        self.productID = productID
-        self.quantity = quantity
-        self.purchasedAt = purchasedAt
-        self.originalPurchasedAt = originalPurchasedAt
-        self.expiresAt = expiresAt
-        self.cancelledAt = cancelledAt
-        self.cancellationReason = cancellationReason
-        self.isUpgraded = isUpgraded
-        isTrialPeriod = isTrial
-        isInIntroOfferPeriod = isIntro
-        self.promotionalOfferID = promotionalOfferID
-        self.offerCodeRefName = offerCodeRefName
-        self.groupID = groupID
-        self.ownership = ownership
-        self.appAccountToken = appAccountToken
-        self.price = price
-        self.revocationPercentage = revocationPercentage
-        self.sale = sale
-        self.expiryForm = expiryForm
-        self.cancellationForm = cancellationForm
+    /// The value that it says of one detail, such as `row.ownership`; nil where it says nothing.
+    @inlinable package subscript<Value>(dynamicMember detail: WritableKeyPath<PeriodDetails, Fact<Value>?>) -> Value? {
+        get { details[keyPath: detail]?.value }
+        set { details[keyPath: detail] = newValue.map { Fact($0, origin: .row) } }
     }
 
     /// Returns the row as it counts in an answer. A device's snapshot of the same instant as the answer yields to
@@ -99,6 +46,19 @@ package struct TransactionRow: Sendable, Hashable {
         var older = self
         older.asOf = answer - Delay(milliseconds: 1)
         return older
+    }
+}
+
+extension TransactionRow {
+    /// Creates a row from what each one has; the rest is set afterwards.
+    package init(
+        path: String, source: EvidenceSource, asOf: Instant, transactionID: TransactionID,
+        originalTransactionID: OriginalTransactionID, productID: ProductID, purchasedAt: Instant
+    ) {
+        self.init(
+            path: path, source: source, asOf: asOf, transactionID: transactionID,
+            originalTransactionID: originalTransactionID, webOrderLineItemID: nil, productID: productID,
+            purchasedAt: purchasedAt)
     }
 }
 

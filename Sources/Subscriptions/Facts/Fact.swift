@@ -64,8 +64,8 @@ package struct FactOrigin: Sendable {
     /// The origin of a fact that no source has stated yet: older than every source.
     package static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
 
-    /// In the stored form of a period: the newest row about it.
-    package static let newestRow = FactOrigin(asOf: Instant(milliseconds: .max), path: "")
+    /// The row itself, in what a row says; in the stored form of a period the newest row about it.
+    package static let row = FactOrigin(asOf: Instant(milliseconds: .max), path: "")
 
     /// Whether a text of the Server API stated it, also where the path begins with the number of an observation.
     var isOfServerAPI: Bool { path.contains("history[") || path.contains("statuses.") }

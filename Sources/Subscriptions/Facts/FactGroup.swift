@@ -52,6 +52,13 @@ extension FactGroup {
         return step.isSame
     }
 
+    /// What each fact says, in the order of the list; nil for one that no source states.
+    package var words: [String?] {
+        var step = Words<Name>()
+        each(beside: self, &step)
+        return step.words
+    }
+
     /// The instants of its facts.
     var factClocks: [Instant] {
         var step = Clocks<Name>()
@@ -97,6 +104,15 @@ private struct Compared<Name: Hashable>: FactStep {
 
     mutating func fact<Value>(_: Name, _ fact: Fact<Value>?, _ other: Fact<Value>?) -> Fact<Value>? {
         isSame = isSame && (fact?.value ?? Value.unstated) == (other?.value ?? Value.unstated)
+        return nil
+    }
+}
+
+private struct Words<Name: Hashable>: FactStep {
+    var words: [String?] = []
+
+    mutating func fact<Value>(_: Name, _ fact: Fact<Value>?, _: Fact<Value>?) -> Fact<Value>? {
+        words.append(fact?.value.words)
         return nil
     }
 }

@@ -111,6 +111,6 @@ extension TransactionRow {
         asOf = min(asOf, instant - Delay(milliseconds: 1))
         (cancelledAt, cancellationReason, cancellationForm) = (nil, nil, nil)
         isUpgraded = false
-        revocationPercentage = nil
+        self.revocationPercentage = nil
     }
 }

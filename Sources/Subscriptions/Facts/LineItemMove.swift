@@ -31,11 +31,12 @@ package struct LineItemMove: Sendable {
     /// Returns what the answer says about the subscription that loses the period. Who paid keeps access to the period's
     /// end where the successor is another customer's.
     package func evidence(keepsAccess: Bool = false) -> SubscriptionEvidence {
-        let moved = TransactionRow(
+        var moved = TransactionRow(
             path: row.path, source: .latestReceiptInfo, asOf: row.asOf, transactionID: transactionID,
             originalTransactionID: from, webOrderLineItemID: row.webOrderLineItemID, productID: row.productID,
             quantity: row.quantity, purchasedAt: row.purchasedAt, expiresAt: row.expiresAt,
-            cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true, sale: row.sale)
+            cancelledAt: row.purchasedAt, cancellationReason: Self.reason + to.text, isUpgraded: true)
+        moved.sale = row.sale
         return SubscriptionEvidence(
             originalTransactionID: from, asOf: row.asOf, transactions: [moved], replacedBy: keepsAccess ? nil : to)
     }
@@ -299,14 +300,14 @@ extension Period {
 extension TransactionRow {
     /// What tells its charge under every original transaction id: its line item, or one of several transactions.
     package var chargeKey: WebOrderLineItemID? {
-        webOrderLineItemID ?? (sale?.isOneOfSeveral == true ? WebOrderLineItemID(of: transactionID) : nil)
+        webOrderLineItemID ?? (self.sale?.isOneOfSeveral == true ? WebOrderLineItemID(of: transactionID) : nil)
     }
 
     /// Whether it states that its period moved to another subscription.
     var statesMove: Bool { isUpgraded && cancellationReason?.hasPrefix(LineItemMove.reason) == true }
 
     /// Whether it shows a period that the subscription's own customer bought, with what tells the charge.
-    var isPurchasedPeriod: Bool { ownership == .purchased && chargeKey != nil && expiresAt != nil }
+    var isPurchasedPeriod: Bool { self.ownership == .purchased && chargeKey != nil && expiresAt != nil }
 
     /// Returns whether the other row shows the same product with the same dates.
     func isSamePeriod(as other: TransactionRow) -> Bool {
@@ -325,8 +326,8 @@ extension TransactionRow {
         (cancelledAt, cancellationReason, cancellationForm) = (
             known.value.cancelledAt, known.value.reason, known.origin.form
         )
-        revocationPercentage = period.details.revocationPercentage?.value
-        sale = period.details.sale?.value ?? sale
+        self.revocationPercentage = period.details.revocationPercentage?.value
+        if let sale = period.details.sale?.value { self.sale = sale }
         isUpgraded = period.isUpgraded
         asOf = period.cancelledAt == nil ? period.asOf : known.asOf
     }
@@ -376,11 +377,13 @@ extension Period {
 
     /// A statement by Apple itself that it is under an original transaction id, as a row of this origin.
     fileprivate func statement(under subscription: OriginalTransactionID, by origin: FactOrigin) -> TransactionRow {
-        TransactionRow(
+        var row = TransactionRow(
             path: origin.path, source: .latestReceiptInfo, asOf: origin.asOf,
             transactionID: transactionIDs.min() ?? TransactionID(""), originalTransactionID: subscription,
             webOrderLineItemID: webOrderLineItemID, productID: productID, quantity: terms.value.quantity,
-            purchasedAt: purchasedAt, expiresAt: expiresAt, sale: details.sale?.value)
+            purchasedAt: purchasedAt, expiresAt: expiresAt)
+        row.sale = details.sale?.value
+        return row
     }
 
     /// States that another subscription of the group took the place of this replaced period.

@@ -102,21 +102,10 @@ package struct PeriodDetails: Hashable, Sendable {
     package init() {}
 
     /// Creates the details that one row states.
-    package init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
+    init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
-        func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
-        originalPurchasedAt = said(row.originalPurchasedAt)
-        isTrial = said(row.isTrialPeriod)
-        isIntro = said(row.isInIntroOfferPeriod)
-        promotionalOfferID = said(row.promotionalOfferID)
-        offerCodeRefName = said(row.offerCodeRefName)
-        groupID = said(row.groupID)
-        ownership = said(row.ownership)
-        appAccountToken = said(row.appAccountToken)
-        price = said(row.price)
-        revocationPercentage = said(row.revocationPercentage)
-        sale = said(row.sale)
-        self.replacedBy = row.isUpgraded ? said(replacedBy) : nil
+        self = row.details.replacing(.row, by: origin)
+        if row.isUpgraded { self.replacedBy = replacedBy.map { Fact($0, origin: origin) } }
     }
 
     /// Merges both and keeps the newer of each detail.
@@ -156,7 +145,7 @@ extension PeriodDetails: FactGroup {
 /// the subscription's, or for `ending` from that of its renewal. An answer that merely confirms known facts therefore
 /// moves two clocks of the subscription and writes no period.
 ///
-/// `asOf` nil means "the clock of the subscription", and a fact from the newest row has the origin `newestRow`. The form is
+/// `asOf` nil means "the clock of the subscription", and a fact from the newest row has the origin `row`. The form is
 /// exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
 package struct PeriodRecord: Sendable, Hashable {
     /// The facts of ``Period`` and ``PeriodDetails`` that can have a clock of their own; the names are stored.
@@ -225,11 +214,11 @@ package struct PeriodRecord: Sendable, Hashable {
     /// The origins that differ from the newest row. A flag that no row mentioned has one of its own, because it is stored as
     /// false.
     package var olderFacts: [FactName: FactOrigin] {
-        var older = details.origins(apartFrom: .newestRow)
+        var older = details.origins(apartFrom: .row)
         if details.isTrial == nil { older[.isTrial] = .unspoken }
         if details.isIntro == nil { older[.isIntro] = .unspoken }
-        if revocation.origin != .newestRow { older[.revocation] = revocation.origin }
-        if upgrade.origin != .newestRow { older[.upgrade] = upgrade.origin }
+        if revocation.origin != .row { older[.revocation] = revocation.origin }
+        if upgrade.origin != .row { older[.upgrade] = upgrade.origin }
         older[.arrival] = details.arrival
         return older
     }

@@ -26,27 +26,6 @@ package struct Renewal: Hashable, Sendable, FactValue {
     /// What the customer wants after the term of payments that runs; nil where that is not stated.
     package var term: TermWill?
 
-    /// Creates a renewal from its fields.
-    package init(
-        productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
-        expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,
-        priceConsentStatus: String? = nil, priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil,
-        offerCodeRefName: String? = nil, isInGraceByStatus: Bool? = nil, term: TermWill? = nil
-    ) {
-        self.term = term
-        self.isInGraceByStatus = isInGraceByStatus
-        self.productID = productID
-        self.renewsToProductID = renewsToProductID
-        self.willRenew = willRenew
-        self.expirationIntent = expirationIntent
-        self.inBillingRetry = inBillingRetry
-        self.graceExpiresAt = graceExpiresAt
-        self.priceConsentStatus = priceConsentStatus
-        self.priceIncreaseStatus = priceIncreaseStatus
-        self.promotionalOfferID = promotionalOfferID
-        self.offerCodeRefName = offerCodeRefName
-    }
-
     /// Whether the customer wants to go on: within a term of payments after it, whatever Apple will try before.
     package var isWanted: Bool? { term?.renews ?? willRenew }
 
@@ -67,14 +46,21 @@ package struct Renewal: Hashable, Sendable, FactValue {
         orderedFields.lexicographicallyPrecedes(other.orderedFields)
     }
 
-    private var orderedFields: [String] {
+    private var orderedFields: [String] { words.map(orderText) }
+
+    /// Every field as text; nil for one that is not stated.
+    package var words: [String?] {
         [
-            orderText(graceExpiresAt?.milliseconds), orderText(willRenew), orderText(expirationIntent),
-            orderText(inBillingRetry), orderText(productID), orderText(renewsToProductID),
-            orderText(priceConsentStatus), orderText(priceIncreaseStatus), orderText(promotionalOfferID),
-            orderText(offerCodeRefName), orderText(isInGraceByStatus), orderText(term),
+            graceExpiresAt.map { "\($0.milliseconds)" }, willRenew.map { "\($0)" }, expirationIntent,
+            inBillingRetry.map { "\($0)" }, productID.text, renewsToProductID?.text, priceConsentStatus,
+            priceIncreaseStatus, promotionalOfferID, offerCodeRefName, isInGraceByStatus.map { "\($0)" }, term?.words,
         ]
     }
+}
+
+extension Renewal {
+    /// Creates a renewal that states its product alone; the rest is set afterwards.
+    package init(productID: ProductID) { self.init(productID: productID, renewsToProductID: nil) }
 }
 
 /// Apple's information about the renewal that follows one period, with every field from its newest source.
@@ -272,10 +258,10 @@ extension Renewal {
 
     /// The fields whose absence is a denial, without those whose absence means nothing.
     var withoutStanding: Renewal {
-        Renewal(
-            productID: productID, expirationIntent: expirationIntent, priceConsentStatus: priceConsentStatus,
-            priceIncreaseStatus: priceIncreaseStatus, promotionalOfferID: promotionalOfferID,
-            offerCodeRefName: offerCodeRefName)
+        var rest = self
+        (rest.renewsToProductID, rest.willRenew, rest.inBillingRetry, rest.graceExpiresAt) = (nil, nil, nil, nil)
+        (rest.isInGraceByStatus, rest.term) = (nil, nil)
+        return rest
     }
 }
 

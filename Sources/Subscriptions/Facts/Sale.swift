@@ -82,6 +82,8 @@ package struct Sale: Hashable, Sendable, FactValue {
     /// Keeps the sale with the later payment, the more refunded seats, then any total order.
     package func yields(to other: Sale) -> Bool { order.lexicographicallyPrecedes(other.order) }
 
+    package var words: String { order.joined(separator: " ") }
+
     private var order: [String] {
         func number(_ value: Int64?) -> String {
             guard let value else { return "" }
@@ -114,6 +116,8 @@ package struct TermWill: Hashable, Sendable, FactValue {
 
     /// Keeps a term that renews over one that does not; then any total order.
     package func yields(to other: TermWill) -> Bool { order.lexicographicallyPrecedes(other.order) }
+
+    package var words: String { order.joined(separator: " ") }
 
     private var order: [String] { [orderText(renews), orderText(productID), orderText(plan)] }
 }

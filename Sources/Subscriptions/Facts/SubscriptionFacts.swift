@@ -145,9 +145,9 @@ extension PeriodRecord {
         let newest = period.terms.origin
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
-            terms: period.terms.value, revocation: period.revocation.replacing(newest, by: .newestRow),
-            upgrade: period.upgrade.replacing(newest, by: .newestRow),
-            details: period.details.replacing(newest, by: .newestRow),
+            terms: period.terms.value, revocation: period.revocation.replacing(newest, by: .row),
+            upgrade: period.upgrade.replacing(newest, by: .row),
+            details: period.details.replacing(newest, by: .row),
             asOf: period.asOf == subscriptionAsOf ? nil : period.asOf, path: period.path,
             ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
     }
@@ -159,9 +159,9 @@ extension Period {
         let newest = FactOrigin(asOf: record.asOf ?? subscriptionAsOf, path: record.path)
         self.init(
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
-            terms: Fact(record.terms, origin: newest), revocation: record.revocation.replacing(.newestRow, by: newest),
-            upgrade: record.upgrade.replacing(.newestRow, by: newest),
-            details: record.details.replacing(.newestRow, by: newest),
+            terms: Fact(record.terms, origin: newest), revocation: record.revocation.replacing(.row, by: newest),
+            upgrade: record.upgrade.replacing(.row, by: newest),
+            details: record.details.replacing(.row, by: newest),
             renewal: record.ending.map { RenewalFacts($0, renewalAsOf: renewalAsOf) })
     }
 }

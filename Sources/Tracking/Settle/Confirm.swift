@@ -250,50 +250,20 @@ struct Meaning: Hashable, Sendable {
             case .signedText: "signed"
             case .statuses: "statuses"
             }
-        let names: [String?] = [
+        let terms: [String?] = [
             source, row.transactionID.text, row.originalTransactionID.text, row.webOrderLineItemID?.text,
-            row.productID.text, row.groupID?.text, row.ownership?.raw, row.appAccountToken,
+            row.productID.text, String(row.quantity), text(row.purchasedAt), text(row.expiresAt), text(row.cancelledAt),
+            row.cancellationReason, String(row.isUpgraded),
         ]
-        let instants: [String?] = [
-            text(row.purchasedAt), text(row.originalPurchasedAt), text(row.expiresAt), text(row.cancelledAt),
-        ]
-        var rest: [String?] = [
-            String(row.quantity), row.cancellationReason, String(row.isUpgraded),
-            row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
-            row.offerCodeRefName, row.price.map(\.words), row.revocationPercentage.map(String.init),
-        ]
-        if let sale = row.sale { rest.append(text(sale)) }
-        return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
+        return fields(terms + row.details.words)
     }
 
     private static func line(of row: RenewalRow) -> String {
-        let renewal = row.renewal
-        let names: [String?] = [
-            row.originalTransactionID.text, renewal.productID.text, renewal.renewsToProductID?.text,
-            renewal.expirationIntent, renewal.promotionalOfferID, renewal.offerCodeRefName,
-        ]
-        var rest: [String?] = [
-            renewal.willRenew.map { String($0) }, renewal.inBillingRetry.map { String($0) },
-            text(renewal.graceExpiresAt), renewal.priceConsentStatus, renewal.priceIncreaseStatus,
-        ]
-        if let isInGrace = renewal.isInGraceByStatus { rest.append(isInGrace ? "grace" : "no grace") }
-        if let term = renewal.term {
-            rest.append("term \(term.renews.map { "\($0)" } ?? "") \(term.productID?.text ?? "") \(term.plan ?? "")")
-        }
-        return [names, rest].map(fields).joined(separator: "\u{1F}")
+        fields([row.originalTransactionID.text] + row.renewal.words)
     }
 
     private static func fields(_ fields: [String?]) -> String {
         fields.map { $0 ?? "\u{0}" }.joined(separator: "\u{1F}")
-    }
-
-    private static func text(_ sale: Sale) -> String {
-        let payment = sale.payment.map {
-            "\($0.number) of \($0.total) until \($0.termEndsAt.milliseconds) for \($0.termPrice ?? -1)"
-        }
-        let seats = sale.seats.map { "\($0.count) seats, \($0.revoked) revoked" }
-        return [sale.plan, payment, seats, sale.isOneOfSeveral ? "several" : nil, sale.revocationType]
-            .map { $0 ?? "\u{0}" }.joined(separator: " ")
     }
 
     private static func text(_ instant: Instant?) -> String? { instant.map { String($0.milliseconds) } }

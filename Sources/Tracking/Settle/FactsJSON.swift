@@ -70,18 +70,17 @@ extension Renewal {
     }
 
     init(_ stored: JSONValue) throws(NotJSON) {
-        self.init(
-            productID: ProductID(try stored.text("product_id")),
-            renewsToProductID: try stored.textIfPresent("renews_to_product_id").map { ProductID($0) },
-            willRenew: try stored.flagIfPresent("will_renew"),
-            expirationIntent: try stored.textIfPresent("expiration_intent"),
-            inBillingRetry: try stored.flagIfPresent("in_billing_retry"),
-            graceExpiresAt: try stored.instantIfPresent("grace_expires_at_ms"),
-            priceConsentStatus: try stored.textIfPresent("price_consent_status"),
-            priceIncreaseStatus: try stored.textIfPresent("price_increase_status"),
-            promotionalOfferID: try stored.textIfPresent("promotional_offer_id"),
-            offerCodeRefName: try stored.textIfPresent("offer_code_ref_name"),
-            isInGraceByStatus: try stored.flagIfPresent("in_grace_by_status"))
+        self.init(productID: ProductID(try stored.text("product_id")))
+        renewsToProductID = try stored.textIfPresent("renews_to_product_id").map { ProductID($0) }
+        willRenew = try stored.flagIfPresent("will_renew")
+        expirationIntent = try stored.textIfPresent("expiration_intent")
+        inBillingRetry = try stored.flagIfPresent("in_billing_retry")
+        graceExpiresAt = try stored.instantIfPresent("grace_expires_at_ms")
+        priceConsentStatus = try stored.textIfPresent("price_consent_status")
+        priceIncreaseStatus = try stored.textIfPresent("price_increase_status")
+        promotionalOfferID = try stored.textIfPresent("promotional_offer_id")
+        offerCodeRefName = try stored.textIfPresent("offer_code_ref_name")
+        isInGraceByStatus = try stored.flagIfPresent("in_grace_by_status")
         if let stored = stored["term"] { term = try TermWill(stored) }
     }
 }

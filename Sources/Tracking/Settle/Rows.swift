@@ -70,7 +70,7 @@ extension PeriodRecord {
     init(row: Row) throws {
         let older = try row.jsonIfPresent("older_facts").map { try [FactName: FactOrigin](stored: $0) } ?? [:]
         func fact<Value>(_ name: FactName, _ value: Value) -> Fact<Value> {
-            Fact(value, origin: older[name] ?? .newestRow)
+            Fact(value, origin: older[name] ?? .row)
         }
         func flag(_ name: FactName) throws -> Fact<Bool>? {
             let flag = fact(name, try row.bool(name.rawValue))

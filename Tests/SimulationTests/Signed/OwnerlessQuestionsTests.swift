@@ -1,7 +1,7 @@
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 @Suite("What a notification asks of a receipt that no customer sent goes on when a customer's receipt polls")

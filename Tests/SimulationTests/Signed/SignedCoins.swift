@@ -1,8 +1,8 @@
 import Crypto
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// Coins of an app with a key of the Server API, about which both channels answer.

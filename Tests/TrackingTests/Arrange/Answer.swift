@@ -1,6 +1,6 @@
-import Subscriptions
 import Synchronization
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// What Apple says of one subscription of monthly periods, 30 days each, one after the other.
@@ -45,13 +45,15 @@ struct Answer: Sendable {
         (0..<periods).map { index in
             let start = from + .days(Int64(30 * index))
             let cancelled = refunded.flatMap { $0.period == index ? $0.at : nil }
-            return TransactionRow(
+            var row = TransactionRow(
                 path: "latest_receipt_info[\(index)]", source: .latestReceiptInfo, asOf: asOf,
                 transactionID: TransactionID("\(line)\(subscription)-\(index)"), originalTransactionID: subscription,
                 webOrderLineItemID: WebOrderLineItemID("\(line)\(subscription)-\(index)"), productID: product,
-                purchasedAt: start, originalPurchasedAt: from, expiresAt: start + .days(30), cancelledAt: cancelled,
-                cancellationReason: cancelled.map { _ in "1" }, isTrial: trial && index == 0, groupID: "group",
-                ownership: shared ? .familyShared : .purchased, appAccountToken: token)
+                purchasedAt: start, expiresAt: start + .days(30), cancelledAt: cancelled,
+                cancellationReason: cancelled.map { _ in "1" })
+            (row.originalPurchasedAt, row.isTrial, row.groupID) = (from, trial && index == 0, "group")
+            (row.ownership, row.appAccountToken) = (shared ? .familyShared : .purchased, token)
+            return row
         }
     }
 

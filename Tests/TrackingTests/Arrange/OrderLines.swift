@@ -1,8 +1,8 @@
 import Crypto
 import Foundation
-import Subscriptions
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// A customer's request for coins.

@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 @Suite("An erasure leaves nothing personal and keeps all figures")
@@ -43,8 +43,9 @@ struct EraseTests {
         bought.transactions = [
             TransactionRow(
                 path: "latest_receipt_info[0]", source: .latestReceiptInfo, asOf: test.at(-1), transactionID: "c",
-                originalTransactionID: "c", productID: "coins", purchasedAt: test.at(-4), appAccountToken: Self.token)
+                originalTransactionID: "c", productID: "coins", purchasedAt: test.at(-4))
         ]
+        bought.transactions[0].appAccountToken = Self.token
         try await check(coins, .verified(bought), in: test)
         try await ProvisionalTests.say(30, of: "gold", receipt: "promised-to-ann", by: "ann-of-the-dump", in: test)
         try await ManualGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)

@@ -69,8 +69,8 @@ struct PruneGuardTests {
         let said = teller.fact(
             Renewal(
                 productID: "monthly", renewsToProductID: "monthly", willRenew: true, expirationIntent: "2",
-                inBillingRetry: true, graceExpiresAt: now, priceConsentStatus: "0", priceIncreaseStatus: "0",
-                promotionalOfferID: "next", offerCodeRefName: "next", isInGraceByStatus: true, term: will))
+                inBillingRetry: true, graceExpiresAt: now, isInGraceByStatus: true, priceConsentStatus: "0",
+                priceIncreaseStatus: "0", promotionalOfferID: "next", offerCodeRefName: "next", term: will))
         var renewal = RenewalFacts(said)
         renewal.renewsToProductID = teller.fact("monthly")
         renewal.willRenew = teller.fact(true)

@@ -175,8 +175,8 @@ struct OfferTests {
         ("a family share", true, { paid(by: .familyShared, $0) }),
         ("a family share in grace", true, { failed($0) { ($0.graceUntil, $0.shared) = ($1.at(5), true) } }),
         ("ended", true, { ended($0) { _ in } }),
-        ("ended, of an introductory price", false, { ended($0) { $0.isInIntroOfferPeriod = true } }),
-        ("ended, of a trial", false, { ended($0) { $0.isTrialPeriod = true } }),
+        ("ended, of an introductory price", false, { ended($0) { $0.isIntro = true } }),
+        ("ended, of a trial", false, { ended($0) { $0.isTrial = true } }),
     ]
 
     private static func failed(_ test: TestLedger, _ change: (inout Answer, TestLedger) -> Void = { _, _ in })

@@ -1,7 +1,7 @@
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// What happens to one customer's themes, which are kept for good.
@@ -40,12 +40,12 @@ private enum Way: String, CaseIterable { case proof, order, transaction }
 struct OwnedOrderTests {
     private func answer(_ step: Step, of customer: String, in test: TestLedger) -> Finding {
         let asOf = test.at(step == .refunded ? -0.2 : -0.3)
-        let row = TransactionRow(
+        var row = TransactionRow(
             path: "latest_receipt_info[0]", source: .latestReceiptInfo, asOf: asOf,
             transactionID: TransactionID("\(customer) \(step.purchase)"),
             originalTransactionID: OriginalTransactionID("\(customer) \(step.purchase)"), productID: "themes",
-            purchasedAt: test.at(step.days), cancelledAt: step == .refunded ? test.at(-1.5) : nil,
-            ownership: step == .shared ? .familyShared : .purchased)
+            purchasedAt: test.at(step.days), cancelledAt: step == .refunded ? test.at(-1.5) : nil)
+        row.ownership = step == .shared ? .familyShared : .purchased
         return .verified(
             Evidence(
                 environment: step == .inSandbox ? .sandbox : .production, bundleID: "com.example.app", asOf: asOf,

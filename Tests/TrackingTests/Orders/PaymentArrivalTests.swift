@@ -1,10 +1,10 @@
 import Foundation
 import Postgres
 import SeededRandom
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// What the ledger has of one customer: what pays which order, what is delivered, and whose the purchases are.
@@ -341,15 +341,16 @@ struct PaymentArrivalTests {
             let one = play.story.purchases[index]
             let (copy, first) = (play.done.last?.sent?.copies[index], Self.minute(one.minute, in: test))
             return (one.hasTwin ? ["", "t"] : [""]).map { twin in
-                TransactionRow(
+                var row = TransactionRow(
                     path: "latest_receipt_info[\(index)]", source: .latestReceiptInfo, asOf: asOf,
                     transactionID: TransactionID(play.id(index) + (copy == .restored ? "r" : twin)),
                     originalTransactionID: OriginalTransactionID(play.id(index) + twin), productID: one.product,
                     quantity: one.quantity, purchasedAt: copy == nil ? first : asOf - .minutes(1),
-                    originalPurchasedAt: copy == nil ? nil : first,
-                    cancelledAt: play.refunded.contains(index) ? test.at(-1) : nil,
-                    ownership: one.isFamilyShared ? .familyShared : .purchased,
-                    appAccountToken: twin.isEmpty ? play.token(of: index)?.appAccountToken : nil)
+                    cancelledAt: play.refunded.contains(index) ? test.at(-1) : nil)
+                row.originalPurchasedAt = copy == nil ? nil : first
+                row.ownership = one.isFamilyShared ? .familyShared : .purchased
+                row.appAccountToken = twin.isEmpty ? play.token(of: index)?.appAccountToken : nil
+                return row
             }
         }
         return .verified(

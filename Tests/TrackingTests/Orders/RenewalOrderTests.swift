@@ -1,8 +1,8 @@
 import SeededRandom
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// The periods of one subscription, and what Apple says at the end of each.
@@ -70,13 +70,15 @@ struct RenewalOrderTests {
         let asOf = isRetried ? end + .minutes(1) : end - .minutes(1) - .seconds(Int64(periods.count))
         let rows = periods.map { index in
             let from = instant(chain.start(index), in: test)
-            return TransactionRow(
+            var row = TransactionRow(
                 path: "latest_receipt_info[\(index)]", source: .latestReceiptInfo, asOf: asOf,
                 transactionID: TransactionID(index == 0 ? name : "\(name)-\(index)"),
                 originalTransactionID: OriginalTransactionID(name),
                 webOrderLineItemID: WebOrderLineItemID("\(name)-\(index)"), productID: "monthly", purchasedAt: from,
-                originalPurchasedAt: instant(0, in: test), expiresAt: from + .days(30), groupID: "group",
-                ownership: .purchased)
+                expiresAt: from + .days(30))
+            (row.originalPurchasedAt, row.groupID) = (instant(0, in: test), "group")
+            row.ownership = .purchased
+            return row
         }
         let renewal = RenewalRow(
             path: "pending_renewal_info[0]", asOf: asOf, originalTransactionID: OriginalTransactionID(name),

@@ -1,10 +1,10 @@
 import Foundation
 import Postgres
 import SeededRandom
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// What one customer orders and buys on two devices, of which nothing is carried out.

@@ -1,6 +1,6 @@
-import Subscriptions
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// An answer with the meaning of the last one is not read in full, so that a property which the meaning leaves out would
@@ -22,16 +22,22 @@ struct MeaningTests {
         ("originalTransactionID", { $0.originalTransactionID = "2" }),
         ("webOrderLineItemID", { $0.webOrderLineItemID = "2" }), ("productID", { $0.productID = "silver" }),
         ("quantity", { $0.quantity = 2 }), ("purchasedAt", { $0.purchasedAt = instant + .days(1) }),
-        ("originalPurchasedAt", { $0.originalPurchasedAt = instant }), ("expiresAt", { $0.expiresAt = nil }),
+        ("expiresAt", { $0.expiresAt = nil }),
         ("cancelledAt", { $0.cancelledAt = instant }), ("cancellationReason", { $0.cancellationReason = "1" }),
-        ("isUpgraded", { $0.isUpgraded = true }), ("isTrialPeriod", { $0.isTrialPeriod = false }),
-        ("isInIntroOfferPeriod", { $0.isInIntroOfferPeriod = false }),
-        ("promotionalOfferID", { $0.promotionalOfferID = "o" }), ("offerCodeRefName", { $0.offerCodeRefName = "o" }),
-        ("groupID", { $0.groupID = "2000" }), ("ownership", { $0.ownership = .purchased }),
-        ("appAccountToken", { $0.appAccountToken = "t" }),
-        ("price", { $0.price = Price(milliunits: 990, currency: "EUR") }),
-        ("revocationPercentage", { $0.revocationPercentage = 0 }), ("sale", { $0.sale = Sale(plan: "MONTHLY") }),
+        ("isUpgraded", { $0.isUpgraded = true }),
     ]
+
+    private static let detailChanges: [Change<PeriodDetails>] = [
+        ("originalPurchasedAt", { $0.originalPurchasedAt = said(instant) }), ("isTrial", { $0.isTrial = said(false) }),
+        ("isIntro", { $0.isIntro = said(false) }), ("promotionalOfferID", { $0.promotionalOfferID = said("o") }),
+        ("offerCodeRefName", { $0.offerCodeRefName = said("o") }), ("groupID", { $0.groupID = said("2000") }),
+        ("ownership", { $0.ownership = said(.purchased) }), ("appAccountToken", { $0.appAccountToken = said("t") }),
+        ("price", { $0.price = said(Price(milliunits: 990, currency: "EUR")) }),
+        ("revocationPercentage", { $0.revocationPercentage = said(0) }),
+        ("sale", { $0.sale = said(Sale(plan: "MONTHLY")) }),
+    ]
+
+    private static func said<Value>(_ value: Value) -> Fact<Value> { Fact(value, origin: .row) }
 
     private static let saleChanges: [Change<Sale>] = [
         ("plan", { $0.plan = "x" }), ("payment", { $0.payment = nil }), ("seats", { $0.seats = nil }),
@@ -87,8 +93,14 @@ struct MeaningTests {
 
     @Test("Each property of a transaction, changed alone, is another meaning; its place, clock and notation are not")
     func transactions() {
-        expectAll(Self.rowChanges, of: Self.row, apart: ["path", "asOf", "expiryForm", "cancellationForm"]) {
+        expectAll(Self.rowChanges, of: Self.row, apart: ["path", "asOf", "_details", "expiryForm", "cancellationForm"])
+        {
             ([$0], [])
+        }
+        expectAll(Self.detailChanges, of: PeriodDetails(), apart: ["replacedBy", "arrival"]) { details in
+            var row = Self.row
+            row.details = details
+            return ([row], [])
         }
         let payment = Sale.Payment(number: 1, total: 12, termEndsAt: Self.instant, termPrice: 990)
         let sale = Sale(plan: "MONTHLY", payment: payment, seats: Sale.Seats(count: 5))

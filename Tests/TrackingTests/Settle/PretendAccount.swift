@@ -1,5 +1,6 @@
 import SeededRandom
-import Subscriptions
+
+@testable import Subscriptions
 
 /// An Apple account that buys one subscription again and again, and perhaps something for good. Its whole life is decided in
 /// the beginning; the App Store tells of it what has happened by the moment of the question.
@@ -79,12 +80,14 @@ struct PretendAccount: Sendable {
 
     private func row(_ index: Int, of period: Period, firstAt: Instant, asOf: Instant) -> TransactionRow {
         let refundedAt = period.refundedAt.flatMap { $0 <= asOf ? $0 : nil }
-        return TransactionRow(
+        var row = TransactionRow(
             path: "latest_receipt_info[\(index)]", source: .latestReceiptInfo, asOf: asOf,
             transactionID: TransactionID("\(id)-\(index)"), originalTransactionID: id,
             webOrderLineItemID: WebOrderLineItemID("\(id)-\(index)"), productID: "monthly", purchasedAt: period.start,
-            originalPurchasedAt: firstAt, expiresAt: period.end, cancelledAt: refundedAt,
-            cancellationReason: refundedAt.map { _ in "1" }, isTrial: false, groupID: "group", ownership: .purchased)
+            expiresAt: period.end, cancelledAt: refundedAt, cancellationReason: refundedAt.map { _ in "1" })
+        (row.originalPurchasedAt, row.isTrial, row.groupID) = (firstAt, false, "group")
+        row.ownership = .purchased
+        return row
     }
 
     private func purchaseRow(_ boughtAt: Instant, asOf: Instant) -> TransactionRow {

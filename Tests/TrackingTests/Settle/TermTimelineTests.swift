@@ -1,8 +1,8 @@
 import Postgres
-import Subscriptions
 import TestSupport
 import Testing
 
+@testable import Subscriptions
 @testable import Tracking
 
 /// The life of a term of twelve payments at 10.99 a month, bought on 8 June 2024, as it is counted; what its states and
@@ -44,7 +44,8 @@ import Testing
             path: "history[0].signedTransactions[\(number)]", source: .signedText, asOf: try at(until),
             transactionID: TransactionID("\(id)\(number)"), originalTransactionID: OriginalTransactionID(id),
             webOrderLineItemID: WebOrderLineItemID("\(id)-\(number)"), productID: product, purchasedAt: try at(from),
-            expiresAt: try at(until), groupID: "group", ownership: .purchased)
+            expiresAt: try at(until))
+        (row.groupID, row.ownership) = ("group", .purchased)
         (row.price, row.sale) = (Price(milliunits: price, currency: "USD"), sale)
         return row
     }
