@@ -5,7 +5,7 @@ import Subscriptions
 /// The stored observation of a receipt's newest answer.
 struct KeptObservation: Sendable {
     let settlement: Settlement
-    let meaning: Meaning
+    let meaning: MeaningDigest
     let id: Int64
     /// Microseconds; an observation's row is found by its id and this instant.
     let recordedAt: Int64
@@ -21,7 +21,7 @@ extension SettlementRun {
     ) throws -> [KeptObservation] {
         var fresh = ids.makeIterator()
         let kept = plans.map(\.settlement).compactMap { settlement -> KeptObservation? in
-            let meaning = Meaning(of: settlement.finding)
+            let meaning = MeaningDigest(of: settlement.finding)
             if let before = receipts[settlement.claim.receiptID], let id = before.observationID,
                 let at = before.observationRecordedAt, let from = before.observedFrom, from <= settlement.asOf,
                 before.meaning == meaning.digest, !countsByItself(settlement)

@@ -73,9 +73,9 @@ struct MeaningTests {
         _ changes: [Change<Part>], of part: Part, apart: Set<String> = [],
         in evidence: (Part) -> ([TransactionRow], [RenewalRow])
     ) {
-        func meaning(_ part: Part) -> Meaning {
+        func meaning(_ part: Part) -> MeaningDigest {
             let (transactions, renewals) = evidence(part)
-            return Meaning(
+            return MeaningDigest(
                 of: .verified(
                     Evidence(
                         environment: .production, asOf: Self.instant, transactions: transactions, renewals: renewals)))
