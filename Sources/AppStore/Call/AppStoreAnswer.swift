@@ -35,6 +35,10 @@ package struct AppStoreAnswer: Sendable {
     package let correlationID: String?
     /// Whether Apple was not asked, because it refuses the app's shared secret.
     package var isHeldBack = false
+    /// What the Server API said beside this answer of verifyReceipt, to compare both; nil where one channel was asked.
+    package var compared: ServerVerdict?
+    /// Where verifyReceipt refused the app's secret, so that this answer of the Server API counts; nil otherwise.
+    package var secretRefusedIn: StoreEnvironment?
     /// The wait that Apple asked for with HTTP other than 200, in seconds, of any length.
     package internal(set) var retryAfterSeconds: Double?
 

@@ -14,10 +14,10 @@ extension Tracker {
     }
 
     /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
-    func ask(_ claim: Claim) async -> AppleAnswer {
+    func ask(_ claim: Claim) async -> AppStoreAnswer {
         metrics.asks()
         let asked = await answer(about: claim)
-        metrics.answered(asked.answer)
+        metrics.answered(asked)
         return asked
     }
 
@@ -42,7 +42,7 @@ extension Tracker {
         return batch
     }
 
-    private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppleAnswer {
+    private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppStoreAnswer {
         guard let end else { return await ask(claim) }
         if let asked = await within(end - .now, { await ask(claim) }) { return asked }
         try await ledger.claims.release([claim])
@@ -50,19 +50,21 @@ extension Tracker {
     }
 
     /// Asks verifyReceipt or the Server API about a claimed receipt, by the app's verifier and what the device sent.
-    private func answer(about claim: Claim) async -> AppleAnswer {
+    /// Where both are asked, the answer that counts has what the other one adds.
+    private func answer(about claim: Claim) async -> AppStoreAnswer {
         let question = ServerQuestion(about: claim)
-        guard question.vouchesFirst || !question.asksServer else {
-            return AppleAnswer(answer: await serverAnswer(about: claim, question))
+        guard question.vouchesFirst || !question.asksServer else { return await serverAnswer(about: claim, question) }
+        var answer = await receiptAnswer(about: claim)
+        guard question.asksServer, question.compares || !answer.isVerdict else { return answer }
+        var other = await serverAnswer(about: claim, question)
+        if other.isHeldBack { return answer }
+        guard answer.isVerdict else {
+            // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
+            if answer.refusesSecret { other.secretRefusedIn = answer.environment }
+            return other
         }
-        let answer = await receiptAnswer(about: claim)
-        guard question.asksServer, question.compares || !answer.isVerdict else { return AppleAnswer(answer: answer) }
-        let other = await serverAnswer(about: claim, question)
-        if other.isHeldBack { return AppleAnswer(answer: answer) }
-        // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
-        return answer.isVerdict
-            ? AppleAnswer(answer: answer, compared: other)
-            : AppleAnswer(answer: other, secretRefusedIn: answer.refusesSecret ? answer.environment : nil)
+        answer.compared = other.server
+        return answer
     }
 
     private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
@@ -115,27 +117,15 @@ extension AppStoreAnswer {
 
     /// Whether this is a whole answer about a genuine receipt of any app.
     fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
-}
 
-/// What Apple says about a claimed receipt: the answer that counts, and the other channel's where both are asked.
-struct AppleAnswer: Sendable {
-    let answer: AppStoreAnswer
-    /// The Server API's answer to compare with; nil where only one channel is asked, or it is the one that counts.
-    var compared: AppStoreAnswer?
-    /// Where verifyReceipt refused the app's secret, while the Server API's answer counts; nil otherwise.
-    var secretRefusedIn: StoreEnvironment?
-
-    var isSilence: Bool { answer.response == nil && answer.server?.contents == nil }
+    /// Whether Apple said nothing that can be read.
+    var isSilence: Bool { response == nil && server?.contents == nil }
 }
 
 /// A claimed receipt with Apple's answer, which is interpreted only where it differs from the last one.
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
-    /// The Server API's answer to compare with; nil where only one channel was asked.
-    let compared: AppStoreAnswer?
-    /// Where verifyReceipt refused the app's secret, while the Server API's answer counts; nil otherwise.
-    let secretRefusedIn: StoreEnvironment?
     /// The database's clock when the answer came: its clock at the claim plus the time that passed here since.
     let answeredAt: Instant
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
@@ -148,19 +138,17 @@ struct Checked: Sendable {
     let serverEvidence: Evidence?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
-    init(_ claim: Claim, _ asked: AppleAnswer, answeredAt: Instant? = nil) {
+    init(_ claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant? = nil) {
         let answeredAt = answeredAt ?? claim.databaseNow
-        if let verdict = asked.answer.server {
-            self.init(ofServer: claim, asked, verdict, answeredAt: answeredAt)
+        if let verdict = answer.server {
+            self.init(ofServer: claim, answer, verdict, answeredAt: answeredAt)
         } else {
-            self.init(ofReceipt: claim, asked, answeredAt: answeredAt)
+            self.init(ofReceipt: claim, answer, answeredAt: answeredAt)
         }
     }
 
-    private init(ofReceipt claim: Claim, _ asked: AppleAnswer, answeredAt: Instant) {
-        let answer = asked.answer
-        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        (compared, secretRefusedIn, serverEvidence) = (asked.compared, asked.secretRefusedIn, nil)
+    private init(ofReceipt claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant) {
+        (self.claim, self.answer, self.answeredAt, serverEvidence) = (claim, answer, answeredAt, nil)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -179,10 +167,8 @@ struct Checked: Sendable {
     }
 
     /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal.
-    private init(ofServer claim: Claim, _ asked: AppleAnswer, _ verdict: ServerVerdict, answeredAt: Instant) {
-        let answer = asked.answer
+    private init(ofServer claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant) {
         (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
-        (compared, secretRefusedIn) = (nil, asked.secretRefusedIn)
         let evidence = verdict.contents.flatMap {
             Evidence(in: $0, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt)
         }

@@ -10,7 +10,7 @@ extension Tracker {
         guard !compared.isEmpty else { return }
         await attempt("compare the channels", tries: 3) { try await ledger.settlements.record(compared) }
         for checked in answers {
-            if let verdict = checked.compared?.server, verdict.fault != nil || verdict.contents != nil {
+            if let verdict = checked.answer.compared, verdict.fault != nil || verdict.contents != nil {
                 conditions.see(.serverAPI(checked.claim.app.bundleID), verdict.fault)
             }
         }
@@ -25,15 +25,15 @@ extension Tracker {
 extension Checked {
     /// What both channels said; nil where only one was asked, or verifyReceipt did not vouch for the receipt.
     fileprivate var comparedReceipt: ComparedReceipt? {
-        guard let compared, case .verified(let receipt) = finding else { return nil }
+        guard let compared = answer.compared, case .verified(let receipt) = finding else { return nil }
         return ComparedReceipt(
             receiptID: claim.receiptID, appID: claim.app.id, environment: receipt.environment,
             comparison: comparison(of: receipt, with: compared))
     }
 
     /// Compares both answers; nil where one of them does not speak for everything.
-    private func comparison(of receipt: Evidence, with other: AppStoreAnswer) -> ChannelComparison? {
-        guard receipt.isComplete, let contents = other.server?.contents, !contents.goesOn, contents.statuses != nil,
+    private func comparison(of receipt: Evidence, with verdict: ServerVerdict) -> ChannelComparison? {
+        guard receipt.isComplete, let contents = verdict.contents, !contents.goesOn, contents.statuses != nil,
             let server = Evidence(in: contents, bundleID: claim.app.bundleID, claimedAt: claim.claimedAt),
             server.isComplete, server.environment == receipt.environment
         else { return nil }

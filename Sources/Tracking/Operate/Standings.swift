@@ -49,7 +49,7 @@ extension Tracker {
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
             let place = SecretPlace(
-                appID: answer.claim.app.id, environment: answer.secretRefusedIn ?? answer.answer.environment)
+                appID: answer.claim.app.id, environment: answer.answer.secretRefusedIn ?? answer.answer.environment)
             let claimedAt = answer.claim.claimedAt
             var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
             switch evidence {
@@ -96,7 +96,7 @@ extension Checked {
     /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
     /// are subscriptions; only for those it sends a `latest_receipt`.
     var secretEvidence: SecretEvidence? {
-        if secretRefusedIn != nil { return .refused(claim.receiptID) }
+        if answer.secretRefusedIn != nil { return .refused(claim.receiptID) }
         if isRepeated, let outline = answer.outline {
             if answer.usedPreviousSecret { return .previous(claim.receiptID) }
             return outline.holdsLatestReceipt ? .current : nil

@@ -99,7 +99,7 @@ struct CheckLoop: Sendable {
     }
 
     /// Asks Apple when a call is free; returns nil where the process stopped before an answer came.
-    private func answer(about claim: Claim) async -> AppleAnswer? {
+    private func answer(about claim: Claim) async -> AppStoreAnswer? {
         await gate.enter()
         defer { gate.leave() }
         guard !Task.isCancelled else { return nil }
@@ -164,7 +164,7 @@ func rest(seconds: Double) async {
 }
 
 /// A claim with what Apple said, and the database's clock when it came.
-typealias Answered = (claim: Claim, asked: AppleAnswer, answeredAt: Instant)
+typealias Answered = (claim: Claim, asked: AppStoreAnswer, answeredAt: Instant)
 
 /// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.
 actor AnswerQueue {

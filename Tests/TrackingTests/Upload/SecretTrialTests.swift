@@ -369,7 +369,7 @@ struct SecretTrialTests {
                 for number in numbers {
                     let claim = try await world.served.ledger.claims.claim(
                         ReceiptID(number), for: worker, leaseSeconds: 60)
-                    answers.append(Checked(claim, AppleAnswer(answer: .saying(number == 1 ? Sample.verified() : nil))))
+                    answers.append(Checked(claim, .saying(number == 1 ? Sample.verified() : nil)))
                 }
                 await world.tracker.adaptRates(to: answers, windows)
             }
