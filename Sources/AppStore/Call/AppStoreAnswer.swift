@@ -21,8 +21,10 @@ package struct AppStoreAnswer: Sendable {
     package internal(set) var server: ServerVerdict?
     /// The endpoint of the Server API that was asked last; nil for an answer of verifyReceipt.
     package internal(set) var lastEndpoint: ServerEndpoint?
-    /// What the body holds, and why it cannot be used.
-    let reading: Reading
+    /// The body of an answer of verifyReceipt, where its call succeeded.
+    let unread: UnreadBody?
+    /// Why the call brought no usable answer, in one sentence; nil where the body has to show it.
+    let callFailure: String?
     /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
     package internal(set) var failureDetail: String?
     /// The number of requests sent for this answer: of verifyReceipt 0 to 3.
@@ -42,26 +44,17 @@ package struct AppStoreAnswer: Sendable {
     /// The wait that Apple asked for with HTTP other than 200, in seconds, of any length.
     package internal(set) var retryAfterSeconds: Double?
 
-    enum Reading: Sendable {
-        case read(VerifyReceiptResponse?, failure: String?)
-        case unread(UnreadBody)
-    }
-
-    /// The body, which the first call may decode; nil if HTTP was not 200 or it is no verifyReceipt answer.
-    package var response: VerifyReceiptResponse? {
-        switch reading {
-        case .read(let response, _): response
-        case .unread(let body): body.response
-        }
-    }
+    /// The body, which the first call decodes; nil if the call failed or it is no verifyReceipt answer.
+    package var response: VerifyReceiptResponse? { try? unread?.decoded.get() }
 
     /// The reason there is no usable response, in one sentence; nil if there is one. Never contains a secret, a receipt
     /// or a host name, so that it may be shown to any reader. The first call may decode the body.
     package var failure: String? {
-        switch reading {
-        case .read(_, let failure): failure
-        case .unread(let body): body.failure
-        }
+        guard case .failure(let error) = unread?.decoded else { return callFailure }
+        // An answer from storage has no HTTP status.
+        return httpStatus == nil
+            ? "Not an App Store answer: \(error.reason)."
+            : "The store answered HTTP 200 with \(error.reason); ask again later."
     }
 
     /// The failure with its detail, for the operator.
@@ -71,18 +64,19 @@ package struct AppStoreAnswer: Sendable {
 }
 
 extension AppStoreAnswer {
-    /// Creates an answer, for tests and other implementations of the client.
+    /// Creates an answer, for tests and other implementations of the client. Its body is decoded unless there is a
+    /// `failure`.
     package init(
-        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
-        failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
-        correlationID: String?, retryAfterSeconds: Double? = nil
+        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], failure: String?, failureDetail: String? = nil,
+        calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?,
+        retryAfterSeconds: Double? = nil
     ) {
         self.init(
             environment: environment, httpStatus: httpStatus, body: body,
-            outline: httpStatus == 200 ? AnswerOutline(of: body) : nil, reading: .read(response, failure: failure),
-            failureDetail: failureDetail, calls: calls, usedPreviousSecret: usedPreviousSecret,
-            elapsedMilliseconds: elapsedMilliseconds, correlationID: correlationID,
-            retryAfterSeconds: retryAfterSeconds)
+            outline: httpStatus == 200 ? AnswerOutline(of: body) : nil,
+            unread: failure == nil ? UnreadBody(body) : nil, callFailure: failure, failureDetail: failureDetail,
+            calls: calls, usedPreviousSecret: usedPreviousSecret, elapsedMilliseconds: elapsedMilliseconds,
+            correlationID: correlationID, retryAfterSeconds: retryAfterSeconds)
     }
 
     /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
@@ -93,7 +87,7 @@ extension AppStoreAnswer {
     ) {
         self.init(
             environment: environment, httpStatus: httpStatus, body: body, server: server, lastEndpoint: lastEndpoint,
-            reading: .read(nil, failure: server.sentence), failureDetail: failureDetail, calls: calls,
+            unread: nil, callFailure: server.sentence, failureDetail: failureDetail, calls: calls,
             elapsedMilliseconds: elapsedMilliseconds, correlationID: correlationID,
             retryAfterSeconds: retryAfterSeconds)
     }

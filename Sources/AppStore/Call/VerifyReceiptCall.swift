@@ -54,18 +54,18 @@ struct VerifyReceiptCall: Sendable {
                 return answer(CallResult(failure: CallFailure.noTimeLeft), routing, calls: calls, since: start)
             }
             calls += 1
-            var result = await ask(routing, until: end)
+            let result = await ask(routing, until: end)
             notes.look(at: result.headers, from: routing.environment, hiding: secrets)
             let asked = routing
             let outline = result.httpStatus == 200 ? AnswerOutline(of: result.body) : nil
+            let unread = result.failure == nil ? UnreadBody(result.body) : nil
             // A genuine receipt ends the questions; its body is decoded when it is asked for.
-            if result.failure == nil, let outline, outline.saysGenuine {
-                return answer(result, asked, outline, unread: UnreadBody(result.body), calls: calls, since: start)
+            if outline?.saysGenuine != true, case .success(let response) = unread?.decoded,
+                routing.goesOn(after: response.status)
+            {
+                continue
             }
-            let response = decode(&result)
-            guard response != nil, routing.goesOn(after: response?.status) else {
-                return answer(result, asked, outline, response: response, calls: calls, since: start)
-            }
+            return answer(result, asked, outline, unread, calls: calls, since: start)
         }
     }
 
@@ -90,26 +90,15 @@ struct VerifyReceiptCall: Sendable {
             }.bytes)
     }
 
-    private func decode(_ result: inout CallResult) -> VerifyReceiptResponse? {
-        guard result.failure == nil else { return nil }
-        do throws(NotJSON) {
-            return try VerifyReceiptResponse(parsing: result.body)
-        } catch {
-            result.failure = "The store answered HTTP 200 with \(error.reason); ask again later."
-            return nil
-        }
-    }
-
     private func answer(
-        _ result: CallResult, _ asked: StoreRouting, _ outline: AnswerOutline? = nil,
-        response: VerifyReceiptResponse? = nil, unread: UnreadBody? = nil, calls: Int,
-        since start: ContinuousClock.Instant
+        _ result: CallResult, _ asked: StoreRouting, _ outline: AnswerOutline? = nil, _ unread: UnreadBody? = nil,
+        calls: Int, since start: ContinuousClock.Instant
     ) -> AppStoreAnswer {
         func hidden(_ text: String?) -> String? { text.map { secrets.hidden(in: $0) } }
         return AppStoreAnswer(
             environment: asked.environment, httpStatus: result.httpStatus, body: result.body, outline: outline,
-            reading: unread.map { .unread($0) } ?? .read(response, failure: hidden(result.failure)),
-            failureDetail: hidden(result.failureDetail), calls: calls, usedPreviousSecret: asked.usesPreviousSecret,
+            unread: unread, callFailure: hidden(result.failure), failureDetail: hidden(result.failureDetail),
+            calls: calls, usedPreviousSecret: asked.usesPreviousSecret,
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
             correlationID: hidden(result.correlationID), retryAfterSeconds: result.retryAfterSeconds)
     }

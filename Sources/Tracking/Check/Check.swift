@@ -108,8 +108,8 @@ extension AppStoreAnswer {
     /// No answer, because Apple was not asked.
     fileprivate static func notAsked(in environment: StoreEnvironment, because reason: String) -> AppStoreAnswer {
         AppStoreAnswer(
-            environment: environment, httpStatus: nil, body: [], response: nil, failure: reason, calls: 0,
-            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+            environment: environment, httpStatus: nil, body: [], failure: reason, calls: 0, usedPreviousSecret: false,
+            elapsedMilliseconds: 0, correlationID: nil)
     }
 
     /// Whether verifyReceipt refuses the app's secret, or the receipt is another app's.

@@ -1,5 +1,4 @@
 package import AppStore
-import JSON
 package import Subscriptions
 
 /// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
@@ -173,16 +172,9 @@ extension KeptAnswer {
 extension AppStoreAnswer {
     /// Creates an answer from storage instead of the network.
     init(body: [UInt8], from environment: StoreEnvironment) {
-        var response: VerifyReceiptResponse?
-        var failure: String?
-        do throws(NotJSON) {
-            response = try VerifyReceiptResponse(parsing: body)
-        } catch {
-            failure = "Not an App Store answer: \(error.reason)."
-        }
         self.init(
-            environment: environment, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,
-            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+            environment: environment, httpStatus: nil, body: body, failure: nil, calls: 0, usedPreviousSecret: false,
+            elapsedMilliseconds: 0, correlationID: nil)
     }
 }
 

@@ -145,7 +145,7 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
     func whyAppleIsAwayIsForTheLog() async throws {
         let away = AppStoreClient { _ in
             AppStoreAnswer(
-                environment: .production, httpStatus: nil, body: [], response: nil,
+                environment: .production, httpStatus: nil, body: [],
                 failure: "The store could not be reached.", failureDetail: "proxy.internal: refused (errno: 111)",
                 calls: 1,
                 usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)

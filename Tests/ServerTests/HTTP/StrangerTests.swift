@@ -134,7 +134,7 @@ private enum Trick: String, CaseIterable, CustomTestStringConvertible {
         case .silentReceipts: try await street.bring(10..<29, answered: .saying(nil))
         case .overloads:
             let busy = AppStoreAnswer(
-                environment: .production, httpStatus: 503, body: [], response: nil, failure: "HTTP 503", calls: 1,
+                environment: .production, httpStatus: 503, body: [], failure: "HTTP 503", calls: 1,
                 usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
             try await street.bring(10..<29, answered: busy)
         case .malformedReceipts: try await street.bring(10..<70, answered: .saying(#"{"status":21002}"#))

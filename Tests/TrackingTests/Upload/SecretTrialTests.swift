@@ -65,8 +65,7 @@ struct SecretTrialTests {
                             : #"{"status":21004}"#
                     let bytes = Array(body.utf8)
                     return AppStoreAnswer(
-                        environment: environment ?? .production, httpStatus: 200, body: bytes,
-                        response: try? VerifyReceiptResponse(parsing: bytes), failure: nil, calls: 1,
+                        environment: environment ?? .production, httpStatus: 200, body: bytes, failure: nil, calls: 1,
                         usedPreviousSecret: isOwn && request.secret != state.secret, elapsedMilliseconds: 1,
                         correlationID: nil)
                 }
