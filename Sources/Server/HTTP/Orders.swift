@@ -141,10 +141,9 @@ struct PostOrderReceipt: Sendable {
             let submission = Submission(
                 bundleID: party.app, customer: nil, receipt: body.receipt,
                 order: OrderReference(id: id, isProved: true))
-            return try response(
-                to: try await uploads.answer(
-                    to: submission, of: party.customer,
-                    asking: UploadQuestion(purpose: .purchase, orderID: id, transactionID: nil), by: nil))
+            let question = UploadQuestion(
+                bundleID: party.app, customer: party.customer, purpose: .purchase, orderID: id, transactionID: nil)
+            return try response(to: try await uploads.answer(to: submission, asking: question, by: nil))
         }
     }
 

@@ -13,50 +13,46 @@ struct PostReceipt: Sendable {
             let body = try await uploads.limits.json(Body.self, of: request)
             try Upload.requireValidCustomerID(body.customer)
             var submission = try body.submission(for: context.bundleID)
-            let question = try body.question
-            submission.order = try await reference(question, of: body.customer, in: context.bundleID)
-            let answer = try await uploads.answer(
-                to: submission, of: body.customer, asking: question, by: .key(context.key.id))
-            return try await response(to: submission, body.customer, answer)
+            let question = try body.question(about: context.bundleID)
+            submission.order = try await reference(question)
+            let answer = try await uploads.answer(to: submission, asking: question, by: .key(context.key.id))
+            return try await response(to: question, answer)
         }
     }
 
     /// Returns the order that the sender names. Throws a problem where the customer has no such order.
-    private func reference(
-        _ question: UploadQuestion, of customer: String, in bundleID: BundleID
-    ) async throws -> OrderReference? {
+    private func reference(_ question: UploadQuestion) async throws -> OrderReference? {
         guard let id = question.orderID else { return nil }
-        guard let order = try await uploads.tracker.ledger.orders.read(id, of: bundleID, orderedBy: customer) else {
+        let orders = uploads.tracker.ledger.orders
+        guard let order = try await orders.read(id, of: question.bundleID, orderedBy: question.customer) else {
             throw Problem(.notFound, "The customer has no order \(id).")
         }
         return OrderReference(
             id: order.id, isProved: false, transactionID: question.transactionID.map { TransactionID($0) })
     }
 
-    private func response(
-        to submission: Submission, _ customer: String, _ answer: UploadAnswer
-    ) async throws -> Response {
+    private func response(to question: UploadQuestion, _ answer: UploadAnswer) async throws -> Response {
         switch answer {
         case .verified(let settled, let owner, let result):
-            return try await verified(submission, customer, settled, of: owner ?? customer, result)
+            return try await verified(question, settled, of: owner ?? question.customer, result)
         case .waiting(let receiptID, let outcome, let reason, let result):
-            return accepted(submission, customer, receiptID, outcome: outcome, reason: reason, result)
+            return accepted(question, receiptID, outcome: outcome, reason: reason, result)
         case .rejected(let settled, let result):
-            let path = GetReceipt.path(of: settled.receiptID, in: submission.bundleID)
+            let path = GetReceipt.path(of: settled.receiptID, in: question.bundleID)
             throw Problem(rejecting: settled, result.members, headers: [.location: path])
         }
     }
 
     private func verified(
-        _ submission: Submission, _ customer: String, _ settled: Settled, of owner: String, _ result: UploadResult
+        _ question: UploadQuestion, _ settled: Settled, of owner: String, _ result: UploadResult
     ) async throws -> Response {
         let entitlements = try await uploads.tracker.ledger.customers.entitlements(
-            app: submission.bundleID, customer: customer, fromPrimary: true)
+            app: question.bundleID, customer: question.customer, fromPrimary: true)
         let members = result.members
         let text = JSONText {
             $0.member("advice", members["advice"] ?? .null)
-            $0.member("app", submission.bundleID.text)
-            $0.member("customer", customer)
+            $0.member("app", question.bundleID.text)
+            $0.member("customer", question.customer)
             $0.member("deliveries", members["deliveries"] ?? [])
             $0.member("entitlements", each: entitlements) { $0.write($1) }
             $0.member("may_finish", members["may_finish"] ?? [])
@@ -75,16 +71,15 @@ struct PostReceipt: Sendable {
     }
 
     private func accepted(
-        _ submission: Submission, _ customer: String, _ receiptID: ReceiptID, outcome: String, reason: String,
-        _ result: UploadResult
+        _ question: UploadQuestion, _ receiptID: ReceiptID, outcome: String, reason: String, _ result: UploadResult
     ) -> Response {
         let own: [String: JSONValue] = [
-            "app": .string(submission.bundleID.text), "customer": .string(customer),
+            "app": .string(question.bundleID.text), "customer": .string(question.customer),
             "receipt_id": .string(receiptID.description), "outcome": .string(outcome), "reason": .string(reason),
         ]
         return Response(
             .object(own.merging(result.members) { own, _ in own }), status: .accepted,
-            headers: [.location: GetReceipt.path(of: receiptID, in: submission.bundleID)])
+            headers: [.location: GetReceipt.path(of: receiptID, in: question.bundleID)])
     }
 }
 
@@ -113,20 +108,20 @@ extension PostReceipt {
             case forTransactionID = "for_transaction_id"
         }
 
-        /// What the device asks. Throws a problem for an unknown purpose, and for a purchase that names nothing.
-        var question: UploadQuestion {
-            get throws {
-                guard let purpose = UploadPurpose(rawValue: purpose ?? "launch") else {
-                    throw Problem(.invalid, "The body's purpose is purchase, launch or restore.")
-                }
-                guard purpose != .purchase || order != nil || forTransactionID != nil else {
-                    throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
-                }
-                guard forTransactionID?.isVisibleASCII(bytesMax: Self.transactionBytesMax) ?? true else {
-                    throw Problem(.invalid, "The body's for_transaction_id is not an id of Apple's.")
-                }
-                return UploadQuestion(purpose: purpose, orderID: order, transactionID: forTransactionID)
+        /// Returns what the device asks. Throws a problem for an unknown purpose, or a purchase that names nothing.
+        func question(about bundleID: BundleID) throws -> UploadQuestion {
+            guard let purpose = UploadPurpose(rawValue: purpose ?? "launch") else {
+                throw Problem(.invalid, "The body's purpose is purchase, launch or restore.")
             }
+            guard purpose != .purchase || order != nil || forTransactionID != nil else {
+                throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
+            }
+            guard forTransactionID?.isVisibleASCII(bytesMax: Self.transactionBytesMax) ?? true else {
+                throw Problem(.invalid, "The body's for_transaction_id is not an id of Apple's.")
+            }
+            return UploadQuestion(
+                bundleID: bundleID, customer: customer, purpose: purpose, orderID: order,
+                transactionID: forTransactionID)
         }
 
         private static let storefrontBytesMax = 32
@@ -208,31 +203,32 @@ struct ReceiptUploads: Sendable {
     let tracker: Tracker
     let limits: ServerLimits
 
-    /// Submits a receipt and returns what its sender may know of `customer`'s purchases. Throws a problem for an unknown
-    /// app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
+    /// Submits a receipt and returns what its sender may know of the customer's purchases. Throws a problem for an
+    /// unknown app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
     func answer(
-        to submission: Submission, of customer: String, asking question: UploadQuestion, by actor: Actor?
+        to submission: Submission, asking question: UploadQuestion, by actor: Actor?
     ) async throws -> UploadAnswer {
-        let upload = WaitingUpload(
-            submission: submission, customer: customer, question: question,
-            end: .now + .seconds(limits.waitSeconds(for: question.purpose)))
+        // When the sender gets an answer at the latest.
+        let end = ContinuousClock.now + .seconds(limits.waitSeconds(for: question.purpose))
         switch try await submitted(submission, by: actor) {
         case .pending(let receiptID, let reason, let heldSeconds):
             // The reason may name the database. The caller only needs to know that the receipt is stored.
             tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
             return .waiting(
                 receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again.",
-                .pending(order: try await order(of: upload), heldSeconds: heldSeconds))
-        case .settled(let settled, let name):
-            return try await answer(to: upload, settled, of: name)
+                .pending(order: try await order(of: question), heldSeconds: heldSeconds))
+        case .settled(let first, let name):
+            let (settled, result) = try await settledAtLast(first, question, until: end)
+            return try await answer(to: question, settled, of: name, result)
         }
     }
 
-    private func answer(to upload: WaitingUpload, _ first: Settled, of name: String?) async throws -> UploadAnswer {
-        let (settled, result) = try await settledAtLast(first, upload)
+    private func answer(
+        to question: UploadQuestion, _ settled: Settled, of name: String?, _ result: UploadResult?
+    ) async throws -> UploadAnswer {
         switch settled.outcome {
         case .verified:
-            let present = if let result { result } else { try await self.result(upload, settled) }
+            let present = if let result { result } else { try await self.result(question, settled) }
             return .verified(settled, customer: name, present)
         // Apple refused our secret, which says nothing about the receipt. An earlier repetition would be refused too.
         case .rejected where settled.refusal == .wrongSecret:
@@ -241,42 +237,44 @@ struct ReceiptUploads: Sendable {
                 reason: settled.reason
                     ?? "Apple refused the app's shared secret; the receipt will be asked about again.",
                 .pending(
-                    order: try await order(of: upload),
+                    order: try await order(of: question),
                     heldSeconds: try await tracker.ledger.intake.secondsHeld(settled.receiptID, backingOff: true)))
         case .rejected:
-            return .rejected(settled, .refused(settled.repetition, order: try await order(of: upload)))
+            return .rejected(settled, .refused(settled.repetition, order: try await order(of: question)))
         case .indeterminate:
             return .waiting(
                 settled.receiptID, outcome: settled.outcome.rawValue,
                 reason: settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again.",
-                .pending(order: try await order(of: upload)))
+                .pending(order: try await order(of: question)))
         }
     }
 
     /// Asks Apple once more where the answer lacks what was just bought, because its answers lag behind a purchase, and
     /// where Apple has a temporary problem of its own. Returns the result too where it was read.
-    private func settledAtLast(_ settled: Settled, _ upload: WaitingUpload) async throws -> (Settled, UploadResult?) {
-        let result = settled.outcome == .verified ? try await result(upload, settled) : nil
+    private func settledAtLast(
+        _ settled: Settled, _ question: UploadQuestion, until end: ContinuousClock.Instant
+    ) async throws -> (Settled, UploadResult?) {
+        let result = settled.outcome == .verified ? try await result(question, settled) : nil
         let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
         guard isUnsure || result?.mayChangeSoon == true else { return (settled, result) }
         try await Task.sleep(for: .seconds(limits.absentSeconds))
         do {
-            let again = try await tracker.check(settled.receiptID, until: upload.end)
+            let again = try await tracker.check(settled.receiptID, until: end)
             return again.outcome == .verified || settled.outcome != .verified ? (again, nil) : (settled, result)
         } catch let error as LedgerError where error.kind == .busy {
             return (settled, result)
         }
     }
 
-    private func result(_ upload: WaitingUpload, _ settled: Settled) async throws -> UploadResult {
+    private func result(_ question: UploadQuestion, _ settled: Settled) async throws -> UploadResult {
         let (order, contents) = try await tracker.ledger.intake.standing(
-            of: upload.question.orderID, in: upload.submission.bundleID, settled.receiptID, for: upload.customer)
-        return UploadResult(upload.question, in: contents, order: order)
+            of: question.orderID, in: question.bundleID, settled.receiptID, for: question.customer)
+        return UploadResult(question, in: contents, order: order)
     }
 
-    private func order(of upload: WaitingUpload) async throws -> Order? {
-        guard let id = upload.question.orderID else { return nil }
-        return try await tracker.ledger.orders.read(id, of: upload.submission.bundleID)
+    private func order(of question: UploadQuestion) async throws -> Order? {
+        guard let id = question.orderID else { return nil }
+        return try await tracker.ledger.orders.read(id, of: question.bundleID)
     }
 
     private func submitted(_ submission: Submission, by actor: Actor?) async throws -> SubmissionAnswer {
@@ -287,15 +285,6 @@ struct ReceiptUploads: Sendable {
             throw Problem.unknownApp(submission.bundleID.text)
         }
     }
-}
-
-private struct WaitingUpload {
-    let submission: Submission
-    /// Whose purchases the sender asks about.
-    let customer: String
-    let question: UploadQuestion
-    /// When the sender gets an answer at the latest.
-    let end: ContinuousClock.Instant
 }
 
 /// `GET /v1/apps/{bundle}/receipts/{id}`: the status of one stored receipt, never the receipt itself.

@@ -12,6 +12,9 @@ enum UploadPurpose: String, Sendable {
 
 /// What a device asks of an upload.
 struct UploadQuestion: Sendable {
+    let bundleID: BundleID
+    /// Whose purchases the device asks about.
+    let customer: String
     let purpose: UploadPurpose
     /// The order whose payment the device waits for.
     let orderID: String?
