@@ -240,7 +240,7 @@ struct ReceiptUploads: Sendable {
                     order: try await order(of: question),
                     heldSeconds: try await tracker.ledger.intake.secondsHeld(settled.receiptID, backingOff: true)))
         case .rejected:
-            return .rejected(settled, .refused(settled.repetition, order: try await order(of: question)))
+            return .rejected(settled, .refused(settled.retry, order: try await order(of: question)))
         case .indeterminate:
             return .waiting(
                 settled.receiptID, outcome: settled.outcome.rawValue,
@@ -255,7 +255,7 @@ struct ReceiptUploads: Sendable {
         _ settled: Settled, _ question: UploadQuestion, until end: ContinuousClock.Instant
     ) async throws -> (Settled, UploadResult?) {
         let result = settled.outcome == .verified ? try await result(question, settled) : nil
-        let isUnsure = settled.outcome == .indeterminate && settled.repetition == .soon
+        let isUnsure = settled.outcome == .indeterminate && settled.retry == .soon
         guard isUnsure || result?.mayChangeSoon == true else { return (settled, result) }
         try await Task.sleep(for: .seconds(limits.absentSeconds))
         do {

@@ -62,8 +62,8 @@ extension UploadResult {
     }
 
     /// The result of a refusal, which may be worth another try after a minute.
-    static func refused(_ repetition: Settled.Repetition, order: Order?) -> UploadResult {
-        switch repetition {
+    static func refused(_ retry: Settled.Retry, order: Order?) -> UploadResult {
+        switch retry {
         case .vain: UploadResult(word: .failed, advice: nil, order: order)
         case .later, .soon: UploadResult(word: .failed, advice: .retry, retrySeconds: 60, order: order)
         }

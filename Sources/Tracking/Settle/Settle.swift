@@ -141,7 +141,7 @@ package struct Settled: Sendable {
     }
 
     /// Whether asking again can help.
-    package enum Repetition: Sendable, Hashable {
+    package enum Retry: Sendable, Hashable {
         /// There is nothing to ask again, or it is of no use.
         case vain
         /// It may help later.
@@ -157,7 +157,7 @@ package struct Settled: Sendable {
     package let reason: String?
     package let refusal: Refusal.Kind?
     /// What Apple's refusal or failure says about asking again.
-    package let repetition: Repetition
+    package let retry: Retry
     /// Why the contents are believed to be the sender's.
     package let vouching: Vouching
     /// The orders for which the receipt was sent before the settlement.

@@ -85,7 +85,7 @@ extension SettlementRun {
         return Settled(
             receiptID: receipt, outcome: plan.isForgiven ? .indeterminate : settlement.finding.outcome,
             reason: settlement.finding.reason, refusal: plan.isForgiven ? nil : settlement.finding.refusal,
-            repetition: Settled.Repetition(settlement.finding), vouching: settlement.vouching,
+            retry: Settled.Retry(settlement.finding), vouching: settlement.vouching,
             orderIDs: Set(orderReceipts.orders(of: receipt).map(\.orderID)), subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)
@@ -210,7 +210,7 @@ struct PurchaseWrite: ColumnarRow {
     ]
 }
 
-extension Settled.Repetition {
+extension Settled.Retry {
     private static let appleErrors = 21100...21199
 
     init(_ finding: Finding) {

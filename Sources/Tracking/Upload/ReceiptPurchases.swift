@@ -236,7 +236,7 @@ extension LedgerIntake {
             else { return nil }
             let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
             return Settled(
-                receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, repetition: .later,
+                receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, retry: .later,
                 vouching: last.vouching, orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
                 purchaseEvents: [], nextCheckAt: last.nextCheckAt)
         }

@@ -76,13 +76,13 @@ struct ServerCheckTests {
             let receipt = try await line.pointer("1")
             line.server.say(.unknownTransaction(code: 4_040_010))
             let settled = try await line.tracker.check(receipt)
-            #expect(settled.outcome == .rejected && settled.repetition == .later)
+            #expect(settled.outcome == .rejected && settled.retry == .later)
             #expect(try await line.rows(Self.state) == ["rejected 1 1"])
             let minutes = try await line.rows(
                 "SELECT round(EXTRACT(epoch FROM due_at - now()) / 60) AS m FROM ledger.poll_schedule")
             #expect(minutes == ["1"])
             line.server.say(.idRefused(code: 4_000_006))
-            #expect(try await line.tracker.check(receipt).repetition == .vain)
+            #expect(try await line.tracker.check(receipt).retry == .vain)
         }
     }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite("Checks under way are shared") struct SingleFlightTests {
     private static let receipt = ReceiptID(1)
     private static let settled = Settled(
-        receiptID: receipt, outcome: .verified, reason: nil, refusal: nil, repetition: .vain, vouching: .vouched,
+        receiptID: receipt, outcome: .verified, reason: nil, refusal: nil, retry: .vain, vouching: .vouched,
         orderIDs: [],
         subscriptions: [], purchaseEvents: [],
         nextCheckAt: nil)
