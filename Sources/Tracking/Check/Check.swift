@@ -119,7 +119,7 @@ extension AppStoreAnswer {
     fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
 
     /// Whether Apple said nothing that can be read.
-    var isSilence: Bool { response == nil && server?.contents == nil }
+    var saysNothing: Bool { response == nil && server?.contents == nil }
 }
 
 /// A claimed receipt with Apple's answer, which is interpreted only where it differs from the last one.

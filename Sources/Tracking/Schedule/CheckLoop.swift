@@ -104,7 +104,7 @@ struct CheckLoop: Sendable {
         defer { gate.leave() }
         guard !Task.isCancelled else { return nil }
         let asked = await tracker.ask(claim)
-        return Task.isCancelled && asked.isSilence ? nil : asked
+        return Task.isCancelled && asked.saysNothing ? nil : asked
     }
 
     /// Checks a quarantined receipt, which may crash the process, while no other call is under way.
