@@ -11,7 +11,7 @@ struct ReceiptPlan: Sendable {
     let rejectedSince: Instant?
     let emptyAnswers: Int
     /// What recognizes an equal answer next time; nil when that would be news.
-    var repetition: Repetition?
+    var recognition: Recognition?
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
     /// How many checks may still bring no news of what a notification states.
@@ -24,7 +24,7 @@ struct ReceiptPlan: Sendable {
 }
 
 /// What recognizes an answer that equals this one, and what follows from it.
-struct Repetition: Sendable {
+struct Recognition: Sendable {
     let fingerprint: Fingerprint
     /// Of what it means, in whatever bytes.
     let meaning: Fingerprint
@@ -104,9 +104,9 @@ extension SettlementRun {
             // Many notifications at once take no turn from checks at an end.
             lane: followUps.left > 0 && !usual.isUrgent ? .retry : usual, attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
-            repetition: isEmpty || isPolledElsewhere || omits || followUps.left > 0
+            recognition: isEmpty || isPolledElsewhere || omits || followUps.left > 0
                 || awaitsOwner(settlement, polled, bought)
-                ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
+                ? nil : recognition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             followUps: followUps.left, forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
@@ -119,10 +119,10 @@ extension SettlementRun {
     }
 
     /// Returns what recognizes an equal answer; nil unless this was the last word on what the receipt polls and holds.
-    private func repetition(
+    private func recognition(
         of settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft], asOf: Instant,
         policy: Policy
-    ) -> Repetition? {
+    ) -> Recognition? {
         let held = settlement.purchases.compactMap { purchases[$0.key] }
         guard let fingerprint = settlement.fingerprint, let evidence = settlement.evidence,
             (held + bought).allSatisfy({ $0.state?.asOf == asOf && $0.state?.refundRetractedAt == nil }),
@@ -135,7 +135,7 @@ extension SettlementRun {
             subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy
         )
         guard contents.subscriptions.count == polled.count else { return nil }
-        return Repetition(
+        return Recognition(
             fingerprint: fingerprint, meaning: Fingerprint(of: evidence, app: settlement.claim.app), asOf: asOf,
             polled: contents)
     }

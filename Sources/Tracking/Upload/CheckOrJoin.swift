@@ -1,6 +1,6 @@
-import AppStore
+import Postgres
+import SQL
 import Subscriptions
-import Synchronization
 
 extension Tracker {
     /// Asks Apple about one stored receipt now, within the app's call budget, and settles the answer, or returns the
@@ -87,144 +87,96 @@ extension Settled {
     }
 }
 
-/// Returns the result of `body`, or nil when it takes longer than `time`; `body` is then cancelled and awaited.
-package func within<Value: Sendable, Failure: Error>(
-    _ time: Duration, _ body: @escaping @Sendable () async throws(Failure) -> Value
-) async throws(Failure) -> Value? {
-    let first: Result<Value, Failure>? = await withTaskGroup(of: Result<Value, Failure>?.self) { race in
-        race.addTask {
-            do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
-        }
-        race.addTask {
-            // The sleep fails only when `body` ended first and cancelled it.
-            try? await Task.sleep(for: time)
-            return nil
-        }
-        let first = await race.next() ?? nil
-        race.cancelAll()
-        return first
+/// The last check of a receipt, as seen by an upload of it.
+package struct LastCheck: Sendable {
+    /// The outcome of the answer; nil before the first one.
+    let outcome: Outcome?
+    /// The reason why it was not verified, or an oddity of the answer, in one sentence.
+    let reason: String?
+    /// Whether the check covered the last upload, so that its claims to ownership and to pay an order are resolved.
+    let resolvedClaims: Bool
+    /// Why the contents are believed to be the sender's.
+    let vouching: Vouching
+    /// The lease token of the settlement that wrote it.
+    let settledToken: Int64
+    /// Nil when no further check is planned.
+    let nextCheckAt: Instant?
+
+    fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
+        let rows = try transaction.query(
+            Queries.readLastCheck, [.int8(receipt.number), .text(claim?.customer), .text(claim?.orderID)])
+        guard let row = rows.first else { return nil }
+        outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
+        reason = try row.textIfPresent("reason")
+        resolvedClaims = try row.bool("claims_are_resolved")
+        vouching = Vouching(try row.word("form"), isVouched: try row.bool("vouched"))
+        settledToken = try row.int8("settled_token")
+        nextCheckAt = try row.instantIfPresent("next_check_at")
     }
-    return try first?.get()
+
+    /// Returns whether a check for this upload would have the same result: this check covered the upload, or Apple did
+    /// not verify the receipt in a check settled since `before`, while the uploader waited.
+    fileprivate func answers(since before: LastCheck?) -> Bool {
+        switch outcome {
+        case .verified: resolvedClaims
+        case .rejected, .indeterminate: before.map { $0.settledToken != settledToken } ?? false
+        case nil: false
+        }
+    }
 }
 
-/// The checks of single receipts by this process: the same receipt, sent many times at once, is one call to Apple.
-final class SingleFlight: Sendable {
-    private typealias Outcome = Result<Settled, any Error>
-
-    /// The reply to a caller who wants a check.
-    private enum Turn: Sendable {
-        /// The caller checks: no other caller does.
-        case first
-        /// The result of the check under way.
-        case ended(Outcome)
-        /// No result: the caller waited too long or was cancelled.
-        case left
+extension LedgerIntake {
+    /// Returns the last check of a receipt; nil when the receipt is not stored.
+    package func lastCheck(of receipt: ReceiptID, for claim: UploadClaim?) async throws -> LastCheck? {
+        try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
     }
 
-    /// A waiting caller, numbered in order of arrival.
-    private typealias Place = (number: UInt64, turn: CheckedContinuation<Turn, Never>)
-
-    private struct Memory {
-        /// The waiting callers, by the receipt that is being checked.
-        var lines: [ReceiptID: [Place]] = [:]
-        var lastNumber: UInt64 = 0
+    /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
+    /// from being asked about; nil for none. With `backingOff` its own back-off counts too, an hour of it at most.
+    package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
+        try await query(Queries.readLease, [.int8(receipt.number), .bool(backingOff)]).first.map {
+            Int(try $0.int8("seconds"))
+        }
     }
 
-    private let memory = Mutex(Memory())
+    /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now; nil
+    /// when Apple has to be asked. `before` is the last check when the other process was found asking. The customer's own
+    /// subscriptions count as already owned, whether or not that check had to assign them. The other check reports the
+    /// events.
+    package func settled(
+        _ receipt: ReceiptID, for claim: UploadClaim?, since before: LastCheck?
+    ) async throws -> Settled? {
+        guard let claim else { return nil }
+        return try await database.transaction { transaction in
+            guard let last = try LastCheck(of: receipt, for: claim, in: transaction),
+                last.answers(since: before), let outcome = last.outcome
+            else { return nil }
+            let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
+            return Settled(
+                receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, retry: .later,
+                vouching: last.vouching, orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
+                purchaseEvents: [], nextCheckAt: last.nextCheckAt)
+        }
+    }
 
-    /// Returns the result of `check`, or of the check of the same receipt that is under way. `isEnough` says whether
-    /// that one, which began earlier, serves this caller too. When it is cancelled, the next waiting caller checks.
-    /// Throws `LedgerError` `busy` where the caller has no turn until `end`, `CancellationError` where it is cancelled.
-    func outcome(
-        of receipt: ReceiptID, until end: ContinuousClock.Instant, isEnough: (Settled) -> Bool,
-        check: () async throws -> Settled
-    ) async throws -> Settled {
-        while true {
-            switch await turn(at: receipt, until: end) {
-            case .first:
-                return try await outcomeForAll(of: receipt, check)
-            case .ended(let outcome):
-                let settled = try outcome.get()
-                if isEnough(settled) { return settled }
-            case .left:
-                try Task.checkCancellation()
-                throw LedgerError(.busy, "The receipt is being checked; the check takes longer than may be waited.")
+    private func contents(
+        of receipt: ReceiptID, for customer: String?, in transaction: Transaction
+    ) throws -> [Settled.SubscriptionOutcome] {
+        let rows = try transaction.query(Queries.readContents, [.int8(receipt.number)])
+        let drafts = try LoadedSubscriptions(
+            rows, of: [:], recordedMicroseconds: 0, lockingOwners: false, in: transaction
+        ).drafts.values
+        let byID = Dictionary(drafts.map { ($0.rowID, $0) }) { first, _ in first }
+        return try rows.compactMap { row -> Settled.SubscriptionOutcome? in
+            guard let draft = byID[try row.int8("subscription_id")], let state = draft.stored else { return nil }
+            let policy = Policy.standard(for: draft.key.environment).with(leeway: state.leeway)
+            var ownership: [AppCustomerID: OwnershipAnswer] = [:]
+            if let name = customer.map({ AppCustomerID($0) }), let owner = try row.textIfPresent("owner") {
+                ownership[name] = AppCustomerID(owner) == name ? .held : .refused("Another customer owns it.")
             }
+            return Settled.SubscriptionOutcome(
+                id: draft.key.id, environment: draft.key.environment,
+                verdict: verdict(of: state.facts, at: state.asOf, policy: policy), events: [], ownership: ownership)
         }
-    }
-
-    func waiting(for receipt: ReceiptID) -> Int { memory.withLock { $0.lines[receipt]?.count ?? 0 } }
-
-    private func outcomeForAll(of receipt: ReceiptID, _ check: () async throws -> Settled) async throws -> Settled {
-        let outcome: Outcome
-        do { outcome = .success(try await check()) } catch { outcome = .failure(error) }
-        // The result of a cancelled task says nothing about the receipt, and the other callers did not cause it.
-        if Task.isCancelled {
-            handOver(receipt)
-        } else {
-            let line = memory.withLock { $0.lines.removeValue(forKey: receipt) } ?? []
-            for place in line { place.turn.resume(returning: .ended(outcome)) }
-        }
-        return try outcome.get()
-    }
-
-    /// Lets the next waiting caller check; those behind it keep waiting.
-    private func handOver(_ receipt: ReceiptID) {
-        let next: Place? = memory.withLock { memory in
-            if memory.lines[receipt]?.isEmpty == true { memory.lines[receipt] = nil }
-            return memory.lines[receipt]?.removeFirst()
-        }
-        next?.turn.resume(returning: .first)
-    }
-
-    /// Waits for the caller's turn until `end`. A turn that was given is taken, however late: no other caller has it.
-    private func turn(at receipt: ReceiptID, until end: ContinuousClock.Instant) async -> Turn {
-        await withTaskGroup(of: Turn?.self) { race in
-            race.addTask { await self.wait(at: receipt) }
-            race.addTask {
-                // The sleep fails only when the turn came first and cancelled it.
-                try? await Task.sleep(until: end, clock: .continuous)
-                return nil
-            }
-            var given = Turn.left
-            for await turn in race {
-                given = turn ?? given
-                race.cancelAll()
-            }
-            return given
-        }
-    }
-
-    /// Waits for the caller's turn until the task is cancelled.
-    private func wait(at receipt: ReceiptID) async -> Turn {
-        let number = memory.withLock { memory in
-            memory.lastNumber += 1
-            return memory.lastNumber
-        }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { turn in
-                let known: Turn? = memory.withLock { memory in
-                    guard memory.lines[receipt] != nil else {
-                        memory.lines[receipt] = []
-                        return .first
-                    }
-                    // A cancellation before this place was in the line could not remove it; a later one removes it.
-                    guard !Task.isCancelled else { return .left }
-                    memory.lines[receipt]?.append((number: number, turn: turn))
-                    return nil
-                }
-                if let known { turn.resume(returning: known) }
-            }
-        } onCancel: {
-            leave(number, at: receipt)
-        }
-    }
-
-    private func leave(_ number: UInt64, at receipt: ReceiptID) {
-        let left: Place? = memory.withLock { memory in
-            guard let index = memory.lines[receipt]?.firstIndex(where: { $0.number == number }) else { return nil }
-            return memory.lines[receipt]?.remove(at: index)
-        }
-        left?.turn.resume(returning: .left)
     }
 }
