@@ -25,12 +25,35 @@ struct ImportProcessTests {
             #expect(last.text.contains("killed.ndjson after line ") || killedAt == 30_000, "\(last.text)")
             #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
             let again = try await world.start([file]).said()
-            #expect(again.status == 0 && again.text.contains("30000 lines of "), "\(again.text)")
+            #expect(again.status == 0, "\(again.text)")
+            let end = try #require(again.text.split(whereSeparator: \.isNewline).last, "\(again.text)")
+            #expect(end.hasPrefix("30000 lines of killed.ndjson were skipped: "), "\(again.text)")
             let whole = try await world.start(["--again", file]).said()
             #expect(whole.text.contains("30000 (0 new, 30000 known before)"), "\(whole.text)")
+            #expect(!whole.text.contains("skipped"), "\(whole.text)")
             #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
             let operations = SubscriptionLedger(database: world.database).operations
             try await operations.expectNoViolations(otherwise: VerifyTerms(leaseSeconds: 60, speedup: 1))
+        }
+    }
+
+    @Test("After an erasure the same import says what it skips, and brings the customer back only with --again")
+    func erased() async throws {
+        try await ImportWorld.with { world in
+            let file = try world.file(named: "erased.ndjson", lines: 1...2)
+            #expect(try await world.start([file]).said().status == 0)
+            let ledger = SubscriptionLedger(database: world.database)
+            let decision = try ManualDecision(by: "kim", because: "asked")
+            _ = try await ledger.customers.erase("customer 1", of: "com.example.app", deciding: decision)
+            let uploads = { try await world.counts()[2] }
+            #expect(try await uploads() == 1)
+            let again = try await world.start([file]).said()
+            #expect(
+                again.status == 0 && again.text.contains("2 lines of erased.ndjson were skipped: "), "\(again.text)")
+            #expect(try await uploads() == 1)
+            let whole = try await world.start(["--again", file]).said()
+            #expect(whole.text.contains("2 (1 new, 1 known before)"), "\(whole.text)")
+            #expect(try await uploads() == 2)
         }
     }
 

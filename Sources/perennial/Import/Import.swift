@@ -14,9 +14,10 @@ struct ImportCommand: AsyncParsableCommand {
             answer counts.
 
             Bad lines are reported with their number and skipped. A run that was stopped or killed goes on where it \
-            was when the same file is imported again. Nothing is stored twice, several imports may run at once, and an \
-            import never takes a live subscription from its owner. Apple is asked about the receipts nearest to their \
-            expiry first.
+            was when the same file is imported again. The last line says how many lines were skipped because they were \
+            stored before; --again reads them too, also those of customers who were erased since. Nothing is stored \
+            twice, several imports may run at once, and an import never takes a live subscription from its owner. \
+            Apple is asked about the receipts nearest to their expiry first.
 
             Exits 1 only when nothing could be stored, the file could not be read or the database went away.
             """,
@@ -88,6 +89,7 @@ private struct ImportRun {
         printLine(progress.summary(elapsedSeconds: elapsedSeconds))
         try await tellEnd(of: ongoing)
         tell(try await tracker.ledger.intake.waiting())
+        if let ongoing, let skipped = progress.skipped(of: input.name, since: ongoing.startedAt) { printLine(skipped) }
         if progress.stored == 0, progress.bad > 0 {
             throw Failure("No line of \(input.name) could be stored; the lines above say why.")
         }
@@ -108,11 +110,9 @@ private struct ImportRun {
         progress.linesBefore = progress.line
         progress.bytesDone = Int(ongoing.nextByte)
         progress.bytesBefore = progress.bytesDone
-        let isAll = progress.bytesDone == progress.bytesTotal
-        printError(
-            isAll
-                ? "\(progress.line.of("line", "lines")) of \(input.name), all there are, were stored before; --again reads them again."
-                : "Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
+        if progress.bytesDone != progress.bytesTotal {
+            printError("Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
+        }
         return try BlockReader(handle, name: input.name, from: progress.bytesDone, line: progress.line + 1)
     }
 

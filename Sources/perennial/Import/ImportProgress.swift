@@ -54,6 +54,16 @@ struct ImportProgress: Sendable, Hashable {
             + "bad: \(bad); \(rate(elapsedSeconds)) lines/s."
     }
 
+    /// Returns a sentence about the lines of the file `name` that imports of it since `start` stored, and this run did not
+    /// read; nil without any. An erasure leaves them skipped, so that no import brings a customer back unasked.
+    func skipped(of name: String, since start: Instant) -> String? {
+        guard linesBefore > 0 else { return nil }
+        return
+            "\(linesBefore.of("line", "lines")) of \(name) \(linesBefore == 1 ? "was" : "were") skipped: imports of this file "
+            + "since \(start.iso8601) stored \(linesBefore == 1 ? "it" : "them"). --again reads the file from the start, with "
+            + "customers who were erased since."
+    }
+
     /// The part done, from 0 to 1; nil when unknown.
     private var share: Double? {
         bytesTotal.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }

@@ -28,6 +28,17 @@ import Testing
         #expect(progress.summary(elapsedSeconds: 5).contains("lines read after line 50: 10,"))
     }
 
+    @Test func `the end says what was skipped, since when it is stored, and how to read it again`() {
+        let start = Instant(milliseconds: 1_763_640_000_000)
+        #expect(ImportProgress(line: 60).skipped(of: "a.ndjson", since: start) == nil)
+        #expect(
+            ImportProgress(line: 60, linesBefore: 50).skipped(of: "a.ndjson", since: start)
+                == "50 lines of a.ndjson were skipped: imports of this file since 2025-11-20T12:00:00.000Z stored them. "
+                + "--again reads the file from the start, with customers who were erased since.")
+        let one = ImportProgress(line: 1, linesBefore: 1).skipped(of: "a.ndjson", since: start)
+        #expect(one?.hasPrefix("1 line of a.ndjson was skipped: ") == true && one?.contains(" stored it. ") == true)
+    }
+
     @Test(arguments: [
         (0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "2 min"), (3_600, "1 h 0 min"), (12_000, "3 h 20 min"),
         (187_200, "2 days 4 h"),
