@@ -4,9 +4,9 @@
 -- on the day Apple gave. A period replaced by an upgrade is no refund (see revenue: prorations), nor is a trial or a
 -- family share. A refund counts with the share of the price that Apple states in a signed transaction, else with the
 -- whole price. amount is in units of the currency and negative; a row without currency counts refunds at unknown prices.
--- The shares give the sources of the prices of the bucket's refunds. is_complete: the whole bucket lies between `from`
--- and `until` and was over at as_known_at. A cut bucket counts only the refunds in between; the day that is not over
--- counts so far.
+-- The shares give the sources of the prices of all the app's refunds in the bucket, and are the same in each of its rows.
+-- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the
+-- refunds in between; the day that is not over counts so far.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
