@@ -5113,19 +5113,22 @@ WHERE l.receipt_id = ANY($1::bigint[]) AND p.version > 0
 ORDER BY 1, 2, 3
 
 """#)
-    /// Prune: deletes the answers $1, recorded before $2, and stores their earliest time for each receipt.
+    /// Prune: deletes the answers $1, recorded before $2, and stores their earliest time for each receipt. Returns how many
     package static let deleteObservations = SQLFile("delete_observations", #"""
--- Prune: deletes the answers $1, recorded before $2, and stores their earliest time for each receipt.
+-- Prune: deletes the answers $1, recorded before $2, and stores their earliest time for each receipt. Returns how many
+-- it deleted: those that another prune deletes meanwhile are not among them.
 WITH gone AS (
     DELETE FROM ledger.observation o
     WHERE o.observation_id = ANY($1::bigint[]) AND o.recorded_at < $2::timestamptz
     RETURNING o.receipt_id, o.first_as_of
+), noted AS (
+    INSERT INTO ledger.pruned_receipt AS p (receipt_id, answers, first_as_of, pruned_at)
+    SELECT g.receipt_id, count(*), min(g.first_as_of), now() FROM gone g GROUP BY g.receipt_id
+    ON CONFLICT (receipt_id) DO UPDATE SET
+        answers = p.answers + EXCLUDED.answers, first_as_of = LEAST(p.first_as_of, EXCLUDED.first_as_of),
+        pruned_at = EXCLUDED.pruned_at
 )
-INSERT INTO ledger.pruned_receipt AS p (receipt_id, answers, first_as_of, pruned_at)
-SELECT g.receipt_id, count(*), min(g.first_as_of), now() FROM gone g GROUP BY g.receipt_id
-ON CONFLICT (receipt_id) DO UPDATE SET
-    answers = p.answers + EXCLUDED.answers, first_as_of = LEAST(p.first_as_of, EXCLUDED.first_as_of),
-    pruned_at = EXCLUDED.pruned_at
+SELECT count(*) AS answers FROM gone
 
 """#)
     /// Prune: locks and returns notifications after $1 that came before $2, have their texts; at most $3.

@@ -6,7 +6,7 @@ package import Subscriptions
 package struct PruneBatch: Sendable {
     /// Receipts with old enough answers.
     package var receipts = 0
-    /// Answers that were removed.
+    /// Answers that it removed, without those that another prune removed meanwhile.
     package var dropped = 0
     /// Old answers that are kept, because something stored depends on them.
     package var needed = 0
@@ -106,8 +106,9 @@ struct PruneRun {
             drop(answers.filter { !needed.contains($0) }[...], of: whole, &dropped)
             batch.needed += answers.count { !dropped.contains($0) }
         }
-        batch.dropped = dropped.count
-        try transaction.query(Queries.deleteObservations, [.int8s(dropped.sorted()), .instant(cutoff)])
+        let deleted = try transaction.query(
+            Queries.deleteObservations, [.int8s(dropped.sorted()), .instant(cutoff)])
+        batch.dropped = Int(try deleted.first?.int8("answers") ?? 0)
         return batch
     }
 

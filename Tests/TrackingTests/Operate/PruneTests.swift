@@ -112,6 +112,26 @@ struct PruneTests {
         }
     }
 
+    @Test("Of two prunes at once each counts only what it removed")
+    func atOnce() async throws {
+        try await RebuildTests().withHistory { test, library in
+            let kept = Int(try await test.text("SELECT count(*) FROM ledger.observation")) ?? 0
+            let cutoff = try await test.ledger.now() + .seconds(1)
+            let apps = try await test.ledger.operations.appsByID()
+            let (first, waiting) = try await test.database.transaction { transaction in
+                let first = try PruneRun(apps: apps, cutoff: cutoff, read: library.reading)
+                    .receipts(after: 0, limit: 20, in: transaction)
+                let second = Task { try await prune(test, library) }
+                try transaction.waitUntilAnotherIsBlocked()
+                return (first, second)
+            }
+            let dropped = first.dropped + (try await waiting.value.dropped)
+            #expect(first.dropped > 0)
+            #expect(try await test.text("SELECT count(*) FROM ledger.observation") == "\(kept - dropped)")
+            #expect(try await test.text("SELECT sum(answers) FROM ledger.pruned_receipt") == "\(dropped)")
+        }
+    }
+
     @Test("Months without a row left give their disk space back, others do not")
     func months() async throws {
         try await withNewLedger { test in
