@@ -2777,17 +2777,27 @@ WHERE o.ownership_id > $1::bigint AND o.ownership_id <= $2::bigint AND upper_inf
 ORDER BY o.ownership_id
 
 """#)
-    /// Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on.
+    /// Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on, or
     package static let verifyEntitlements = SQLFile("verify_entitlements", #"""
--- Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on.
+-- Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on, or
+-- nothing. A merged name has nothing of its own.
 -- It names them by key, because workers log it.
 SELECT d.customer_id AS key, a.bundle_id, NULL AS environment, NULL AS original_transaction_id, NULL AS product_id,
        NULL::bigint AS receipt_id,
        format('what is stored of %s for the customer with the key %s is not what its sources give',
               min(d.entitlement COLLATE "C"), d.customer_id) AS detail
-FROM ledger.entitlement_differences(ARRAY(
-    SELECT v.customer_id FROM ledger.current_entitlements v
-    WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) d
+FROM (
+    SELECT f.customer_id, f.entitlement
+    FROM ledger.entitlement_differences(ARRAY(
+        SELECT v.customer_id FROM ledger.current_entitlements v
+        WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) f
+    UNION ALL
+    SELECT e.customer_id, s.entitlement
+    FROM ledger.compute_entitlements(ARRAY(
+        SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
+        WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint AND n.merged_into IS NULL
+          AND v.customer_id IS NULL)) e
+    CROSS JOIN LATERAL unnest(e.spans) s) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY d.customer_id, a.bundle_id
@@ -5170,10 +5180,10 @@ FROM unnest($1::bigint[], $2::bytea[]) AS r(observation_id, body)
 WHERE o.observation_id = r.observation_id AND o.recorded_at < $3::timestamptz
 
 """#)
-    /// Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers with
+    /// Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers whose
     package static let countRebuildable = SQLFile("count_rebuildable", #"""
--- Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers with
--- stored entitlements (nulls: all).
+-- Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers whose
+-- entitlements are compared (nulls: all).
 SELECT (SELECT count(*) FROM ledger.subscription s JOIN ledger.app a USING (app_id)
         WHERE s.version > 0 AND ($1::text IS NULL OR a.bundle_id = $1::text) AND ($2::text IS NULL OR EXISTS (
             SELECT FROM ledger.receipt_subscription l JOIN ledger.upload u USING (receipt_id)
@@ -5184,9 +5194,10 @@ SELECT (SELECT count(*) FROM ledger.subscription s JOIN ledger.app a USING (app_
             SELECT FROM ledger.receipt_purchase l JOIN ledger.upload u USING (receipt_id)
             JOIN ledger.customer c USING (customer_id)
             WHERE l.purchase_id = p.purchase_id AND c.name = $2::text)))
-     + (SELECT count(*) FROM ledger.current_entitlements v
-        WHERE ($1::text IS NULL OR v.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $1::text))
-          AND ($2::text IS NULL OR v.customer_id IN (
+     + (SELECT count(*) FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
+        WHERE (v.customer_id IS NOT NULL OR n.merged_into IS NULL)
+          AND ($1::text IS NULL OR n.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $1::text))
+          AND ($2::text IS NULL OR n.customer_id IN (
             SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.name = $2::text))) AS things
 
 """#)
@@ -5263,23 +5274,31 @@ UPDATE ledger.purchase p SET checked_at = n.checked_at
 FROM unnest($1::bigint[], $2::timestamptz[]) AS n(purchase_id, checked_at) WHERE p.purchase_id = n.purchase_id
 
 """#)
-    /// Rebuild: returns the next customers with stored entitlements after $1, at most $2, of app $3 and with the name $4
-    package static let findStoredEntitlementsAfter = SQLFile("find_stored_entitlements_after", #"""
--- Rebuild: returns the next customers with stored entitlements after $1, at most $2, of app $3 and with the name $4
--- (nulls: all).
-SELECT v.customer_id FROM ledger.current_entitlements v
-WHERE v.customer_id > $1::bigint
-  AND ($3::text IS NULL OR v.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $3::text))
-  AND ($4::text IS NULL OR v.customer_id IN (
+    /// Rebuild: returns the next customers after $1, at most $2, of app $3 and with the name $4 (nulls: all); merged names only
+    package static let findCustomersAfter = SQLFile("find_customers_after", #"""
+-- Rebuild: returns the next customers after $1, at most $2, of app $3 and with the name $4 (nulls: all); merged names only
+-- where something is stored of them.
+SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
+WHERE n.customer_id > $1::bigint AND (v.customer_id IS NOT NULL OR n.merged_into IS NULL)
+  AND ($3::text IS NULL OR n.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $3::text))
+  AND ($4::text IS NULL OR n.customer_id IN (
         SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.name = $4::text))
-ORDER BY v.customer_id LIMIT $2::int
+ORDER BY n.customer_id LIMIT $2::int
 
 """#)
-    /// Rebuild: returns where something else is stored about customers ($1) than their sources give from now on.
+    /// Rebuild: returns where something else is stored about customers ($1) than their sources give from now on, or nothing.
     package static let compareEntitlements = SQLFile("compare_entitlements", #"""
--- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on.
+-- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on, or nothing.
 SELECT d.customer_id, a.bundle_id, c.name, d.entitlement, d.stored, d.computed
-FROM ledger.entitlement_differences($1::bigint[]) d
+FROM (
+    SELECT * FROM ledger.entitlement_differences($1::bigint[])
+    UNION ALL
+    SELECT e.customer_id, s.entitlement, NULL, string_agg(s::text, ' ' ORDER BY s)
+    FROM ledger.compute_entitlements(ARRAY(
+        SELECT unnest($1::bigint[]) EXCEPT SELECT v.customer_id FROM ledger.current_entitlements v
+        WHERE v.customer_id = ANY($1::bigint[]))) e
+    CROSS JOIN LATERAL unnest(e.spans) s
+    GROUP BY e.customer_id, s.entitlement) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 ORDER BY d.customer_id, d.entitlement COLLATE "C"
@@ -7026,14 +7045,11 @@ SELECT max(n.ownership_id) AS until
 FROM (SELECT ownership_id FROM ledger.ownership WHERE ownership_id > $1::bigint ORDER BY ownership_id LIMIT $2::int) n
 
 """#)
-    /// Verify: returns the end of the next slice of at most $2 customers with stored entitlements after $1; null when there
+    /// Verify: returns the end of the next slice of at most $2 customers after $1; null when there are none.
     package static let verifyNextCustomers = SQLFile("verify_next_customers", #"""
--- Verify: returns the end of the next slice of at most $2 customers with stored entitlements after $1; null when there
--- are none.
+-- Verify: returns the end of the next slice of at most $2 customers after $1; null when there are none.
 SELECT max(n.customer_id) AS until
-FROM (
-    SELECT customer_id FROM ledger.current_entitlements
-    WHERE customer_id > $1::bigint ORDER BY customer_id LIMIT $2::int) n
+FROM (SELECT customer_id FROM ledger.customer WHERE customer_id > $1::bigint ORDER BY customer_id LIMIT $2::int) n
 
 """#)
     /// Verify: returns the end of the next slice of at most $2 events after $1; null when there are none.

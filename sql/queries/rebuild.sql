@@ -1,8 +1,8 @@
 -- Rebuild: what replays the kept answers.
 
 -- name: count_rebuildable
--- Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers with
--- stored entitlements (nulls: all).
+-- Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2, and the customers whose
+-- entitlements are compared (nulls: all).
 SELECT (SELECT count(*) FROM ledger.subscription s JOIN ledger.app a USING (app_id)
         WHERE s.version > 0 AND ($1::text IS NULL OR a.bundle_id = $1::text) AND ($2::text IS NULL OR EXISTS (
             SELECT FROM ledger.receipt_subscription l JOIN ledger.upload u USING (receipt_id)
@@ -13,9 +13,10 @@ SELECT (SELECT count(*) FROM ledger.subscription s JOIN ledger.app a USING (app_
             SELECT FROM ledger.receipt_purchase l JOIN ledger.upload u USING (receipt_id)
             JOIN ledger.customer c USING (customer_id)
             WHERE l.purchase_id = p.purchase_id AND c.name = $2::text)))
-     + (SELECT count(*) FROM ledger.current_entitlements v
-        WHERE ($1::text IS NULL OR v.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $1::text))
-          AND ($2::text IS NULL OR v.customer_id IN (
+     + (SELECT count(*) FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
+        WHERE (v.customer_id IS NOT NULL OR n.merged_into IS NULL)
+          AND ($1::text IS NULL OR n.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $1::text))
+          AND ($2::text IS NULL OR n.customer_id IN (
             SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.name = $2::text))) AS things
 
 -- name: find_subscriptions_after
@@ -79,20 +80,28 @@ FOR NO KEY UPDATE OF p
 UPDATE ledger.purchase p SET checked_at = n.checked_at
 FROM unnest($1::bigint[], $2::timestamptz[]) AS n(purchase_id, checked_at) WHERE p.purchase_id = n.purchase_id
 
--- name: find_stored_entitlements_after
--- Rebuild: returns the next customers with stored entitlements after $1, at most $2, of app $3 and with the name $4
--- (nulls: all).
-SELECT v.customer_id FROM ledger.current_entitlements v
-WHERE v.customer_id > $1::bigint
-  AND ($3::text IS NULL OR v.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $3::text))
-  AND ($4::text IS NULL OR v.customer_id IN (
+-- name: find_customers_after
+-- Rebuild: returns the next customers after $1, at most $2, of app $3 and with the name $4 (nulls: all); merged names only
+-- where something is stored of them.
+SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
+WHERE n.customer_id > $1::bigint AND (v.customer_id IS NOT NULL OR n.merged_into IS NULL)
+  AND ($3::text IS NULL OR n.app_id = (SELECT a.app_id FROM ledger.app a WHERE a.bundle_id = $3::text))
+  AND ($4::text IS NULL OR n.customer_id IN (
         SELECT COALESCE(c.merged_into, c.customer_id) FROM ledger.customer c WHERE c.name = $4::text))
-ORDER BY v.customer_id LIMIT $2::int
+ORDER BY n.customer_id LIMIT $2::int
 
 -- name: compare_entitlements
--- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on.
+-- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on, or nothing.
 SELECT d.customer_id, a.bundle_id, c.name, d.entitlement, d.stored, d.computed
-FROM ledger.entitlement_differences($1::bigint[]) d
+FROM (
+    SELECT * FROM ledger.entitlement_differences($1::bigint[])
+    UNION ALL
+    SELECT e.customer_id, s.entitlement, NULL, string_agg(s::text, ' ' ORDER BY s)
+    FROM ledger.compute_entitlements(ARRAY(
+        SELECT unnest($1::bigint[]) EXCEPT SELECT v.customer_id FROM ledger.current_entitlements v
+        WHERE v.customer_id = ANY($1::bigint[]))) e
+    CROSS JOIN LATERAL unnest(e.spans) s
+    GROUP BY e.customer_id, s.entitlement) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 ORDER BY d.customer_id, d.entitlement COLLATE "C"

@@ -43,12 +43,9 @@ SELECT max(n.ownership_id) AS until
 FROM (SELECT ownership_id FROM ledger.ownership WHERE ownership_id > $1::bigint ORDER BY ownership_id LIMIT $2::int) n
 
 -- name: verify_next_customers
--- Verify: returns the end of the next slice of at most $2 customers with stored entitlements after $1; null when there
--- are none.
+-- Verify: returns the end of the next slice of at most $2 customers after $1; null when there are none.
 SELECT max(n.customer_id) AS until
-FROM (
-    SELECT customer_id FROM ledger.current_entitlements
-    WHERE customer_id > $1::bigint ORDER BY customer_id LIMIT $2::int) n
+FROM (SELECT customer_id FROM ledger.customer WHERE customer_id > $1::bigint ORDER BY customer_id LIMIT $2::int) n
 
 -- name: verify_next_events
 -- Verify: returns the end of the next slice of at most $2 events after $1; null when there are none.

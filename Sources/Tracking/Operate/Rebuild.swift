@@ -60,7 +60,7 @@ package enum RebuildPlace: Sendable, Hashable {
     case subscriptions(after: Int64)
     /// After the purchase with this key; 0 to begin.
     case purchases(after: Int64)
-    /// After the stored entitlements of the customer with this key; 0 to begin.
+    /// After the entitlements of the customer with this key; 0 to begin.
     case entitlements(after: Int64)
 
     package static let start = RebuildPlace.subscriptions(after: 0)
@@ -202,12 +202,13 @@ struct RebuildRun {
         return batch
     }
 
-    /// Compares what is stored of the next customers' entitlements with what their sources give.
+    /// Compares what is stored of the next customers' entitlements with what their sources give. A missing row differs
+    /// where they give anything.
     func entitlements(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
-        let ids = try transaction.query(Queries.findStoredEntitlementsAfter, limits(after: after))
+        let ids = try transaction.query(Queries.findCustomersAfter, limits(after: after))
             .map { try $0.int8("customer_id") }
         guard let last = ids.max() else { return RebuildBatch() }
-        let affected = try AffectedCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
+        _ = try AffectedCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
         let differing = try transaction.query(Queries.compareEntitlements, [.int8s(ids)])
         var batch = RebuildBatch(examined: ids.count, next: .entitlements(after: last))
         batch.differences = try differing.map { row in
@@ -216,9 +217,10 @@ struct RebuildRun {
                 fact: "entitlement \(try row.text("entitlement"))", stored: try row.textIfPresent("stored"),
                 rebuilt: try row.textIfPresent("computed"))
         }
-        if correcting, !differing.isEmpty {
-            try affected.store(in: transaction)
-            batch.corrected = Set(try differing.map { try $0.int8("customer_id") }).count
+        let wrong = Set(try differing.map { try $0.int8("customer_id") })
+        if correcting, !wrong.isEmpty {
+            try transaction.query(Queries.storeEntitlements, [.int8s(wrong.sorted())])
+            batch.corrected = wrong.count
         }
         return batch
     }

@@ -187,6 +187,20 @@ struct StoredEntitlementsTests {
         }
     }
 
+    @Test("A row that is missing is found where the sources give anything, and lookups compute it")
+    func missing() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await test.upload("never verified", by: "eve")
+            #expect(try await test.violations([.entitlements]) == [])
+            try await test.run("DELETE FROM ledger.current_entitlements")
+            let found = try await test.violations([.entitlements])
+            #expect(found.count == 1 && found.first?.detail.contains("stored of monthly for") == true, "\(found)")
+            let ann = try await test.ledger.customers.entitlements(of: CustomerName("ann", of: test.app.bundleID))
+            #expect(ann.source == .computed && ann.entitlements.map(\.granted) == [true])
+        }
+    }
+
     @Test("A comparison that runs while a grant ends finds no difference")
     func endsMeanwhile() async throws {
         try await withLedger { test in

@@ -266,6 +266,7 @@ struct RebuildTests {
         ("UPDATE ledger.purchase SET transaction_ids = transaction_ids || 'x'::text", "transaction_ids"),
         ("UPDATE ledger.current_entitlements SET spans = '{}'", "entitlement "),
         ("UPDATE ledger.current_entitlements SET spans[1].product_id = 'other'", "entitlement "),
+        ("DELETE FROM ledger.current_entitlements", "entitlement "),
     ]
 
     @Test(
