@@ -146,12 +146,13 @@ RETURNING b.app_id
 -- name: rotate_secret
 -- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one). A pause because
 -- Apple refused the former one ends by the next trial, which is due now. Receipts that Apple never vouched for are due at
--- once where the last call brought nothing: the former secret may be why.
+-- once where the last call brought nothing: the former secret may be why. So are receipts that are pointers, because only
+-- the Server API answered about them: verifyReceipt may vouch for them now, or after the trial where it pauses.
 WITH changed AS (
     UPDATE ledger.app
     SET sealed_previous_secret = COALESCE($3::bytea, sealed_secret), sealed_secret = $2::bytea
     WHERE bundle_id = $1::text
-    RETURNING app_id
+    RETURNING app_id, verifier
 ), untried AS (
     UPDATE ledger.secret_trial t
     SET proved_at = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false, unanswered = 0, try_at = '-infinity'
@@ -168,6 +169,22 @@ WITH changed AS (
 ), woken AS (
     UPDATE ledger.poll_schedule s SET due_at = now(), scheduled_for = now(), lane = 'new'
     FROM waiting w WHERE s.receipt_id = w.receipt_id
+), pointer AS MATERIALIZED (
+    SELECT s.receipt_id, now() + CASE WHEN EXISTS (
+               SELECT FROM ledger.secret_trial t WHERE t.app_id = c.app_id AND t.paused_since IS NOT NULL OFFSET 0)
+           THEN interval '1 minute' ELSE interval '0' END AS at
+    FROM changed c
+    JOIN ledger.poll_schedule s USING (app_id)
+    JOIN ledger.receipt r USING (receipt_id)
+    WHERE c.verifier <> 'verify_receipt' AND s.leased_by IS NULL AND r.form = 'receipt' AND NOT r.vouched
+      AND r.verified_at IS NOT NULL
+    ORDER BY s.receipt_id
+    FOR NO KEY UPDATE OF s SKIP LOCKED
+), asked AS (
+    UPDATE ledger.poll_schedule s
+    SET due_at = LEAST(s.due_at, p.at), scheduled_for = LEAST(s.scheduled_for, p.at), lane = ledger.pulled_lane(s),
+        fingerprint = NULL
+    FROM pointer p WHERE s.receipt_id = p.receipt_id
 )
 SELECT app_id FROM changed
 

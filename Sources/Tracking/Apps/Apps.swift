@@ -64,7 +64,8 @@ extension LedgerApps {
     }
 
     /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given. A pause
-    /// because of the former one ends by the next trial, which is due at once.
+    /// because of the former one ends by the next trial, which is due at once. Receipts for which Apple did not vouch
+    /// because of it are due too.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret,

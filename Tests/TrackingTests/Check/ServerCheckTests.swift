@@ -228,6 +228,42 @@ struct ServerCheckTests {
         }
     }
 
+    @Test(
+        "A receipt that is a pointer because the secret was refused is vouched for once there is another secret",
+        arguments: [false, true])
+    func pointerUntilRotated(whilePaused: Bool) async throws {
+        try await ServerLine.with { line in
+            try await line.verify(by: .serverAPI)
+            let now = try await line.served.ledger.now().milliseconds
+            let upload = Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt())
+            let receipt = try #require(try await line.tracker.store([upload]).first?.get()).receiptID
+            try await line.served.run("UPDATE ledger.receipt SET transaction_id = '505000100'")
+            try say(4, history: true, now: now, on: line)
+            line.receipts.say(#"{"status":21004}"#)
+            let pointed = try await line.tracker.check(receipt)
+            #expect(pointed.outcome == .verified && pointed.vouching == .pointer)
+            let minutes = """
+                SELECT LEAST(60, GREATEST(0, round(EXTRACT(epoch FROM due_at - now()) / 60))) AS m FROM ledger.poll_schedule
+                """
+            #expect(try await line.rows(minutes) == ["60"], "it waits for its next check")
+            if whilePaused {
+                try await line.served.run(
+                    """
+                    INSERT INTO ledger.secret_trial (app_id, environment, proved_at, paused_since)
+                    SELECT app_id, 'Production', now(), now() FROM ledger.app
+                    ON CONFLICT (app_id, environment) DO UPDATE SET paused_since = now()
+                    """)
+            }
+            try await line.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "right")
+            // The trial, which ends the pause, comes first.
+            #expect(try await line.rows(minutes) == [whilePaused ? "1" : "0"])
+            guard !whilePaused else { return }
+            sayReceipt(now: now, on: line)
+            let vouched = try await line.tracker.check(receipt)
+            #expect(vouched.outcome == .verified && vouched.vouching == .vouched)
+        }
+    }
+
     @Test("A status without renewal information counts by itself")
     func statusAlone() async throws {
         try await ServerLine.with { line in
