@@ -256,8 +256,11 @@ struct AppRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         "remove", "Removes an app, as if it was never registered.",
         notes: """
-            Its secrets and its offer key go, its address of notifications ends, and so do the API keys that are for it \
-            alone. Events, figures and the catalog stay, and `perennial app add` registers the app again.
+            Its shared secrets with what Apple said of them, its server key and its offer key go. So do the webhooks of \
+            this app alone, with what they have yet to send, and the counts of refused bundle ids and of claims that \
+            are not read. Its address of notifications ends, and so do the API keys that are for it alone. Events, \
+            figures, the catalog and its other settings stay. `perennial app add` registers the app again, which then \
+            asks verifyReceipt.
 
             The command refuses an app whose receipts are stored. With --erase-receipts it erases all its customers \
             first, as `perennial customer erase` does. That cannot be undone. After an interruption, repeat the command.
@@ -282,7 +285,9 @@ struct AppRemoveCommand: AsyncParsableCommand {
     func run() async throws {
         let decided = try decision.decision
         guard yes || !eraseReceipts else {
-            throw Failure("Nothing was erased: this cannot be undone; add --yes to erase all customers.")
+            throw Failure(
+                "Nothing was erased: this cannot be undone; add --yes to erase all customers of \(bundleID) and their receipts."
+            )
         }
         try await flags.ledger { ledger in
             if eraseReceipts {
@@ -292,6 +297,6 @@ struct AppRemoveCommand: AsyncParsableCommand {
             }
             try await ledger.apps.remove(bundleID, deciding: decided)
         }
-        printLine("\(bundleID) is removed.")
+        printLine("\(bundleID) is removed, with its secrets, keys and webhooks; its events and its catalog stay.")
     }
 }

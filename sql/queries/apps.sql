@@ -22,11 +22,12 @@ WHERE a.bundle_id = $1::text
 
 -- name: remove_app
 -- Removes app $1 unless receipts of it are stored: its secrets with what Apple said of them, its keys, its webhooks, its
--- address of notifications and the counts of refused bundle ids and unread claims go, and its API keys end. Returns no row
--- where receipts are left.
+-- address of notifications and the counts of refused bundle ids and unread claims go, and its API keys end. Without its
+-- server key only verifyReceipt can be asked. Returns no row where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
-    SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
+    SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL,
+        verifier = 'verify_receipt', compares_since = NULL
     WHERE a.app_id = $1::int
       AND NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = a.app_id AND r.erased_at IS NULL)
     RETURNING a.app_id

@@ -164,8 +164,9 @@ extension LedgerApps {
     private static let triesMax = 60
     private static let pause = Duration.seconds(1)
 
-    /// Removes an app without receipts, its secrets and its API keys. Events, figures and its catalog stay, should it
-    /// be registered again. Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
+    /// Removes an app without receipts, its secrets, its keys and the webhooks for it alone, and ends its API keys and its
+    /// address of notifications. Events, figures and its catalog stay, should it be registered again, which then asks
+    /// verifyReceipt. Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
     package func remove(_ bundleID: BundleID, deciding decision: ManualDecision) async throws {
         let app = try await app(bundleID)
         let removed = try await write(

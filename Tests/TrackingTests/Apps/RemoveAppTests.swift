@@ -29,6 +29,30 @@ struct RemoveAppTests {
         }
     }
 
+    @Test(
+        "What is the app's alone goes with it, what is for all apps stays, and it comes back as one that asks verifyReceipt"
+    )
+    func taken() async throws {
+        try await withLedger { test in
+            let (ledger, app) = (test.ledger, BundleID("com.example.typo"))
+            try await ledger.apps.add(NewApp(bundleID: app, secret: "secret"))
+            try await ledger.apps.storeOfferKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K"), of: app)
+            try await ledger.apps.storeServerKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K", issuer: "I"), of: app)
+            try await test.run("UPDATE ledger.app SET verifier = 'server_api' WHERE bundle_id = '\(app.text)'")
+            _ = try await ledger.webhooks.add(url: "https://a.example/", app: app)
+            _ = try await ledger.webhooks.add(url: "https://b.example/")
+            try await ledger.apps.remove(app, deciding: try decision())
+            let left = """
+                SELECT (SELECT count(*) FROM ledger.webhook) AS a, (SELECT count(*) FROM ledger.offer_key) AS b,
+                       (SELECT count(*) FROM ledger.server_key) AS c
+                """
+            try await test.expectRows(left, [[1, 0, 0]])
+            try await ledger.apps.add(NewApp(bundleID: app))
+            let back = try await ledger.apps.app(app)
+            #expect(back.verifier == .verifyReceipt && back.serverKey == nil && back.sealedSecret == nil)
+        }
+    }
+
     @Test("An app with receipts stays, until all its customers are erased; its events stay after that")
     func erased() async throws {
         try await withLedger { test in
