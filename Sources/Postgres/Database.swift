@@ -71,7 +71,8 @@ package final class Database: Sendable {
     }
 
     /// Runs one statement as a READ COMMITTED transaction of its own, in one round trip, and returns its rows.
-    /// - Throws: as `transaction`; `.commitUnknown` when the connection breaks after the statement was sent.
+    /// - Throws: as `transaction`; `.commitUnknown` when the connection breaks after the statement was sent,
+    ///   `.connectionLost` when it does before.
     package func write(_ statement: Statement, _ parameters: [Parameter] = []) async throws -> [Row] {
         let milliseconds = configuration.statementTimeoutMilliseconds
         return try await pools.get().writes.perform { connection in

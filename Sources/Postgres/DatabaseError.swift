@@ -10,7 +10,8 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         case cannotConnect
         /// The connection broke while the statement ran; the server rolls a transaction back then.
         case connectionLost
-        /// The connection broke during COMMIT: the transaction may or may not have committed.
+        /// The connection broke during COMMIT, or during a statement that is a transaction of its own: the transaction may
+        /// or may not have committed.
         case commitUnknown
         /// The statement ran, or its caller waited, longer than the limit.
         case timedOut
@@ -156,10 +157,11 @@ extension DatabaseError {
         DatabaseError(.connectionLost, "The connection to PostgreSQL was lost during '\(name)': \(reason).")
     }
 
-    static func commitUnknown(_ reason: String) -> DatabaseError {
+    /// `name`: COMMIT, or a statement that is a transaction of its own.
+    static func commitUnknown(during name: String, _ reason: String) -> DatabaseError {
         DatabaseError(
             .commitUnknown,
-            "The connection to PostgreSQL was lost during COMMIT, so it is not known whether the transaction was kept "
+            "The connection to PostgreSQL was lost during '\(name)', so it is not known whether the transaction was kept "
                 + "(\(reason)); look before doing it again.")
     }
 

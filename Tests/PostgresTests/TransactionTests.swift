@@ -61,8 +61,39 @@ private struct Refusal: Error, Equatable {}
             let end = Statement(name: "end", sql: "SELECT pg_terminate_backend(pg_backend_pid())")
             let error = await databaseError { _ = try await database.write(end) }
             #expect(error?.kind == .commitUnknown)
+            #expect(error?.message.contains("lost during 'end', so it is not known whether") == true, "\(error as Any)")
             let rows = try await database.write(Statement(name: "one", sql: "SELECT 1 AS one"))
             #expect(rows.count == 1)
+        }
+    }
+
+    @Test("Where the connection breaks while a statement is prepared, it did not run")
+    func brokenPreparation() async throws {
+        try await withTestDatabase { database, _ in
+            try await database.script(Self.table)
+            let insert = try await database.transaction { transaction in
+                try transaction.script("LOCK TABLE item IN ACCESS EXCLUSIVE MODE")
+                let insert = Task {
+                    await databaseError { _ = try await database.write(Self.insert, [.int8(1), .int4(1)]) }
+                }
+                // PostgreSQL looks at the table when it prepares a statement about it.
+                try transaction.script(
+                    """
+                    DO $$ BEGIN
+                        FOR tries IN 1..2000 LOOP
+                            PERFORM pg_terminate_backend(l.pid) FROM pg_locks l
+                            WHERE NOT l.granted AND pg_backend_pid() = ANY(pg_blocking_pids(l.pid));
+                            EXIT WHEN FOUND;
+                            PERFORM pg_sleep(0.01);
+                        END LOOP;
+                    END $$
+                    """)
+                return insert
+            }
+            let error = await insert.value
+            #expect(error?.kind == .connectionLost, "\(error as Any)")
+            #expect(error?.message.contains("lost during 'insert'") == true, "\(error as Any)")
+            #expect(try await count(database) == 0)
         }
     }
 

@@ -111,11 +111,15 @@ extension Connection {
                 try transaction.query(statement, parameters)
             }
         case .own:
+            let limit = Duration.milliseconds(statementTimeoutMilliseconds)
             do {
-                let table = try run(statement, parameters, within: .milliseconds(statementTimeoutMilliseconds))
-                return .ended(.success(table.rows))
+                if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
+                // A connection that is lost meanwhile is lost before the statement was sent.
+                let name = try preparedName(of: statement, parameters, within: limit)
+                let answer = collect(sendRun(name, parameters), statement.name, within: limit)
+                return .ended(.success(try lastRows(of: answer, statement.name).rows))
             } catch {
-                return .ended(.failure(isBroken ? DatabaseError.commitUnknown(error.message) : error))
+                return .ended(.failure(error))
             }
         }
     }
@@ -130,17 +134,21 @@ extension Connection {
     }
 
     private func commit(within limit: Duration) throws(DatabaseError) {
-        switch command("COMMIT", named: "COMMIT", within: limit) {
-        case .rows(let table):
-            guard table.commandTag != "COMMIT" else { return }
-            throw DatabaseError(
-                .server(sqlState: "25P02", constraint: nil, table: nil),
-                "PostgreSQL answered COMMIT with \(table.commandTag): the transaction was not kept.")
-        case .failure(let error):
-            // An error on a live connection is definite: a deferred constraint failed and nothing was committed.
-            throw isBroken ? .commitUnknown(error.message) : error
-        case .lost(let reason), .unexpected(let reason): throw .commitUnknown(reason)
-        case .aborted, .sync: throw .commitUnknown("an answer that belongs to a pipeline")
+        let table = try lastRows(of: command("COMMIT", named: "COMMIT", within: limit), "COMMIT")
+        guard table.commandTag != "COMMIT" else { return }
+        throw DatabaseError(
+            .server(sqlState: "25P02", constraint: nil, table: nil),
+            "PostgreSQL answered COMMIT with \(table.commandTag): the transaction was not kept.")
+    }
+
+    /// Returns the rows of the answer with which a transaction ends; throws an error for any other answer.
+    private func lastRows(of answer: ServerAnswer, _ name: String) throws(DatabaseError) -> ResultTable {
+        switch answer {
+        case .lost(let reason), .unexpected(let reason): throw .commitUnknown(during: name, reason)
+        case .aborted, .sync: throw .commitUnknown(during: name, "an answer that belongs to a pipeline")
+        // An error on a live connection is definite: a deferred constraint failed and nothing was committed.
+        case .failure(let error) where isBroken: throw .commitUnknown(during: name, error.message)
+        case .failure, .rows: return try rows(of: answer, name)
         }
     }
 
