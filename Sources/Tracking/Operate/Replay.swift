@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// Apple's answers about some subscriptions and purchases, read again from the stored observations by the present rules.
-/// Each is folded twice, at its first and its last clock: every answer in between said the same.
+/// Each is folded at its first clock, and at its last one where that is another: every answer in between said the same.
 struct Replay {
     /// A subscription to replay.
     struct Target {
@@ -143,7 +143,12 @@ struct Replay {
         observations[observation.id] = observation
         let kept = evidence.kept(in: observation)
         hear(kept, observation, targets, bought)
-        hear(kept.given(at: observation.lastAsOf), observation, targets, bought)
+        let repeated = kept.given(at: observation.lastAsOf)
+        if repeated.asOf != kept.asOf || repeated.transactions != kept.transactions
+            || repeated.renewals != kept.renewals
+        {
+            hear(repeated, observation, targets, bought)
+        }
     }
 
     private mutating func hear(
