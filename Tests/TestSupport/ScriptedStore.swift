@@ -62,6 +62,6 @@ extension AppStoreAnswer {
         return AppStoreAnswer(
             environment: .production, httpStatus: body == nil ? nil : 200, body: bytes,
             failure: body == nil ? "The App Store did not answer." : nil, calls: 1,
-            usedPreviousSecret: usedPreviousSecret, elapsedMilliseconds: 1, correlationID: nil)
+            usedPreviousSecret: usedPreviousSecret, elapsedMilliseconds: 1)
     }
 }

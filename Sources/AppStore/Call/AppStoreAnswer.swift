@@ -33,8 +33,6 @@ package struct AppStoreAnswer: Sendable {
     package internal(set) var usedPreviousSecret = false
     /// The duration of all calls together, in milliseconds.
     package let elapsedMilliseconds: Int
-    /// Apple's id of the final call, for a support case (`x-apple-jingle-correlation-key` or `x-apple-request-uuid`).
-    package let correlationID: String?
     /// Whether Apple was not asked, because it refuses the app's shared secret.
     package var isHeldBack = false
     /// What the Server API said beside this answer of verifyReceipt, to compare both; nil where one channel was asked.
@@ -68,7 +66,7 @@ extension AppStoreAnswer {
     /// `failure`.
     package init(
         environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], failure: String?, failureDetail: String? = nil,
-        calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?,
+        calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
         retryAfterSeconds: Double? = nil
     ) {
         self.init(
@@ -76,19 +74,19 @@ extension AppStoreAnswer {
             outline: httpStatus == 200 ? AnswerOutline(of: body) : nil,
             unread: failure == nil ? UnreadBody(body) : nil, callFailure: failure, failureDetail: failureDetail,
             calls: calls, usedPreviousSecret: usedPreviousSecret, elapsedMilliseconds: elapsedMilliseconds,
-            correlationID: correlationID, retryAfterSeconds: retryAfterSeconds)
+            retryAfterSeconds: retryAfterSeconds)
     }
 
     /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
     package init(
         environment: StoreEnvironment, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
-        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
+        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0,
         retryAfterSeconds: Double? = nil, lastEndpoint: ServerEndpoint = .statuses
     ) {
         self.init(
             environment: environment, httpStatus: httpStatus, body: body, server: server, lastEndpoint: lastEndpoint,
             unread: nil, callFailure: server.sentence, failureDetail: failureDetail, calls: calls,
-            elapsedMilliseconds: elapsedMilliseconds, correlationID: correlationID,
+            elapsedMilliseconds: elapsedMilliseconds,
             retryAfterSeconds: retryAfterSeconds)
     }
 }
@@ -102,12 +100,6 @@ struct CallResult: Sendable {
     /// The reason there is no complete answer with HTTP 200; nil if there is one.
     var failure: String?
     var failureDetail: String?
-
-    /// Apple's id of this call; printable and short.
-    var correlationID: String? {
-        ["x-apple-jingle-correlation-key", "x-apple-request-uuid"].lazy
-            .compactMap { headers.first(name: $0) }.first.map { $0.printable(charactersMax: 100) }
-    }
 
     /// The wait that a status other than 200 asks for, in seconds.
     var retryAfterSeconds: Double? { httpStatus == 200 ? nil : RetryAfter.seconds(in: headers, now: Date()) }

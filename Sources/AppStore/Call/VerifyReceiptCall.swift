@@ -99,8 +99,8 @@ struct VerifyReceiptCall: Sendable {
             environment: asked.environment, httpStatus: result.httpStatus, body: result.body, outline: outline,
             unread: unread, callFailure: hidden(result.failure), failureDetail: hidden(result.failureDetail),
             calls: calls, usedPreviousSecret: asked.usesPreviousSecret,
-            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: hidden(result.correlationID), retryAfterSeconds: result.retryAfterSeconds)
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds, retryAfterSeconds: result.retryAfterSeconds
+        )
     }
 }
 

@@ -41,7 +41,7 @@ struct ServerCheck: Sendable {
             environment: reading.gathered.environment, server: reading.verdict, httpStatus: reading.last.httpStatus,
             body: reading.verdict.contents == nil ? [] : reading.gathered.json,
             failureDetail: reading.last.failureDetail, calls: reading.calls,
-            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds, correlationID: reading.last.correlationID,
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
             retryAfterSeconds: reading.last.retryAfterSeconds, lastEndpoint: reading.lastEndpoint)
     }
 

@@ -109,7 +109,7 @@ extension AppStoreAnswer {
     fileprivate static func notAsked(in environment: StoreEnvironment, because reason: String) -> AppStoreAnswer {
         AppStoreAnswer(
             environment: environment, httpStatus: nil, body: [], failure: reason, calls: 0, usedPreviousSecret: false,
-            elapsedMilliseconds: 0, correlationID: nil)
+            elapsedMilliseconds: 0)
     }
 
     /// Whether verifyReceipt refuses the app's secret, or the receipt is another app's.

@@ -174,7 +174,7 @@ extension AppStoreAnswer {
     init(body: [UInt8], from environment: StoreEnvironment) {
         self.init(
             environment: environment, httpStatus: nil, body: body, failure: nil, calls: 0, usedPreviousSecret: false,
-            elapsedMilliseconds: 0, correlationID: nil)
+            elapsedMilliseconds: 0)
     }
 }
 

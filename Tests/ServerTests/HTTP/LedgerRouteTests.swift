@@ -148,7 +148,7 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
                 environment: .production, httpStatus: nil, body: [],
                 failure: "The store could not be reached.", failureDetail: "proxy.internal: refused (errno: 111)",
                 calls: 1,
-                usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+                usedPreviousSecret: false, elapsedMilliseconds: 1)
         }
         let journal = Journal()
         try await Self.withLedger { ledger, secret in

@@ -135,7 +135,7 @@ private enum Trick: String, CaseIterable, CustomTestStringConvertible {
         case .overloads:
             let busy = AppStoreAnswer(
                 environment: .production, httpStatus: 503, body: [], failure: "HTTP 503", calls: 1,
-                usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+                usedPreviousSecret: false, elapsedMilliseconds: 1)
             try await street.bring(10..<29, answered: busy)
         case .malformedReceipts: try await street.bring(10..<70, answered: .saying(#"{"status":21002}"#))
         case .deletedAccounts:

@@ -64,7 +64,7 @@ import Testing
     func httpTroubleBeatsAnyBody() {
         let unavailable = AppStoreAnswer(
             environment: .production, httpStatus: 503, body: Array(#"{"status":0}"#.utf8), failure: nil, calls: 1,
-            usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+            usedPreviousSecret: false, elapsedMilliseconds: 1)
         let finding = Finding(in: unavailable, for: nil, clock: Instant(milliseconds: 0))
         #expect(finding.outcomeWord == "indeterminate")
     }
@@ -72,7 +72,7 @@ import Testing
     private func read(_ answer: Case) -> AppStoreAnswer {
         AppStoreAnswer(
             environment: .production, httpStatus: answer.http, body: Array(answer.body.utf8), failure: nil, calls: 1,
-            usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+            usedPreviousSecret: false, elapsedMilliseconds: 1)
     }
 }
 

@@ -66,8 +66,7 @@ struct SecretTrialTests {
                     let bytes = Array(body.utf8)
                     return AppStoreAnswer(
                         environment: environment ?? .production, httpStatus: 200, body: bytes, failure: nil, calls: 1,
-                        usedPreviousSecret: isOwn && request.secret != state.secret, elapsedMilliseconds: 1,
-                        correlationID: nil)
+                        usedPreviousSecret: isOwn && request.secret != state.secret, elapsedMilliseconds: 1)
                 }
             }
         }
