@@ -578,7 +578,7 @@ WITH changed AS (
     JOIN ledger.poll_schedule s USING (app_id)
     JOIN ledger.receipt r USING (receipt_id)
     WHERE c.verifier <> 'verify_receipt' AND s.leased_by IS NULL AND r.form = 'receipt' AND NOT r.vouched
-      AND r.verified_at IS NOT NULL
+      AND r.verified_at IS NOT NULL AND s.lane <> 'quarantine'
     ORDER BY s.receipt_id
     FOR NO KEY UPDATE OF s SKIP LOCKED
 ), asked AS (
