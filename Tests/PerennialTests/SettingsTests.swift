@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test func `an empty value counts as absent, whatever gives it`() throws {
-        let names = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
+        let names = SettingName.names + LibpqVariable.names
         let files = ["f": names.map { "\($0)=" }.joined(separator: "\n"), "g": "PGHOST=''\nPGDATABASE=d"]
         let lines = Self.mistakes(["PERENNIAL_CONFIG": "f"], files: files, needing: [.database, .masterKey])
         #expect(lines.count == 2 && lines.first?.hasPrefix("DATABASE_URL is not set; ") == true, "\(lines)")

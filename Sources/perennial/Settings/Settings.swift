@@ -46,15 +46,13 @@ struct Settings: Sendable {
 }
 
 extension Settings {
-    /// Checks every value, and adds one sentence for each that is invalid or missing.
-    init(_ values: SettingsValues, needing needs: Set<SettingsNeed>, mistakes: inout [String]) {
-        var check = SettingsCheck(values: values)
+    /// Checks every value; `check` gets one sentence for each that is invalid or missing.
+    init(_ check: inout SettingsCheck, needing needs: Set<SettingsNeed>) {
         database = check.database(isNeeded: needs.contains(.database))
-        databaseSource = values.databaseSource
         readDatabase = check.connectionString(.databaseReadURL)
         masterKey = check.masterKey(isNeeded: needs.contains(.masterKey))
-        masterKeyPath = values[.masterKeyFile]
-        httpHost = values[.httpHost] ?? httpHost
+        masterKeyPath = check[.masterKeyFile]
+        httpHost = check[.httpHost] ?? httpHost
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
         trustedProxies = check.trustedProxies(.trustedProxies) ?? trustedProxies
         appStoreURL = check.url(.appStoreURL) ?? appStoreURL
@@ -73,7 +71,6 @@ extension Settings {
         notificationWaitSeconds =
             check.number(.notificationWaitSeconds, in: 0...600, of: "seconds").map(Double.init)
             ?? notificationWaitSeconds
-        mistakes += check.mistakes
     }
 }
 
@@ -107,6 +104,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case pollSpeedup = "PERENNIAL_POLL_SPEEDUP"
     case notificationWaitSeconds = "PERENNIAL_NOTIFICATION_WAIT_SECONDS"
 
+    static let names = allCases.map(\.rawValue)
+
     /// The variable with the path of the settings file. It is not a setting itself: a file cannot name another one.
     static let fileVariable = "PERENNIAL_CONFIG"
 
@@ -123,9 +122,7 @@ enum SettingName: String, CaseIterable, Sendable {
 
     /// Returns the known name that was most likely meant; nil when none is similar.
     static func nearest(to name: String) -> String? {
-        let wanted = name.uppercased()
-        let known = allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
-        return known.nearest(to: wanted)
+        (names + LibpqVariable.names).nearest(to: name.uppercased())
     }
 }
 
@@ -154,15 +151,16 @@ struct SettingsSources {
             }
         }
         let inFile = file.values.filter { !$0.value.isEmpty }
-        let values = SettingsValues(
+        var check = SettingsCheck(
             reader: ConfigReader(providers: [
                 provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
                 provider(of: environment), provider(of: inFile),
             ]),
-            libpq: LibpqVariable.connectionString(environment: environment, file: inFile),
-            databaseSource: Self.databaseSource(flags: flags, environment: environment, file: inFile), read: read)
-        let settings = Settings(values, needing: needs, mistakes: &mistakes)
-        guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
+            libpq: LibpqVariable.connectionString(environment: environment, file: inFile), read: read,
+            mistakes: mistakes)
+        var settings = Settings(&check, needing: needs)
+        settings.databaseSource = Self.databaseSource(flags: flags, environment: environment, file: inFile)
+        guard check.mistakes.isEmpty else { throw SettingsMistakes(lines: check.mistakes) }
         return (settings, Self.warnings(about: environment) + file.warnings)
     }
 
@@ -171,7 +169,7 @@ struct SettingsSources {
     ) -> String {
         if flags[.databaseURL] != nil { return "--database-url" }
         let name = SettingName.databaseURL.rawValue
-        let given = LibpqVariable.allCases.map(\.rawValue).filter { environment[$0] != nil || file[$0] != nil }
+        let given = LibpqVariable.names.filter { environment[$0] != nil || file[$0] != nil }
         guard environment[name] == nil, file[name] == nil, !given.isEmpty else { return name }
         return given.joined(separator: ", ")
     }
@@ -182,7 +180,7 @@ struct SettingsSources {
         let others = [
             "PERENNIAL_TEST_", "PERENNIAL_FUZZ_", "PERENNIAL_WRITE_GOLDENS", "PERENNIAL_KEY", "PERENNIAL_URL",
         ]
-        let known = SettingName.allCases.map(\.rawValue) + [SettingName.fileVariable, OperatorCommand.variable]
+        let known = SettingName.names + [SettingName.fileVariable, OperatorCommand.variable]
         return environment.keys.filter { name in
             name.hasPrefix("PERENNIAL_") && !known.contains(name) && !others.contains(where: name.hasPrefix)
         }.sorted().map { name in
@@ -193,7 +191,7 @@ struct SettingsSources {
 
     /// Provides only the program's own names, so that a stray variable with the same name in lower case has no effect.
     private func provider(of values: [String: String]) -> EnvironmentVariablesProvider {
-        let names = Set(SettingName.allCases.map(\.rawValue))
+        let names = Set(SettingName.names)
         let secrets = Set(SettingName.allCases.filter(\.isSecret).map(\.rawValue))
         return EnvironmentVariablesProvider(
             environmentVariables: values.filter { names.contains($0.key) },
@@ -203,21 +201,6 @@ struct SettingsSources {
     @Sendable static func textOfFile(_ path: String) throws -> String {
         let bytes = try InputFile(path: path).contents(bytesMax: SettingsFile.bytesMax)
         return String(decoding: bytes, as: UTF8.self)
-    }
-}
-
-/// Raw values by name, whichever source they come from.
-struct SettingsValues {
-    let reader: ConfigReader
-    /// The connection string of the `PG*` variables; nil when none is set.
-    let libpq: String?
-    /// What gives the location of the database, by name: a flag, a setting, or the `PG*` variables that are set.
-    let databaseSource: String
-    let read: @Sendable (String) throws -> String
-
-    subscript(name: SettingName) -> String? {
-        let components = name.rawValue.lowercased().split(separator: "_").map(String.init)
-        return reader.string(forKey: ConfigKey(components), isSecret: name.isSecret)
     }
 }
 
@@ -236,7 +219,7 @@ struct SettingsFile: Sendable {
     /// key and quotes around a value are dropped, so that a shell can read the same file; so is a byte order
     /// mark at the start.
     init(_ text: String, name: String) {
-        let known = Set(SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue))
+        let known = Set(SettingName.names + LibpqVariable.names)
         let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             var line = Self.trimmed(line)

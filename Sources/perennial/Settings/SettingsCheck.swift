@@ -1,5 +1,6 @@
 import AppStore
 import ArgumentParser
+import Configuration
 import Foundation
 import Logging
 import Postgres
@@ -8,13 +9,22 @@ import Subscriptions
 
 /// A conversion of raw values into typed ones that collects the mistakes in them. Secrets never appear in a sentence.
 struct SettingsCheck {
-    let values: SettingsValues
-    private(set) var mistakes: [String] = []
+    let reader: ConfigReader
+    /// The connection string of the `PG*` variables; nil when none is set.
+    let libpq: String?
+    let read: @Sendable (String) throws -> String
+    var mistakes: [String]
+
+    /// The raw value of a setting, whichever source it comes from.
+    subscript(name: SettingName) -> String? {
+        let components = name.rawValue.lowercased().split(separator: "_").map(String.init)
+        return reader.string(forKey: ConfigKey(components), isSecret: name.isSecret)
+    }
 
     /// Returns the location of the database; empty when the `PG*` variables are sufficient.
     mutating func database(isNeeded: Bool) -> String {
-        if values[.databaseURL] != nil { return connectionString(.databaseURL) ?? "" }
-        if let libpq = values.libpq { return libpq }
+        if self[.databaseURL] != nil { return connectionString(.databaseURL) ?? "" }
+        if let libpq = libpq { return libpq }
         if isNeeded {
             mistakes.append(
                 "DATABASE_URL is not set; give a libpq URI such as postgresql://user@host/perennial, or set PGHOST and "
@@ -25,7 +35,7 @@ struct SettingsCheck {
 
     /// Checks that libpq can read a connection string.
     mutating func connectionString(_ name: SettingName) -> String? {
-        guard let text = values[name] else { return nil }
+        guard let text = self[name] else { return nil }
         do {
             try DatabaseConfiguration(connectionString: text).validate()
         } catch {
@@ -41,7 +51,7 @@ struct SettingsCheck {
             + "opens no stored secret: put the first one back, or run `perennial app rotate-secret` for each app."
         let source: String
         let text: String
-        switch (values[.masterKey], values[.masterKeyFile]) {
+        switch (self[.masterKey], self[.masterKeyFile]) {
         case (nil, nil):
             if isNeeded {
                 mistakes.append("PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE is not set; \(advice)")
@@ -55,7 +65,7 @@ struct SettingsCheck {
         case (nil, let path?):
             source = "PERENNIAL_MASTER_KEY_FILE"
             do {
-                text = try values.read(path)
+                text = try read(path)
             } catch {
                 mistakes.append("\(source): cannot read \(path): \(ExitStatus.sentence(for: error))")
                 return nil
@@ -63,7 +73,7 @@ struct SettingsCheck {
         }
         let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !trimmed.isEmpty else {
-            mistakes.append("\(source) is empty\(values[.masterKeyFile].map { " (\($0))" } ?? ""); \(advice)")
+            mistakes.append("\(source) is empty\(self[.masterKeyFile].map { " (\($0))" } ?? ""); \(advice)")
             return nil
         }
         guard let key = Data(base64Encoded: trimmed) else {
@@ -87,14 +97,14 @@ struct SettingsCheck {
     private mutating func value<Value>(
         _ name: SettingName, _ what: String, _ convert: (String) -> Value?
     ) -> Value? {
-        guard let text = values[name] else { return nil }
+        guard let text = self[name] else { return nil }
         let value = convert(text)
         if value == nil { mistakes.append("\(name.rawValue) is '\(text)'; give \(what).") }
         return value
     }
 
     mutating func trustedProxies(_ name: SettingName) -> TrustedProxies? {
-        guard let text = values[name] else { return nil }
+        guard let text = self[name] else { return nil }
         do throws(TrustedProxies.UnknownRange) {
             return try TrustedProxies(text)
         } catch {
@@ -117,7 +127,7 @@ struct SettingsCheck {
     /// a user who can write that file could then read every shared secret.
     mutating func trustedRoots(ofStoresAt addresses: [(name: SettingName, url: String)]) -> TrustedRoots? {
         let name = SettingName.appStoreRootFile.rawValue
-        guard let path = values[.appStoreRootFile] else { return nil }
+        guard let path = self[.appStoreRootFile] else { return nil }
         let apples = addresses.filter { Self.isApples($0.url) }.map(\.name.rawValue)
         guard apples.isEmpty else {
             mistakes.append(
@@ -126,7 +136,7 @@ struct SettingsCheck {
             return nil
         }
         do {
-            return try TrustedRoots(pem: values.read(path))
+            return try TrustedRoots(pem: read(path))
         } catch {
             mistakes.append("\(name): cannot use \(path): \(ExitStatus.sentence(for: error))")
             return nil
@@ -261,33 +271,22 @@ struct HTTPFlags: ParsableArguments {
 
 /// The variables of libpq with the location of the database (PostgreSQL documentation, "Environment Variables"). libpq
 /// itself reads them from the environment; in the settings file they become a keyword string.
-enum LibpqVariable: String, CaseIterable, Sendable {
-    case host = "PGHOST"
-    case hostAddress = "PGHOSTADDR"
-    case port = "PGPORT"
-    case database = "PGDATABASE"
-    case user = "PGUSER"
-    case password = "PGPASSWORD"
-    case passwordFile = "PGPASSFILE"
-    case service = "PGSERVICE"
-    case sslMode = "PGSSLMODE"
-    case sslRootCertificate = "PGSSLROOTCERT"
-    case sslCertificate = "PGSSLCERT"
-    case sslKey = "PGSSLKEY"
-
-    /// The keyword of a connection string: the variable's name without PG, except for the database.
-    var keyword: String { self == .database ? "dbname" : rawValue.dropFirst("PG".count).lowercased() }
+enum LibpqVariable {
+    static let names = [
+        "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSSLMODE",
+        "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY",
+    ]
 
     /// Returns the connection string of the variables that the file sets and the environment does not. It is empty when
     /// libpq finds everything itself, and nil when neither sets any, so that no database is met by accident.
     static func connectionString(environment: [String: String], file: [String: String]) -> String? {
-        guard allCases.contains(where: { environment[$0.rawValue] != nil || file[$0.rawValue] != nil }) else {
-            return nil
-        }
-        return allCases.compactMap { variable in
-            guard environment[variable.rawValue] == nil, let value = file[variable.rawValue] else { return nil }
+        guard names.contains(where: { environment[$0] != nil || file[$0] != nil }) else { return nil }
+        return names.compactMap { name in
+            guard environment[name] == nil, let value = file[name] else { return nil }
+            // A keyword is the variable's name without PG, except for the database.
+            let keyword = name == "PGDATABASE" ? "dbname" : name.dropFirst("PG".count).lowercased()
             let quoted = value.replacing("\\", with: "\\\\").replacing("'", with: "\\'")
-            return "\(variable.keyword)='\(quoted)'"
+            return "\(keyword)='\(quoted)'"
         }.joined(separator: " ")
     }
 }

@@ -10,7 +10,7 @@ import Testing
     @Test func `every setting has a known name and a good value`() throws {
         for (name, service) in try ComposeFile().services where service.isOurs {
             let known =
-                SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue) + ["PERENNIAL_COMMAND"]
+                SettingName.names + LibpqVariable.names + ["PERENNIAL_COMMAND"]
             #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
             let (_, warnings) = try SettingsTests.settings(
                 service.environment,
@@ -139,7 +139,7 @@ import Testing
         let file = try ComposeFile(production: true, path: "docs/examples/compose.production.yml")
         #expect(file.services.keys.sorted() == ["backup", "doctor", "migrate", "postgres", "serve", "worker"])
         let known =
-            SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue) + ["PERENNIAL_COMMAND"]
+            SettingName.names + LibpqVariable.names + ["PERENNIAL_COMMAND"]
         for name in ["doctor", "migrate", "serve", "worker"] {
             let service = try #require(file.services[name])
             _ = try Perennial.parseAsRoot(service.command)
