@@ -3,7 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import Metrics
-import ServiceLifecycle
+package import ServiceLifecycle
 import Subscriptions
 import Synchronization
 package import Tracking
@@ -58,14 +58,10 @@ actor MetricsPage {
     }
 
     private func read() async {
-        do {
-            let ledger = ledger
-            guard let gauges = try await within(.seconds(Self.secondsMax), { try await ledger.operations.gauges() })
-            else { throw CancellationError() }
-            for gauge in gauges { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
+        if let found = await gauges("metrics", within: Self.secondsMax, { try await $0.gauges() }) {
+            show(found)
             registry.gauge(.databaseUp).set(1)
-        } catch {
-            logger.debug("the database gave no metrics: \(error)")
+        } else {
             for metric in Metric.ofDatabase + Metric.ofBusiness { registry.clear(metric) }
             registry.gauge(.databaseUp).set(0)
             // What was cleared is read again as soon as the database answers, not when its minute is over.
@@ -74,22 +70,32 @@ actor MetricsPage {
     }
 
     private func readBusiness() async {
-        let ledger = ledger
-        let found: [LedgerGauge]
-        do {
-            let read = try await within(.seconds(Self.businessSecondsMax)) {
-                try await ledger.operations.businessGauges()
-            }
-            guard let read else { throw CancellationError() }
-            found = read
-        } catch {
-            logger.debug("the database gave no figures of the business: \(error)")
-            found = []
-            // The next scrape asks again, because a database that comes back has them at once.
-            businessReadAt = nil
+        let found = await gauges("figures of the business", within: Self.businessSecondsMax) {
+            try await $0.businessGauges()
         }
+        // The next scrape asks again, because a database that comes back has them at once.
+        if found == nil { businessReadAt = nil }
         for metric in Metric.ofBusiness { registry.clear(metric) }
-        for gauge in found { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
+        show(found ?? [])
+    }
+
+    /// Reads gauges; nil, with a line in the log, where the database does not give them in time.
+    private func gauges(
+        _ what: String, within seconds: Int,
+        _ read: @escaping @Sendable (LedgerOperations) async throws -> [LedgerGauge]
+    ) async -> [LedgerGauge]? {
+        do {
+            let operations = ledger.operations
+            if let found = try await within(.seconds(seconds), { try await read(operations) }) { return found }
+            throw CancellationError()
+        } catch {
+            logger.debug("the database gave no \(what): \(error)")
+            return nil
+        }
+    }
+
+    private func show(_ gauges: [LedgerGauge]) {
+        for gauge in gauges { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
     }
 }
 
@@ -105,33 +111,19 @@ extension MetricsPage {
 }
 
 /// The server of `/metrics`, `/healthz` and `/readyz` for a worker that serves nothing else.
-package struct MetricsServer: Service {
+struct MetricsServer: Service {
     /// The most open connections: enough for a scraper or two.
     static let connectionsMax = 16
 
-    private let tracker: Tracker
-    private let metrics: MetricsRegistry
-    private let host: String
-    private let port: Int
-    private let onListening: (@Sendable (Int) async -> Void)?
+    let tracker: Tracker
+    let metrics: MetricsRegistry
+    let host: String
+    let port: Int
+    var onListening: (@Sendable (Int) async -> Void)?
     /// The limits that it imposes on its callers; tests use others.
     var limits = ServerLimits(connectionsMax: connectionsMax)
 
-    /// Creates a server of a process's metrics and its tracker's. A port of 0 takes a free one, and `onListening` gets it
-    /// once connections are accepted.
-    package init(
-        tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int,
-        onListening: (@Sendable (Int) async -> Void)? = nil
-    ) {
-        self.tracker = tracker
-        self.metrics = metrics
-        self.host = host
-        self.port = port
-        self.onListening = onListening
-    }
-
-    /// Answers until graceful shutdown; throws when the address cannot be bound.
-    package func run() async throws { try await application.run() }
+    func run() async throws { try await application.run() }
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
@@ -142,6 +134,16 @@ package struct MetricsServer: Service {
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         return router.application(
             host: host, port: port, limits: limits, logger: tracker.logger, onListening: onListening)
+    }
+}
+
+extension MetricsRegistry {
+    /// Returns the server of this process's metrics and its tracker's. It answers until graceful shutdown, and throws when
+    /// the address cannot be bound. A port of 0 takes a free one, and `onListening` gets it once connections are accepted.
+    package func server(
+        of tracker: Tracker, host: String, port: Int, onListening: @escaping @Sendable (Int) async -> Void
+    ) -> any Service {
+        MetricsServer(tracker: tracker, metrics: self, host: host, port: port, onListening: onListening)
     }
 }
 

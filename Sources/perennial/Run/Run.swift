@@ -175,7 +175,7 @@ struct WorkerCommand: AsyncParsableCommand {
                 name: "metrics", host: host, port: metricsPort, remedy: "choose another --metrics-port",
                 said: "metrics", path: "/metrics", logger: logger
             ) {
-                MetricsServer(tracker: tracker, metrics: metrics, host: host, port: metricsPort, onListening: $0)
+                metrics.server(of: tracker, host: host, port: metricsPort, onListening: $0)
             }
         ]
     }
