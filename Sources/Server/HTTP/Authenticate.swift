@@ -234,17 +234,9 @@ final class KeyCache: Sendable {
 
 /// A cache with a lifetime and a maximum number of values. When it is full of live values, it starts again empty.
 struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private let entriesMax: Int
-    private let lifetime: Duration
-    private var entries: [Key: (value: Value, until: ContinuousClock.Instant)] = [:]
-
-    init(entriesMax: Int, seconds: Int) {
-        self.entriesMax = entriesMax
-        lifetime = .seconds(seconds)
-    }
-
-    /// The number of values kept, including expired ones.
-    var count: Int { entries.count }
+    let entriesMax: Int
+    let seconds: Int
+    private(set) var entries: [Key: (value: Value, until: ContinuousClock.Instant)] = [:]
 
     func value(for key: Key, at now: ContinuousClock.Instant) -> Value? {
         guard let entry = entries[key], now < entry.until else { return nil }
@@ -254,7 +246,7 @@ struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Caches a value that was true at `now`.
     mutating func keep(_ value: Value, for key: Key, at now: ContinuousClock.Instant) {
         if entries[key] == nil { entries.makeRoom(below: entriesMax) { now < $0.until } }
-        entries[key] = (value, now + lifetime)
+        entries[key] = (value, now + .seconds(seconds))
     }
 }
 

@@ -71,14 +71,14 @@ private final class Bench: Sendable {
         let start = ContinuousClock.now
         var memory = TTLCache<Int, Int>(entriesMax: 3, seconds: 10)
         for number in 0..<3 { memory.keep(number, for: number, at: start + .seconds(number)) }
-        #expect(memory.count == 3 && memory.value(for: 0, at: start) == 0)
+        #expect(memory.entries.count == 3 && memory.value(for: 0, at: start) == 0)
         memory.keep(9, for: 2, at: start + .seconds(3))
-        #expect(memory.count == 3 && memory.value(for: 2, at: start + .seconds(12)) == 9)
+        #expect(memory.entries.count == 3 && memory.value(for: 2, at: start + .seconds(12)) == 9)
         // At 11 s the first two are outdated and make room; at 12 s nothing is, and all is forgotten.
         memory.keep(3, for: 3, at: start + .seconds(11))
-        #expect(memory.count == 2 && memory.value(for: 1, at: start + .seconds(11)) == nil)
+        #expect(memory.entries.count == 2 && memory.value(for: 1, at: start + .seconds(11)) == nil)
         memory.keep(4, for: 4, at: start + .seconds(11))
         memory.keep(5, for: 5, at: start + .seconds(12))
-        #expect(memory.count == 1 && memory.value(for: 5, at: start + .seconds(12)) == 5)
+        #expect(memory.entries.count == 1 && memory.value(for: 5, at: start + .seconds(12)) == 5)
     }
 }
