@@ -5,31 +5,81 @@ import Subscriptions
 import Tracking
 
 /// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions, purchases and balances, past, present and future.
-struct GetCustomer: Sendable {
+/// `GET /v1/apps/{bundle}/customers`, `/subscriptions` and `/receipts`: everything that an app has, page by page. A page
+/// continues after the last row of the page before, so that rows that come meanwhile move no others.
+struct CustomerRoutes: Sendable {
+    /// The default and the largest number of rows of a page.
+    static let rowsUsual: Int64 = 100
+    static let rowsMax: Int64 = 1_000
+
     let tracker: Tracker
     let apps: KnownApps
 
-    func addRoute(to routes: KeyedRoutes) {
-        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/customers/{id}") { _, context in
-            let customer = try context.parameters.decoded("id")
-            try Upload.requireValidCustomerID(customer)
-            let terms = try await apps.require(context.bundleID)
-            let now = Instant.now
-            let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)
-            return Response([
-                "app": .string(context.bundleID.text),
-                "customer": .string(customer),
-                "subscriptions": .array(
-                    record.subscriptions.map { .object($0.members($0.freshness(now: now, terms))) }),
-                "purchases": .array(record.purchases.map(\.json)),
-                "balances": .array(record.balances.map(\.json)),
-                "timeline": .array(record.timeline.map(\.json)),
-                "unverified_receipts": [
-                    "count": .integer(record.unverifiedReceipts),
-                    "provisional_until": .optional(record.provisionalUntil?.iso8601),
-                ],
-            ])
-        }
+    func addRoutes(to routes: KeyedRoutes) {
+        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/customers/{id}", use: customer)
+        routes.ofApp(needing: .read, query: ["prefix", "after", "limit"])
+            .get("/v1/apps/{bundle}/customers", use: customers)
+        routes.ofApp(needing: .read, query: ["environment", "state", "product_id", "after", "limit"])
+            .get("/v1/apps/{bundle}/subscriptions", use: subscriptions)
+        routes.ofApp(needing: .read, query: ["customer", "after", "limit"])
+            .get("/v1/apps/{bundle}/receipts", use: receipts)
+    }
+
+    private func customer(_: Request, _ context: AppContext) async throws -> Response {
+        let customer = try context.parameters.decoded("id")
+        try Upload.requireValidCustomerID(customer)
+        let terms = try await apps.require(context.bundleID)
+        let now = Instant.now
+        let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)
+        return Response([
+            "app": .string(context.bundleID.text),
+            "customer": .string(customer),
+            "subscriptions": .array(record.subscriptions.map { .object($0.members($0.freshness(now: now, terms))) }),
+            "purchases": .array(record.purchases.map(\.json)),
+            "balances": .array(record.balances.map(\.json)),
+            "timeline": .array(record.timeline.map(\.json)),
+            "unverified_receipts": [
+                "count": .integer(record.unverifiedReceipts),
+                "provisional_until": .optional(record.provisionalUntil?.iso8601),
+            ],
+        ])
+    }
+
+    private func customers(_ request: Request, _ context: AppContext) async throws -> Response {
+        try await apps.require(context.bundleID)
+        let limit = try request.rows
+        let found = try await tracker.ledger.customers.list(
+            of: context.bundleID, after: try request.name("after") ?? "", prefix: try request.name("prefix") ?? "",
+            limit: limit)
+        let next = found.count == limit ? found.last?.name : nil
+        return Response(["customers": .array(found.map(\.json)), "next": .optional(next)])
+    }
+
+    private func subscriptions(_ request: Request, _ context: AppContext) async throws -> Response {
+        let terms = try await apps.require(context.bundleID)
+        let limit = try request.rows
+        let filter = SubscriptionFilter(
+            environment: try request.word("environment", StoreEnvironment.self),
+            state: try request.word("state", State.self),
+            productID: try request.name("product_id").map { ProductID($0) })
+        let page = try await tracker.ledger.customers.listSubscriptions(
+            of: context.bundleID, filter, after: try request.name("after").map(SubscriptionPlace.init(cursor:)),
+            limit: limit)
+        let now = Instant.now
+        return Response([
+            "subscriptions": .array(page.subscriptions.map { $0.json($0.subscription.freshness(now: now, terms)) }),
+            "next": .optional(page.next?.cursor),
+        ])
+    }
+
+    private func receipts(_ request: Request, _ context: AppContext) async throws -> Response {
+        try await apps.require(context.bundleID)
+        let limit = try request.rows
+        let found = try await tracker.ledger.customers.listReceipts(
+            of: context.bundleID, customer: try request.name("customer"),
+            before: try request.number("after", from: 1, upTo: .max) ?? .max, limit: limit)
+        let next = found.count == limit ? found.last?.id.description : nil
+        return Response(["receipts": .array(found.map(\.json)), "next": .optional(next)])
     }
 }
 
@@ -106,66 +156,9 @@ extension TimelineSpan {
     }
 }
 
-/// `GET /v1/apps/{bundle}/customers`, `/subscriptions` and `/receipts`: everything that an app has, page by page. A page
-/// continues after the last row of the page before, so that rows that come meanwhile move no others.
-struct ListRoutes: Sendable {
-    /// The default and the largest number of rows of a page.
-    static let rowsUsual: Int64 = 100
-    static let rowsMax: Int64 = 1_000
-
-    let tracker: Tracker
-    let apps: KnownApps
-
-    func addRoutes(to routes: KeyedRoutes) {
-        routes.ofApp(needing: .read, query: ["prefix", "after", "limit"])
-            .get("/v1/apps/{bundle}/customers", use: customers)
-        routes.ofApp(needing: .read, query: ["environment", "state", "product_id", "after", "limit"])
-            .get("/v1/apps/{bundle}/subscriptions", use: subscriptions)
-        routes.ofApp(needing: .read, query: ["customer", "after", "limit"])
-            .get("/v1/apps/{bundle}/receipts", use: receipts)
-    }
-
-    private func customers(_ request: Request, _ context: AppContext) async throws -> Response {
-        try await apps.require(context.bundleID)
-        let limit = try request.rows
-        let found = try await tracker.ledger.customers.list(
-            of: context.bundleID, after: try request.name("after") ?? "", prefix: try request.name("prefix") ?? "",
-            limit: limit)
-        let next = found.count == limit ? found.last?.name : nil
-        return Response(["customers": .array(found.map(\.json)), "next": .optional(next)])
-    }
-
-    private func subscriptions(_ request: Request, _ context: AppContext) async throws -> Response {
-        let terms = try await apps.require(context.bundleID)
-        let limit = try request.rows
-        let filter = SubscriptionFilter(
-            environment: try request.word("environment", StoreEnvironment.self),
-            state: try request.word("state", State.self),
-            productID: try request.name("product_id").map { ProductID($0) })
-        let page = try await tracker.ledger.customers.listSubscriptions(
-            of: context.bundleID, filter, after: try request.name("after").map(SubscriptionPlace.init(cursor:)),
-            limit: limit)
-        let now = Instant.now
-        return Response([
-            "subscriptions": .array(page.subscriptions.map { $0.json($0.subscription.freshness(now: now, terms)) }),
-            "next": .optional(page.next?.cursor),
-        ])
-    }
-
-    private func receipts(_ request: Request, _ context: AppContext) async throws -> Response {
-        try await apps.require(context.bundleID)
-        let limit = try request.rows
-        let found = try await tracker.ledger.customers.listReceipts(
-            of: context.bundleID, customer: try request.name("customer"),
-            before: try request.number("after", from: 1, upTo: .max) ?? .max, limit: limit)
-        let next = found.count == limit ? found.last?.id.description : nil
-        return Response(["receipts": .array(found.map(\.json)), "next": .optional(next)])
-    }
-}
-
 extension Request {
     fileprivate var rows: Int {
-        get throws { Int(try number("limit", from: 1, upTo: ListRoutes.rowsMax) ?? ListRoutes.rowsUsual) }
+        get throws { Int(try number("limit", from: 1, upTo: CustomerRoutes.rowsMax) ?? CustomerRoutes.rowsUsual) }
     }
 
     /// Returns a name of the query, or nil when it is absent. Throws a problem for one that no row can have.

@@ -23,7 +23,7 @@ struct OrderRoutes: Sendable {
 
     private func place(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(OrderBody.self, of: request)
-        _ = try await apps.require(context.bundleID)
+        try await apps.require(context.bundleID)
         guard let key = request.headers[.idempotencyKey], !key.isEmpty else {
             throw Problem(
                 .invalid, "The header Idempotency-Key is missing; send a UUID, and the same one when you repeat this.")
@@ -39,7 +39,7 @@ struct OrderRoutes: Sendable {
     }
 
     private func show(_ request: Request, _ context: AppContext) async throws -> Response {
-        _ = try await apps.require(context.bundleID)
+        try await apps.require(context.bundleID)
         let id = try context.parameters.decoded("id")
         guard let order = try await ledger.orders.read(id, of: context.bundleID) else {
             throw Problem(.notFound, "\(context.bundleID) has no order \(id).")
@@ -49,14 +49,14 @@ struct OrderRoutes: Sendable {
 
     private func cancel(_ request: Request, _ context: AppContext) async throws -> Response {
         _ = try await limits.json(NoFields.self, of: request)
-        _ = try await apps.require(context.bundleID)
+        try await apps.require(context.bundleID)
         let id = try context.parameters.decoded("id")
         let orders = ledger.acting(as: .key(context.key.id)).orders
         return Response(try await orders.cancel(id, of: context.bundleID).json)
     }
 
     private func list(_ request: Request, _ context: AppContext) async throws -> Response {
-        _ = try await apps.require(context.bundleID)
+        try await apps.require(context.bundleID)
         let limit = try request.number("limit", from: 1, upTo: Self.ordersMax) ?? Self.ordersMax
         let customer = try context.parameters.decoded("id")
         try Upload.requireValidCustomerID(customer)
@@ -123,28 +123,45 @@ extension Order {
 
 /// `POST /v1/orders/{id}/receipt`: a device sends a receipt for an order. The answer shows what the order is about and
 /// nothing else, because the proof does not show that the receipt is the sender's.
-struct PostOrderReceipt: Sendable {
+/// `POST /v1/orders/{id}/state`: a device reports where its payment is.
+struct DeviceRoutes: Sendable {
     let uploads: ReceiptUploads
     let calls: DeviceCalls
 
     private var orders: LedgerOrders { uploads.tracker.ledger.orders }
 
-    func addRoute(to routes: some RouterMethods<CallerContext>) {
-        routes.post("/v1/orders/{id}/receipt") { request, context in
-            let spelling = try context.parameters.decoded("id")
-            let id = LedgerOrders.canonical(spelling) ?? spelling
-            let body = try await calls.body(OrderReceiptBody.self, of: request, about: id, context) { body in
-                let receipt = try ReceiptData(normalising: body.receipt)
-                return try await orders.accepts(OrderProof(of: spelling, receipt: receipt.bytes, code: body.proof))
-            }
-            guard let party = try await orders.party(to: id) else { throw DeviceCalls.refused }
-            let submission = Submission(
-                bundleID: party.app, customer: nil, receipt: body.receipt,
-                order: OrderReference(id: id, isProved: true))
-            let question = UploadQuestion(
-                bundleID: party.app, customer: party.customer, purpose: .purchase, orderID: id, transactionID: nil)
-            return try response(to: try await uploads.answer(to: submission, asking: question, by: nil))
+    func addRoutes(to routes: some RouterMethods<CallerContext>) {
+        routes.post("/v1/orders/{id}/receipt", use: takeReceipt)
+        routes.post("/v1/orders/{id}/state", use: takeState)
+    }
+
+    private func takeReceipt(_ request: Request, _ context: CallerContext) async throws -> Response {
+        let spelling = try context.parameters.decoded("id")
+        let id = LedgerOrders.canonical(spelling) ?? spelling
+        let body = try await calls.body(OrderReceiptBody.self, of: request, about: id, context) { body in
+            let receipt = try ReceiptData(normalising: body.receipt)
+            return try await orders.accepts(OrderProof(of: spelling, receipt: receipt.bytes, code: body.proof))
         }
+        guard let party = try await orders.party(to: id) else { throw DeviceCalls.refused }
+        let submission = Submission(
+            bundleID: party.app, customer: nil, receipt: body.receipt, order: OrderReference(id: id, isProved: true))
+        let question = UploadQuestion(
+            bundleID: party.app, customer: party.customer, purpose: .purchase, orderID: id, transactionID: nil)
+        return try response(to: try await uploads.answer(to: submission, asking: question, by: nil))
+    }
+
+    private func takeState(_ request: Request, _ context: CallerContext) async throws -> Response {
+        let spelling = try context.parameters.decoded("id")
+        let id = LedgerOrders.canonical(spelling) ?? spelling
+        let body = try await calls.body(StateBody.self, of: request, about: id, context) { body in
+            try await orders.accepts(
+                OrderProof(of: spelling, state: body.known, stateCode: body.code, code: body.proof))
+        }
+        let (state, code) = (try body.known, body.code)
+        guard let now = try await orders.report(state, code: code, of: spelling, proof: body.proof) else {
+            throw DeviceCalls.refused
+        }
+        return Response(["order_id": .string(id), "state": .string(now.rawValue)])
     }
 
     private func response(to answer: UploadAnswer) throws -> Response {
@@ -199,28 +216,6 @@ private struct OrderReceiptBody: KnownFields {
     let proof: String
 
     enum CodingKeys: CodingKey, CaseIterable { case receipt, proof }
-}
-
-/// `POST /v1/orders/{id}/state`: a device reports where its payment is.
-struct PostOrderState: Sendable {
-    let ledger: SubscriptionLedger
-    let calls: DeviceCalls
-
-    func addRoute(to routes: some RouterMethods<CallerContext>) {
-        routes.post("/v1/orders/{id}/state") { request, context in
-            let spelling = try context.parameters.decoded("id")
-            let id = LedgerOrders.canonical(spelling) ?? spelling
-            let body = try await calls.body(StateBody.self, of: request, about: id, context) { body in
-                try await ledger.orders.accepts(
-                    OrderProof(of: spelling, state: body.known, stateCode: body.code, code: body.proof))
-            }
-            let (state, code) = (try body.known, body.code)
-            guard let now = try await ledger.orders.report(state, code: code, of: spelling, proof: body.proof) else {
-                throw DeviceCalls.refused
-            }
-            return Response(["order_id": .string(id), "state": .string(now.rawValue)])
-        }
-    }
 }
 
 private struct StateBody: KnownFields {
